@@ -1,0 +1,105 @@
+"""The one family of exceptions. A message says what was asked, what was received, what to do, and where.
+
+Every class also derives from the built-in exception that NumPy's users would catch, so that
+`except ValueError` and `except IndexError` keep working.
+
+>>> import wonderland as wl
+>>> try:
+...     wl.zeros((2, 3)) @ wl.zeros((4, 5))
+... except wl.errors.ShapeError as error:
+...     print(str(error).splitlines()[0])
+matmul: shapes (2, 3) and (4, 5) do not fit: the inner sizes 3 and 4 differ.
+"""
+
+from __future__ import annotations
+
+from .context import module_path, user_source
+
+__all__ = [
+    "AxisError",
+    "BroadcastError",
+    "DTypeError",
+    "GradientError",
+    "GraphError",
+    "IndexOutOfRange",
+    "InputError",
+    "LinearAlgebraError",
+    "ModuleError",
+    "NonFiniteError",
+    "ShapeError",
+    "SizeError",
+    "TraceError",
+    "TreeError",
+    "WonderlandError",
+]
+
+
+class WonderlandError(Exception):
+    """Any error that Wonderland raises on purpose. `hint` is the remedy."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        lines = [message]
+        if hint:
+            lines.append(f"  try: {hint}")
+        if path := module_path():
+            lines.append(f"  in module: {path}")
+        if source := user_source():
+            lines.append(f"  at: {source.text()}")
+        super().__init__("\n".join(lines))
+        self.hint = hint
+
+
+class InputError(WonderlandError, ValueError):
+    """An argument has a value that the operation cannot take."""
+
+
+class ShapeError(InputError):
+    """Shapes that do not fit each other or the operation."""
+
+
+class BroadcastError(ShapeError):
+    """Two vectors would broadcast into a matrix while `wl.shape.strict()` is on."""
+
+
+class AxisError(InputError, IndexError):
+    """An axis that the tensor does not have, or named twice."""
+
+
+class IndexOutOfRange(WonderlandError, IndexError):
+    """An index outside the axis that it indexes."""
+
+
+class DTypeError(WonderlandError, TypeError):
+    """An element type that the operation does not take, or types that do not combine."""
+
+
+class SizeError(WonderlandError, MemoryError):
+    """A tensor that cannot fit into memory, refused before it is allocated."""
+
+
+class LinearAlgebraError(WonderlandError, ArithmeticError):
+    """A matrix that is singular, not positive definite, or on which an iteration did not converge."""
+
+
+class GradientError(WonderlandError, TypeError):
+    """A derivative that is not defined or was asked for in the wrong way."""
+
+
+class TraceError(WonderlandError, TypeError):
+    """A traced value used where only a computed one can be, or outside its transformation."""
+
+
+class TreeError(WonderlandError, TypeError):
+    """Trees whose structures differ, that contain themselves, or whose leaves are not tensors."""
+
+
+class ModuleError(WonderlandError, RuntimeError):
+    """A module used before it is ready, or a state that does not belong to it."""
+
+
+class GraphError(WonderlandError, RuntimeError):
+    """A graph that breaks its own rules: a defect of a pass, never of the user's program."""
+
+
+class NonFiniteError(WonderlandError, ArithmeticError):
+    """`wl.debug.nans()` found the operation that made the first NaN or infinity."""

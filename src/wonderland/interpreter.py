@@ -1,0 +1,195 @@
+"""How an operation is carried out: `bind` hands it to the current interpreter, or to NumPy at once.
+
+An interpreter (a *trace*) has `staged` (does it build a graph?), `parent` (the interpreter outside it) and
+`process(primitive, args, params)`. It treats values that are not its own tracers as constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .context import next_order, state, switch, user_source
+from .dtypes import is_inexact
+from .errors import (
+    DTypeError,
+    IndexOutOfRange,
+    InputError,
+    LinearAlgebraError,
+    ShapeError,
+    SizeError,
+    TraceError,
+    WonderlandError,
+)
+from .tensor import Cell, Shape, Tensor, Tracer, wrap
+
+__all__ = ["Tangent", "assign", "bind", "evaluate", "read"]
+
+
+def bind(primitive: Any, *args: Any, **params: Any) -> Any:
+    """Apply a primitive to tensors under the current interpreter."""
+    for arg in args:
+        if type(arg) is not Tensor or arg._node is not None:
+            break
+    else:
+        if state.plain:
+            try:
+                out = primitive.impl(*[arg._data for arg in args], **params)
+            except Exception as error:
+                out = recover(primitive, args, params, error)
+            if primitive.multiple:
+                return [wrap(o) for o in out]
+            return wrap(out)
+    return _bind(primitive, args, params)
+
+
+def _bind(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """The general case: cells, tangents, tracers, recorded tensors, checks."""
+    values = []
+    for arg in args:
+        if isinstance(arg, Cell):
+            arg = read(arg)
+        if type(arg) is Tangent:
+            return record(primitive, [read(a) if isinstance(a, Cell) else a for a in args], params)
+        values.append(arg)
+    trace = state.trace
+    if trace is not None:
+        return trace.process(primitive, values, params)
+    for value in values:
+        if isinstance(value, Tracer):
+            raise leaked(primitive, value)
+    if state.grad_enabled and any(value._node is not None for value in values):
+        return imperative.record(primitive, values, params)
+    return evaluate(primitive, values, params)
+
+
+def evaluate(primitive: Any, values: Any, params: dict[str, Any]) -> Any:
+    """Compute with NumPy, and show the result to the debugger if there is one."""
+    try:
+        out = primitive.impl(*[value._data for value in values], **params)
+    except Exception as error:
+        out = recover(primitive, values, params, error)
+    outs = [wrap(o) for o in out] if primitive.multiple else wrap(out)
+    if state.debug is not None:
+        state.debug(primitive, values, outs if primitive.multiple else [outs])
+    return outs
+
+
+def recover(primitive: Any, args: Any, params: dict[str, Any], error: Exception) -> Any:
+    """Turn an exception from NumPy into one that explains the call; a warning made an error is no error for us."""
+    if isinstance(error, WonderlandError):
+        raise error
+    if isinstance(error, RuntimeWarning):
+        with np.errstate(all="ignore"):
+            return primitive.impl(*[arg._data for arg in args], **params)
+    primitive.abstract(*args, **params)  # explains wrong shapes and dtypes
+    raise explained(primitive, args, error) from error
+
+
+def explained(primitive: Any, args: Any, error: Exception) -> WonderlandError:
+    got = ", ".join(f"{arg.dtype}{list(arg.shape)}" for arg in args)
+    message = f"{primitive.name}: {error} (received {got})."
+    if isinstance(error, MemoryError):
+        return SizeError(message, "smaller shapes, or a loop over parts of the data")
+    if isinstance(error, np.linalg.LinAlgError):
+        return LinearAlgebraError(message, "check that the matrix is invertible; adding a small multiple of wl.eye(n) helps")
+    if isinstance(error, IndexError):
+        return IndexOutOfRange(message, "indices from -n to n - 1 for an axis of size n")
+    if isinstance(error, TypeError):
+        return DTypeError(message, "convert with x.astype(...)")
+    return InputError(message)
+
+
+def leaked(primitive: Any, tracer: Any) -> TraceError:
+    kind = type(tracer.trace).__name__.removesuffix("Trace")
+    return TraceError(
+        f"{primitive.name}: a value of shape {tracer.shape} is used outside the {kind} transformation in which it was traced.",
+        "return the value from the transformed function instead of storing it; "
+        "state belongs in a module's buffers or in wl.Buffer, which transformations write back",
+    )
+
+
+# --- cells: parameters, buffers, random streams
+
+
+def read(cell: Cell) -> Tensor:
+    """The value that a cell has under the current interpreter."""
+    value = cell.value
+    trace = state.trace
+    if trace is None:
+        if cell._leaf is not None and state.grad_enabled and type(value) is Tensor:
+            leaf = wrap(value._data)
+            leaf._node = cell._leaf
+            return leaf
+        return value
+    return trace.read(cell, value) if trace.staged and not isinstance(value, Tracer) else value
+
+
+def assign(cell: Cell, value: Any) -> None:
+    """Put a new value into a cell and tell the interpreter, which cleans up or writes back when it ends."""
+    if isinstance(value, Cell):
+        value = read(value)
+    if type(value) is Tensor and value._node is not None:
+        value = wrap(value._data)
+    if value.shape != cell.shape or value.dtype != cell.dtype:
+        raise ShapeError(
+            f"assign: a {type(cell).__name__} of {cell.dtype}{list(cell.shape)} cannot take a value of {value.dtype}{list(value.shape)}.",
+            "reshape or astype the value, or replace the whole attribute by a new "
+            f"{type(cell).__name__}",
+        )
+    if state.trace is not None:
+        state.trace.note_write(cell)
+    cell.value = value
+
+
+# --- tangents that record themselves: the tape of reverse mode
+
+
+class Tangent(Tracer):
+    """A tangent whose number is not known yet: linear operations on it are recorded, to be transposed later.
+
+    A tangent is the output number `index` of `node`, and `node` is the linear operation that made it (None: an input).
+    """
+
+    __slots__ = ("dtype", "index", "node", "order", "shape")
+
+    def __init__(self, shape: Shape, dtype: Any, node: Any = None, index: int = 0, order: int | None = None) -> None:
+        self.shape = shape  # type: ignore[misc]
+        self.dtype = dtype  # type: ignore[misc]
+        self.node = node
+        self.index = index
+        self.order = next_order() if order is None else order
+
+    def __repr__(self) -> str:
+        return f"Tangent({self.dtype}{list(self.shape)})"
+
+
+class Node:
+    """A recorded linear operation."""
+
+    __slots__ = ("args", "outs", "params", "primitive", "source")
+
+    def __init__(self, primitive: Any, args: list[Any], params: dict[str, Any]) -> None:
+        self.primitive = primitive
+        self.args: Any = args
+        self.params = params
+        self.outs: list[tuple[Shape, Any]] | None = None
+        # where in the forward pass the debugger should point when the backward pass makes a NaN
+        self.source = None if state.debug is None else (state.rule, user_source(), list(state.modules))
+
+
+def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
+    """Note a linear operation on tangents."""
+    node = Node(primitive, args, params)
+    aval = primitive.abstract(*args, **params)
+    if primitive.multiple:
+        node.outs = [(a.shape, a.dtype) for a in aval]
+        order = next_order()
+        return [
+            Tangent(a.shape, a.dtype, node, i, order) if is_inexact(a.dtype) else None for i, a in enumerate(aval)
+        ]
+    return Tangent(aval.shape, aval.dtype, node)
+
+
+from .transforms import imperative  # noqa: E402 - needs Tangent

@@ -1,0 +1,88 @@
+"""Shapes that broadcast against each other, and the sums that undo it. Book, section 2.1.1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import AxisError, BroadcastError, ShapeError
+
+Shape = tuple[int, ...]
+
+
+def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
+    """The shape of the result of an elementwise operation: sizes agree from the right, or one of them is 1.
+
+    >>> broadcast_shapes("add", (4, 1), (3,))
+    (4, 3)
+    """
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return first
+    rank = max(map(len, shapes))
+    result = [1] * rank
+    for shape in shapes:
+        offset = rank - len(shape)
+        for i, n in enumerate(shape):
+            if n != 1:
+                if result[offset + i] not in (1, n):
+                    listed = " and ".join(map(str, shapes))
+                    raise ShapeError(
+                        f"{name}: shapes {listed} do not broadcast: sizes {result[offset + i]} and {n} "
+                        f"meet at axis {offset + i - rank}.",
+                        "give both the same size there, or size 1 with x[:, None] or wl.expand_dims",
+                    )
+                result[offset + i] = n
+    return tuple(result)
+
+
+def is_vector(shape: Shape) -> bool:
+    return sum(n != 1 for n in shape) == 1
+
+
+def check_no_outer(name: str, shapes: list[Shape]) -> None:
+    """Refuse two vectors that would broadcast into a matrix, as (n, 1) with (n,)."""
+    vectors = [shape for shape in shapes if is_vector(shape)]
+    if len(vectors) < 2:
+        return
+    result = broadcast_shapes(name, *shapes)
+    if not is_vector(result) and all(is_vector(s) or all(n == 1 for n in s) for s in shapes):
+        raise BroadcastError(
+            f"{name}: the vectors {' and '.join(map(str, shapes))} would broadcast into a matrix {result}.",
+            "reshape one of them so that the shapes agree, or use wl.outer if the matrix is wanted",
+        )
+
+
+def unbroadcast(ct: Any, shape: Shape) -> Any:
+    """Sum an adjoint over the axes along which a value of `shape` was repeated."""
+    if ct.shape == shape:
+        return ct
+    extra = ct.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and ct.shape[i + extra] != 1)
+    if axes:
+        ct = reduction.sum_(ct, axes=axes)
+    return ct if ct.shape == shape else structure.reshape(ct, shape=shape)
+
+
+def normalize_axis(name: str, axis: int, ndim: int) -> int:
+    """A non-negative axis, or an error that names the operation."""
+    if not -ndim <= axis < ndim:
+        raise AxisError(
+            f"{name}: axis {axis} is out of range for a tensor with {ndim} axes.",
+            f"an axis from {-ndim} to {ndim - 1}" if ndim else "a tensor with at least one axis",
+        )
+    return int(axis) % ndim
+
+
+def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """All axes for None, else a sorted tuple of distinct non-negative axes."""
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, (tuple, list)):
+        return (normalize_axis(name, axis, ndim),)
+    axes = [normalize_axis(name, a, ndim) for a in axis]
+    if len(set(axes)) != len(axes):
+        raise AxisError(f"{name}: an axis appears twice in {tuple(axis)}.", "each axis once")
+    return tuple(sorted(axes))
+
+
+from . import reduction, structure  # noqa: E402 - these build on the checks above

@@ -1,0 +1,369 @@
+"""Primitives that act element by element, with broadcasting. Book, sections 2.1.1 and 2.2.1.
+
+The derivative of a function of one argument is a factor `d(out, x)`; of two, a pair of factors `d(out, x, y)`. The
+tangent of the result is tangent times factor. At kinks the documented choice is: abs and sign have 0 at 0; of two
+equal arguments maximum and minimum give each one half; floor, ceil, round, trunc and sign have derivative 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..dtypes import KIND, bool_, is_complex, real_of
+from ..errors import DTypeError
+from . import special
+from .broadcasting import broadcast_shapes, unbroadcast
+from .primitive import LINEAR, ZERO, Aval, Marker, Primitive
+
+Kinds = frozenset[int]
+ANY: Kinds = frozenset((0, 1, 2, 3))
+NUMERIC: Kinds = frozenset((1, 2, 3))
+REAL: Kinds = frozenset((0, 1, 2))
+INEXACT: Kinds = frozenset((2, 3))
+FLOATING: Kinds = frozenset((2,))
+COMPLEX: Kinds = frozenset((3,))
+INTEGRAL: Kinds = frozenset((0, 1))
+INTEGER: Kinds = frozenset((1,))
+BOOL: Kinds = frozenset((0,))
+KIND_NAMES = {0: "bool", 1: "integer", 2: "floating", 3: "complex"}
+
+
+def check_kind(name: str, kinds: Kinds, *args: Any) -> None:
+    for arg in args:
+        if KIND[arg.dtype] not in kinds:
+            allowed = " or ".join(KIND_NAMES[k] for k in sorted(kinds))
+            raise DTypeError(f"{name}: takes {allowed} tensors, received {arg.dtype}.", "x.astype(...)")
+
+
+def elementwise_batch(primitive: Primitive) -> Callable[..., Any]:
+    """Batched arguments keep the batch in front; axes of size 1 after it make up for missing ranks."""
+
+    def batch(args: list[Any], batched: list[bool], **params: Any) -> Any:
+        ranks = [a.ndim - b for a, b in zip(args, batched, strict=True)]
+        rank = max(ranks)
+        aligned = []
+        for arg, is_batched, r in zip(args, batched, ranks, strict=True):
+            if is_batched and r < rank:
+                arg = reshape(arg, shape=(arg.shape[0],) + (1,) * (rank - r) + arg.shape[1:])
+            aligned.append(arg)
+        return primitive(*aligned, **params)
+
+    return batch
+
+
+def elementwise(
+    name: str, impl: Callable[..., Any], kinds: Kinds, jvp: Any, out: Callable[[Any], Any] | None = None
+) -> Primitive:
+    """An elementwise primitive; all arguments have one dtype, and `out` maps it to the result's."""
+
+    def abstract(*args: Any) -> Aval:
+        check_kind(name, kinds, *args)
+        dtype = args[0].dtype
+        if any(a.dtype != dtype for a in args):
+            raise DTypeError(f"{name}: dtypes {', '.join(str(a.dtype) for a in args)} differ.", "x.astype(...)")
+        return Aval(broadcast_shapes(name, *[a.shape for a in args]), dtype if out is None else out(dtype))
+
+    primitive = Primitive(name, impl, abstract, jvp=jvp)
+    primitive.batch = elementwise_batch(primitive)
+    return primitive
+
+
+def factor(derivative: Any, position: int) -> Any:
+    """A jvp rule from a factor; markers and None stay what they are."""
+    if derivative is None or isinstance(derivative, Marker):
+        return derivative
+    return lambda t, out, *args: t * derivative(out, *args)
+
+
+def unary(name: str, impl: Any, d: Any, kinds: Kinds = INEXACT, out: Any = None) -> Primitive:
+    return elementwise(name, impl, kinds, (factor(d, 0),), out)
+
+
+def binary(name: str, impl: Any, d: Any, kinds: Kinds = NUMERIC, out: Any = None) -> Primitive:
+    return elementwise(name, impl, kinds, tuple(factor(e, i) for i, e in enumerate(d)), out)
+
+
+def to_bool(dtype: Any) -> Any:
+    return bool_
+
+
+# --- linear ones: addition, and multiplication in each argument
+
+add = elementwise("add", np.add, NUMERIC, None)
+add.jvp = lambda primals, tangents, out: _sum_tangents(tangents[0], tangents[1], out)
+add.transpose = (
+    lambda ct, x, y: unbroadcast(ct, x.shape),
+    lambda ct, x, y: unbroadcast(ct, y.shape),
+)
+
+subtract = elementwise("subtract", np.subtract, NUMERIC, None)
+subtract.jvp = lambda primals, tangents, out: _sum_tangents(
+    tangents[0], None if tangents[1] is None else -tangents[1], out
+)
+subtract.transpose = (
+    lambda ct, x, y: unbroadcast(ct, x.shape),
+    lambda ct, x, y: unbroadcast(-ct, y.shape),
+)
+
+
+def _sum_tangents(t: Any, u: Any, out: Any) -> Any:
+    if t is not None and u is not None:
+        return t + u
+    only = u if t is None else t
+    return only if only.shape == out.shape else broadcast_to(only, shape=out.shape)
+
+
+negative = unary("negative", np.negative, LINEAR, NUMERIC)
+negative.transpose = (lambda ct, x: -ct,)
+
+multiply = binary("multiply", np.multiply, (LINEAR, LINEAR))
+multiply.transpose = (
+    lambda ct, x, y: unbroadcast(ct * y, x.shape),
+    lambda ct, x, y: unbroadcast(x * ct, y.shape),
+)
+
+divide = binary("divide", np.divide, (LINEAR, lambda out, x, y: -out / y), INEXACT)
+divide.transpose = (lambda ct, x, y: unbroadcast(ct / y, x.shape), None)
+
+# conj, real and imag are linear over the reals; adjoints pair with tangents as Re(ct * t), see docs/architecture.md
+conj = unary("conj", np.conj, LINEAR, COMPLEX)
+conj.transpose = (lambda ct, x: conj(ct),)
+real = unary("real", lambda x: np.real(x).copy(), LINEAR, COMPLEX, real_of)
+real.transpose = (lambda ct, x: complex_(ct, zeros_like(ct)),)
+imag = unary("imag", lambda x: np.imag(x).copy(), LINEAR, COMPLEX, real_of)
+imag.transpose = (lambda ct, x: complex_(zeros_like(ct), -ct),)
+
+
+def _make_complex(re: Any, im: Any) -> Any:
+    out = np.empty(np.broadcast_shapes(re.shape, im.shape), dtypes.complex_of(re.dtype))
+    out.real, out.imag = re, im
+    return out
+
+
+complex_ = elementwise("complex", _make_complex, FLOATING, None, dtypes.complex_of)
+complex_.jvp = lambda primals, tangents, out: complex_(
+    *[broadcast_to(zeros_like(p) if t is None else t, shape=out.shape) for p, t in zip(primals, tangents, strict=True)]
+)
+complex_.transpose = (
+    lambda ct, x, y: unbroadcast(real(ct), x.shape),
+    lambda ct, x, y: unbroadcast(-imag(ct), y.shape),
+)
+
+# --- powers, exponentials, logarithms
+
+exp = unary("exp", np.exp, lambda y, x: y)
+expm1 = unary("expm1", np.expm1, lambda y, x: y + 1)
+log = unary("log", np.log, lambda y, x: 1 / x)
+log1p = unary("log1p", np.log1p, lambda y, x: 1 / (x + 1))
+log2 = unary("log2", np.log2, lambda y, x: float(1 / np.log(2)) / x)
+log10 = unary("log10", np.log10, lambda y, x: float(1 / np.log(10)) / x)
+sqrt = unary("sqrt", np.sqrt, lambda y, x: 0.5 / y)
+square = unary("square", np.square, lambda y, x: 2 * x, NUMERIC)
+
+
+def _power_factor(out: Any, x: Any, p: Any) -> Any:
+    # p x^(p-1), but 0 for p = 0 also at x = 0, where x^(p-1) is infinite
+    safe = where(p == 0, ones_like(p), p)
+    return where(p == 0, zeros_like(out), broadcast_to(p * power(x, safe - 1), shape=out.shape))
+
+
+def _exponent_factor(out: Any, x: Any, p: Any) -> Any:
+    # log(x) x^p, but 0 at x = 0 where x^p = 0 wins
+    safe = where(x == 0, ones_like(x), x)
+    return where(x == 0, zeros_like(out), log(safe) * out)
+
+
+def _integer_power(x: Any, p: Any) -> Any:
+    if x.dtype.kind in "iu" and np.any(p < 0):
+        raise ValueError("an integer to a negative power is not an integer; convert to a floating type")
+    return np.power(x, p)
+
+
+power = binary("power", _integer_power, (_power_factor, _exponent_factor))
+
+# --- trigonometric, hyperbolic and their inverses
+
+sin = unary("sin", np.sin, lambda y, x: cos(x))
+cos = unary("cos", np.cos, lambda y, x: -sin(x))
+tan = unary("tan", np.tan, lambda y, x: 1 + y * y)
+asin = unary("asin", np.arcsin, lambda y, x: 1 / sqrt(1 - x * x))
+acos = unary("acos", np.arccos, lambda y, x: -1 / sqrt(1 - x * x))
+atan = unary("atan", np.arctan, lambda y, x: 1 / (1 + x * x))
+sinh = unary("sinh", np.sinh, lambda y, x: cosh(x))
+cosh = unary("cosh", np.cosh, lambda y, x: sinh(x))
+tanh = unary("tanh", np.tanh, lambda y, x: 1 - y * y)
+asinh = unary("asinh", np.arcsinh, lambda y, x: 1 / sqrt(x * x + 1))
+acosh = unary("acosh", np.arccosh, lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)))
+atanh = unary("atanh", np.arctanh, lambda y, x: 1 / (1 - x * x))
+atan2 = binary(
+    "atan2",
+    np.arctan2,
+    (lambda out, y, x: x / (x * x + y * y), lambda out, y, x: -y / (x * x + y * y)),
+    FLOATING,
+)
+hypot = binary(
+    "hypot", np.hypot, (lambda out, x, y: _safe_ratio(x, out), lambda out, x, y: _safe_ratio(y, out)), FLOATING
+)
+
+# --- activations and special functions with stable forms of their own
+
+
+def _sigmoid(x: Any) -> Any:
+    # exp of a non-positive number only, so nothing overflows
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(x.dtype)
+
+
+sigmoid = unary("sigmoid", _sigmoid, lambda y, x: y * (1 - y), FLOATING)
+logaddexp = binary(
+    "logaddexp",
+    lambda x, y: np.logaddexp(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+    if x.dtype == dtypes.bfloat16
+    else np.logaddexp(x, y),
+    (lambda out, x, y: _share(x, y, out), lambda out, x, y: _share(y, x, out)),
+    FLOATING,
+)
+erf = unary("erf", special.erf, lambda y, x: exp(-x * x) * float(2 / np.sqrt(np.pi)), FLOATING)
+erfc = unary("erfc", special.erfc, lambda y, x: exp(-x * x) * float(-2 / np.sqrt(np.pi)), FLOATING)
+erfinv = unary("erfinv", special.erfinv, lambda y, x: exp(y * y) * float(np.sqrt(np.pi) / 2), FLOATING)
+
+
+def _share(x: Any, y: Any, out: Any) -> Any:
+    # exp(x - out), written so that two equal infinities share evenly instead of giving NaN
+    same = x == y
+    return where(same, full_like(out, 0.5), sigmoid(where(same, zeros_like(out), x - y)))
+
+
+# --- not smooth: absolute value, sign, rounding, the larger of two
+
+
+def _complex_sign(x: Any) -> Any:
+    size = abs_(x)
+    one = ones_like(size)
+    return x / complex_(where(size == 0, one, size), zeros_like(size))
+
+
+def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
+    if is_complex(x.dtype):
+        return real(t * conj(_complex_sign(x)))
+    return t * sign(x)
+
+
+def _safe_ratio(x: Any, size: Any) -> Any:
+    """x / size, and 0 where size is 0: the subgradient of a norm at the origin."""
+    zero = size == 0
+    return where(zero, zeros_like(size), x / where(zero, ones_like(size), size))
+
+
+abs_ = elementwise("abs", np.abs, NUMERIC, (_abs_jvp,), real_of)
+sign = unary("sign", np.sign, ZERO, NUMERIC)
+floor = unary("floor", np.floor, ZERO, frozenset((1, 2)))
+ceil = unary("ceil", np.ceil, ZERO, frozenset((1, 2)))
+trunc = unary("trunc", np.trunc, ZERO, frozenset((1, 2)))
+round_ = unary("round", np.round, ZERO, NUMERIC)
+
+
+def _won(x: Any, y: Any, out: Any) -> Any:
+    """1 where x is the result, one half where both are, 0 elsewhere."""
+    ones = ones_like(out)
+    return where(x == out, where(y == out, ones * 0.5, ones), zeros_like(out))
+
+
+maximum = binary(
+    "maximum", np.maximum, (lambda out, x, y: _won(x, y, out), lambda out, x, y: _won(y, x, out)), REAL
+)
+minimum = binary(
+    "minimum", np.minimum, (lambda out, x, y: _won(x, y, out), lambda out, x, y: _won(y, x, out)), REAL
+)
+remainder = binary(
+    "remainder", np.remainder, (lambda out, x, y: ones_like(out), lambda out, x, y: -floor(x / y)), frozenset((1, 2))
+)
+floor_divide = binary("floor_divide", np.floor_divide, (ZERO, ZERO), frozenset((1, 2)))
+copysign = binary(
+    "copysign", np.copysign, (lambda out, x, y: sign(x) * copysign(ones_like(out), y), ZERO), FLOATING
+)
+nextafter = binary("nextafter", np.nextafter, (None, None), FLOATING)
+
+# --- choice
+
+
+def _where_abstract(condition: Any, x: Any, y: Any) -> Aval:
+    check_kind("where", BOOL, condition)
+    if x.dtype != y.dtype:
+        raise DTypeError(f"where: dtypes {x.dtype} and {y.dtype} differ.", "x.astype(...)")
+    return Aval(broadcast_shapes("where", condition.shape, x.shape, y.shape), x.dtype)
+
+
+def _where_jvp(primals: list[Any], tangents: list[Any], out: Any) -> Any:
+    condition, x, y = primals
+    t, u = (
+        zeros_like(p) if tangent is None else tangent for p, tangent in zip((x, y), tangents[1:], strict=True)
+    )
+    result = where(condition, t, u)
+    return result if result.shape == out.shape else broadcast_to(result, shape=out.shape)
+
+
+where = Primitive("where", np.where, _where_abstract, jvp=_where_jvp)
+where.transpose = (
+    None,
+    lambda ct, c, x, y: unbroadcast(where(c, ct, zeros_like(ct)), x.shape),
+    lambda ct, c, x, y: unbroadcast(where(c, zeros_like(ct), ct), y.shape),
+)
+where.batch = elementwise_batch(where)
+
+# --- comparisons, predicates and bits: no derivative, the result is not a number that varies smoothly
+
+equal = binary("equal", np.equal, (ZERO, ZERO), ANY, to_bool)
+not_equal = binary("not_equal", np.not_equal, (ZERO, ZERO), ANY, to_bool)
+less = binary("less", np.less, (ZERO, ZERO), REAL, to_bool)
+less_equal = binary("less_equal", np.less_equal, (ZERO, ZERO), REAL, to_bool)
+greater = binary("greater", np.greater, (ZERO, ZERO), REAL, to_bool)
+greater_equal = binary("greater_equal", np.greater_equal, (ZERO, ZERO), REAL, to_bool)
+isfinite = unary("isfinite", np.isfinite, ZERO, ANY, to_bool)
+isinf = unary("isinf", np.isinf, ZERO, ANY, to_bool)
+isnan = unary("isnan", np.isnan, ZERO, ANY, to_bool)
+signbit = unary("signbit", np.signbit, ZERO, FLOATING, to_bool)
+bitwise_and = binary("bitwise_and", np.bitwise_and, (None, None), INTEGRAL)
+bitwise_or = binary("bitwise_or", np.bitwise_or, (None, None), INTEGRAL)
+bitwise_xor = binary("bitwise_xor", np.bitwise_xor, (None, None), INTEGRAL)
+bitwise_invert = unary("bitwise_invert", np.invert, None, INTEGRAL)
+bitwise_left_shift = binary("bitwise_left_shift", np.left_shift, (None, None), INTEGER)
+bitwise_right_shift = binary("bitwise_right_shift", np.right_shift, (None, None), INTEGER)
+
+
+# --- type conversion
+
+
+def _astype_jvp(t: Any, out: Any, x: Any, dtype: Any) -> Any:
+    return astype(t, dtype=dtype)
+
+
+def _astype_transpose(ct: Any, x: Any, dtype: Any) -> Any:
+    if is_complex(dtype) and not is_complex(x.dtype):
+        return astype(real(ct), dtype=x.dtype)
+    return astype(ct, dtype=x.dtype)
+
+
+def _astype_impl(x: Any, dtype: Any) -> Any:
+    if is_complex(x.dtype) and not is_complex(dtype):
+        raise TypeError(f"a complex value has no {dtype} counterpart; use wl.real(x) or wl.abs(x)")
+    if dtype == bool_:
+        return x != 0
+    return x.astype(dtype)
+
+
+def _astype_abstract(x: Any, dtype: Any) -> Aval:
+    if is_complex(x.dtype) and not is_complex(dtype):
+        raise DTypeError(f"astype: {x.dtype} has no {dtype} counterpart.", "wl.real(x), wl.imag(x) or wl.abs(x)")
+    return Aval(x.shape, dtype)
+
+
+astype = Primitive("astype", _astype_impl, _astype_abstract, jvp=(_astype_jvp,), transpose=(_astype_transpose,))
+astype.batch = elementwise_batch(astype)
+
+from .creation import full_like, ones_like, zeros_like  # noqa: E402 - these build on the primitives above
+from .structure import broadcast_to, reshape  # noqa: E402

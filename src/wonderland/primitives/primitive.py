@@ -1,0 +1,103 @@
+"""What a primitive is: one record with all its rules.
+
+    impl       NumPy arrays in, NumPy array out: the meaning
+    abstract   shapes and dtypes in, `Aval` out; raises the error that explains a bad call
+    jvp        the derivative: for argument i, `rule(t, out, *args, **params)` maps its tangent to a tangent of out.
+               LINEAR means "the primitive itself with the tangent in place of the argument", ZERO "constant almost
+               everywhere", None "not differentiable, say so". The last entry serves all further arguments.
+               A function instead of a tuple handles all arguments: `jvp(primals, tangents, out, **params)`.
+    transpose  for an argument in which the primitive is linear, `rule(ct, *args, **params)` maps the adjoint of out
+               to the adjoint of the argument (whose place in args holds a `Tangent`: only its shape and dtype are
+               known). A function instead of a tuple handles all: `transpose(ct, args, **params)` -> list.
+    batch      `batch(args, batched, **params)`: evaluates many at once; args that are batched carry the batch as
+               axis 0, and so does the result
+    linearize  for primitives that carry graphs: forward values and a linear map, see transforms/call.py
+    cost       multiply-adds (or comparable operations) of one evaluation, from shapes; one per element if None
+
+Reverse mode is derived from jvp and transpose; there is no third rule to keep in step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..dtypes import DType
+
+Shape = tuple[int, ...]
+Rule = Callable[..., Any]
+
+
+class Aval(NamedTuple):
+    """An abstract value: what is known of a tensor without computing it."""
+
+    shape: Shape
+    dtype: DType
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def aval_of(x: Any) -> Aval:
+    return Aval(x.shape, x.dtype)
+
+
+class Marker:
+    """A named entry of a rule table that is not a function."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+LINEAR = Marker("LINEAR")
+ZERO = Marker("ZERO")
+
+TABLE: dict[str, Primitive] = {}
+
+
+@dataclass(eq=False, slots=True)
+class Primitive:
+    """One operation with all its rules; calling it runs it under the current interpreter."""
+
+    name: str
+    impl: Rule
+    abstract: Rule
+    jvp: Sequence[Rule | Marker | None] | Rule = ()
+    transpose: Sequence[Rule | None] | Rule = ()
+    batch: Rule | None = None
+    multiple: bool = False
+    linearize: Rule | None = None
+    cost: Rule | None = None
+
+    def __post_init__(self) -> None:
+        if self.name in TABLE:
+            raise ValueError(f"the primitive {self.name} is declared twice")
+        TABLE[self.name] = self
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        return interpreter.bind(self, *args, **params)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+from .. import interpreter  # noqa: E402 - the interpreter needs the record above

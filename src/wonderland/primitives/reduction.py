@@ -1,0 +1,219 @@
+"""Primitives that combine the elements along axes: sums, products, extremes, and their running forms.
+
+Where several elements are the largest, `max` and `min` share the derivative evenly among them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import bfloat16, bool_, float16, float32, int64
+from ..errors import InputError
+from .primitive import LINEAR, ZERO, Aval, Primitive
+
+Axes = tuple[int, ...]
+
+
+def _reduced(shape: tuple[int, ...], axes: Axes) -> tuple[int, ...]:
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def keep(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
+    """Put the reduced axes of an original `shape` back with size 1."""
+    return reshape(x, shape=tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+def _spread(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
+    return broadcast_to(keep(x, shape, axes), shape=shape)
+
+
+def _batch(name: str) -> Any:
+    def batch(args: list[Any], batched: list[bool], axes: Axes) -> Any:
+        return TABLE[name](args[0], axes=tuple(a + 1 for a in axes))
+
+    return batch
+
+
+def _abstract(name: str, dtype: Any = None, empty: bool = True) -> Any:
+    def abstract(x: Any, axes: Axes) -> Aval:
+        if not empty and any(x.shape[a] == 0 for a in axes):
+            raise InputError(
+                f"{name}: the reduction of shape {x.shape} over axes {axes} has no elements and no neutral element.",
+                "a non-empty axis, or x.sum() / wl.where for empty data",
+            )
+        return Aval(_reduced(x.shape, axes), x.dtype if dtype is None else dtype)
+
+    return abstract
+
+
+def _cost(x: Any, **params: Any) -> int:
+    return math.prod(x.shape)
+
+
+def _in_float32(f: Any) -> Any:
+    """Half-precision sums are accumulated in float32."""
+
+    def impl(x: Any, **params: Any) -> Any:
+        if x.dtype in (bfloat16, float16):
+            return np.asarray(f(x.astype(float32), **params)).astype(x.dtype)
+        return f(x, **params)
+
+    return impl
+
+
+# --- sum
+
+sum_ = Primitive(
+    "sum",
+    _in_float32(lambda x, axes: np.sum(x, axis=axes, dtype=x.dtype)),
+    _abstract("sum"),
+    jvp=(LINEAR,),
+    transpose=(lambda ct, x, axes: _spread(ct, x.shape, axes),),
+    batch=_batch("sum"),
+    cost=_cost,
+)
+
+# --- product: the derivative multiplies what stands before and after, so zeros need no division
+
+
+def _prod_jvp(t: Any, out: Any, x: Any, axes: Axes) -> Any:
+    rest = tuple(i for i in range(x.ndim) if i not in axes)
+    kept = tuple(x.shape[i] for i in rest)
+    flat_shape = (*kept, math.prod(x.shape[i] for i in axes))
+    flat = reshape(transpose(x, axes=rest + axes), shape=flat_shape)
+    tangent = reshape(transpose(t, axes=rest + axes), shape=flat_shape)
+    n, axis = flat_shape[-1], len(kept)
+    if n == 0:
+        return zeros_like(out)
+    ones = full((*kept, 1), 1, x.dtype)
+    before = concatenate(ones, take_slice(cumprod(flat, axis=axis, reverse=False), axis, 0, n - 1), axis=axis)
+    after = concatenate(take_slice(cumprod(flat, axis=axis, reverse=True), axis, 1, n), ones, axis=axis)
+    return sum_(tangent * (before * after), axes=(axis,))
+
+
+prod = Primitive(
+    "prod",
+    _in_float32(lambda x, axes: np.prod(x, axis=axes, dtype=x.dtype)),
+    _abstract("prod"),
+    jvp=(_prod_jvp,),
+    batch=_batch("prod"),
+    cost=_cost,
+)
+
+# --- extremes
+
+
+def _extreme_jvp(t: Any, out: Any, x: Any, axes: Axes) -> Any:
+    winners = elementwise.astype(x == keep(out, x.shape, axes), dtype=x.dtype)
+    share = winners / keep(sum_(winners, axes=axes), x.shape, axes)
+    return sum_(t * share, axes=axes)
+
+
+max_ = Primitive(
+    "max",
+    lambda x, axes: np.max(x, axis=axes),
+    _abstract("max", empty=False),
+    jvp=(_extreme_jvp,),
+    batch=_batch("max"),
+    cost=_cost,
+)
+min_ = Primitive(
+    "min",
+    lambda x, axes: np.min(x, axis=axes),
+    _abstract("min", empty=False),
+    jvp=(_extreme_jvp,),
+    batch=_batch("min"),
+    cost=_cost,
+)
+any_ = Primitive(
+    "any", lambda x, axes: np.any(x, axis=axes), _abstract("any", bool_), jvp=(ZERO,), batch=_batch("any"), cost=_cost
+)
+all_ = Primitive(
+    "all", lambda x, axes: np.all(x, axis=axes), _abstract("all", bool_), jvp=(ZERO,), batch=_batch("all"), cost=_cost
+)
+
+
+def _arg_abstract(name: str) -> Any:
+    reduced = _abstract(name, int64, empty=False)
+    return lambda x, axis: reduced(x, (axis,))
+
+
+argmax = Primitive(
+    "argmax",
+    lambda x, axis: np.argmax(x, axis=axis),
+    _arg_abstract("argmax"),
+    jvp=(ZERO,),
+    batch=lambda args, batched, axis: argmax(args[0], axis=axis + 1),
+    cost=_cost,
+)
+argmin = Primitive(
+    "argmin",
+    lambda x, axis: np.argmin(x, axis=axis),
+    _arg_abstract("argmin"),
+    jvp=(ZERO,),
+    batch=lambda args, batched, axis: argmin(args[0], axis=axis + 1),
+    cost=_cost,
+)
+
+# --- running forms
+
+
+def _flipped(f: Any) -> Any:
+    def impl(x: Any, axis: int, reverse: bool) -> Any:
+        if reverse:
+            return np.flip(f(np.flip(x, axis), axis), axis)
+        return f(x, axis)
+
+    return impl
+
+
+def _same(x: Any, axis: int, reverse: bool) -> Aval:
+    return Aval(x.shape, x.dtype)
+
+
+cumsum = Primitive(
+    "cumsum",
+    _flipped(lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype)),
+    _same,
+    jvp=(LINEAR,),
+    transpose=(lambda ct, x, axis, reverse: cumsum(ct, axis=axis, reverse=not reverse),),
+    batch=lambda args, batched, axis, reverse: cumsum(args[0], axis=axis + 1, reverse=reverse),
+)
+
+
+def _cumprod_jvp(t: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
+    """The product rule (p, t) (q, u) = (pq, tq + pu) as a scan of log2(n) shifted multiplications: no division."""
+    n = x.shape[axis]
+    products, tangents, shift = x, t, 1
+    while shift < n:
+        moved_p = _shifted(products, axis, shift, reverse, 1)
+        moved_t = _shifted(tangents, axis, shift, reverse, 0)
+        tangents = moved_t * products + tangents * moved_p
+        products = moved_p * products
+        shift *= 2
+    return tangents
+
+
+def _shifted(x: Any, axis: int, shift: int, reverse: bool, fill: int) -> Any:
+    n = x.shape[axis]
+    ends = full((*x.shape[:axis], shift, *x.shape[axis + 1 :]), fill, x.dtype)
+    if reverse:
+        return concatenate(take_slice(x, axis, shift, n), ends, axis=axis)
+    return concatenate(ends, take_slice(x, axis, 0, n - shift), axis=axis)
+
+
+cumprod = Primitive(
+    "cumprod",
+    _flipped(lambda x, axis: np.cumprod(x, axis=axis, dtype=x.dtype)),
+    _same,
+    jvp=(_cumprod_jvp,),
+    batch=lambda args, batched, axis, reverse: cumprod(args[0], axis=axis + 1, reverse=reverse),
+)
+
+from .creation import full, zeros_like  # noqa: E402 - these build on the primitives above
+from . import elementwise  # noqa: E402
+from .primitive import TABLE  # noqa: E402
+from .structure import broadcast_to, concatenate, reshape, take_slice, transpose  # noqa: E402

@@ -1,0 +1,70 @@
+"""Order: sorting permutations and positions in sorted sequences. Integers, so without derivatives of their own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import int64, is_complex
+from ..errors import DTypeError, ShapeError
+from .primitive import ZERO, Aval, Primitive
+
+
+def _argsort(x: Any, axis: int, descending: bool) -> Any:
+    if descending:
+        # sorting the reversed axis and reversing the result keeps equal elements in their order
+        order = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+        return np.flip(x.shape[axis] - 1 - order, axis).astype(np.int64)
+    return np.argsort(x, axis=axis, kind="stable")
+
+
+def _argsort_abstract(x: Any, axis: int, descending: bool) -> Aval:
+    if is_complex(x.dtype):
+        raise DTypeError(f"sort: {x.dtype} has no order.", "sort wl.abs(x) or wl.real(x)")
+    return Aval(x.shape, int64)
+
+
+argsort = Primitive(
+    "argsort",
+    _argsort,
+    _argsort_abstract,
+    jvp=(ZERO,),
+    batch=lambda args, batched, axis, descending: argsort(args[0], axis=axis + 1, descending=descending),
+    cost=lambda x, **p: math.prod(x.shape) * max(1, math.ceil(math.log2(max(2, x.shape[p["axis"]])))),
+)
+
+
+def _searchsorted(sorted_: Any, values: Any, side: Any) -> Any:
+    if sorted_.ndim == 1:
+        return np.searchsorted(sorted_, values, side=side).astype(np.int64)
+    out = np.empty(values.shape, np.int64)
+    for i in np.ndindex(sorted_.shape[:-1]):
+        out[i] = np.searchsorted(sorted_[i], values[i], side=side)
+    return out
+
+
+def _searchsorted_abstract(sorted_: Any, values: Any, side: Any) -> Aval:
+    lead = sorted_.shape[:-1]
+    if not sorted_.shape or values.shape[: len(lead)] != lead:
+        raise ShapeError(f"searchsorted: sorted {sorted_.shape} and values {values.shape} do not fit.")
+    return Aval(values.shape, int64)
+
+
+def _searchsorted_batch(args: list[Any], batched: list[bool], side: Any) -> Any:
+    a, v = args
+    size = a.shape[0] if batched[0] else v.shape[0]
+    if not batched[0]:
+        a = broadcast_to(a, shape=(size, *a.shape))
+    if not batched[1]:
+        v = broadcast_to(v, shape=(size, *v.shape))
+    return searchsorted(a, v, side=side)
+
+
+# `sorted_` may have leading axes, shared with `values`
+searchsorted = Primitive(
+    "searchsorted", _searchsorted, _searchsorted_abstract, jvp=(ZERO, ZERO), batch=_searchsorted_batch
+)
+
+from .structure import broadcast_to  # noqa: E402

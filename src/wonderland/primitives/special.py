@@ -1,0 +1,98 @@
+"""Special functions that NumPy does not have, to the precision of float64.
+
+The error function is approximated by Chebyshev series whose coefficients are fitted on first use to the standard
+library's `math.erf` and `math.erfc`; relative errors stay below 1e-14 (checked in the tests).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from ..dtypes import is_complex
+
+Array = np.ndarray[Any, Any]
+_SCALE = 3.75  # maps [1, inf) to a bounded interval on which exp(x^2) erfc(x) is nearly polynomial
+
+
+def _fit(f: Callable[[float], float], degree: int) -> Array:
+    return chebyshev.chebinterpolate(np.vectorize(f, otypes=[float]), degree)
+
+
+@functools.cache
+def _series() -> tuple[Array, Array]:
+    """Chebyshev coefficients of erf(x)/x in 2x^2-1 on [0, 1], and of (1+2x) exp(x^2) erfc(x) in a map of x >= 1."""
+
+    def inner(u: float) -> float:
+        x = math.sqrt((u + 1) / 2)
+        return math.erf(x) / x if x > 1e-8 else 2 / math.sqrt(math.pi)
+
+    low = (1 - _SCALE) / (1 + _SCALE)
+    high = (20 - _SCALE) / (20 + _SCALE)
+
+    def outer(u: float) -> float:
+        t = low + (u + 1) / 2 * (high - low)
+        x = _SCALE * (1 + t) / (1 - t)
+        return (1 + 2 * x) * math.exp(x * x) * math.erfc(x)
+
+    return _fit(inner, 20), _fit(outer, 30)
+
+
+def _erfc_positive(x: Array) -> Array:
+    """erfc for x >= 1."""
+    low = (1 - _SCALE) / (1 + _SCALE)
+    high = (20 - _SCALE) / (20 + _SCALE)
+    x = np.minimum(x, 27.0)
+    t = (x - _SCALE) / (x + _SCALE)
+    value = chebyshev.chebval((t - low) / (high - low) * 2 - 1, _series()[1])
+    # exp(-x^2) with the rounding error of x^2 put back
+    head = np.round(x * 256) / 256
+    return np.exp(-head * head) * np.exp(-(x - head) * (x + head)) * value / (1 + 2 * x)
+
+
+def _in_float64(f: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    @functools.wraps(f)
+    def wrapper(x: Array) -> Array:
+        if is_complex(x.dtype):
+            raise TypeError("complex numbers are not supported")
+        with np.errstate(all="ignore"):
+            return np.asarray(f(np.asarray(x, dtype=np.float64))).astype(x.dtype)
+
+    return wrapper
+
+
+@_in_float64
+def erf(x: Array) -> Array:
+    size = np.abs(x)
+    small = np.minimum(size, 1.0)
+    inner = small * chebyshev.chebval(2 * small * small - 1, _series()[0])
+    return np.copysign(np.where(size <= 1, inner, 1 - _erfc_positive(np.maximum(size, 1.0))), x)
+
+
+@_in_float64
+def erfc(x: Array) -> Array:
+    tail = _erfc_positive(np.maximum(np.abs(x), 1.0))
+    small = np.clip(x, -1.0, 1.0)
+    inner = 1 - small * chebyshev.chebval(2 * small * small - 1, _series()[0])
+    return np.where(np.abs(x) <= 1, inner, np.where(x > 0, tail, 2 - tail))
+
+
+@_in_float64
+def erfinv(y: Array) -> Array:
+    # Winitzki's closed form is good to 2e-3; Halley's iteration on the complement triples the digits each time.
+    a = 0.147
+    size = np.abs(y)
+    log = np.log1p(-size * size)
+    first = 2 / (np.pi * a) + log / 2
+    x = np.sqrt(np.sqrt(first * first - log / a) - first)
+    for _ in range(4):
+        error = (1 - size) - erfc(x)  # erf(x) - |y|, exact where |y| is near one
+        step = error * np.exp(x * x) * (math.sqrt(math.pi) / 2)
+        x = x - step / (1 + x * step)
+    x = np.where(size == 1, np.inf, np.where(size > 1, np.nan, x))
+    return np.copysign(x, y)

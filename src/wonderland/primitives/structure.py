@@ -1,0 +1,197 @@
+"""Primitives that move elements without changing them: all of them linear."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError, DTypeError, ShapeError
+from .creation import check_size, zeros_like
+from .primitive import LINEAR, Aval, Primitive
+
+Shape = tuple[int, ...]
+Slices = tuple[tuple[int, int | None, int], ...]  # (start, stop, step) for every axis; stop None: up to the end
+
+# --- reshape
+
+
+def _reshape_abstract(x: Any, shape: Shape) -> Aval:
+    if math.prod(shape) != math.prod(x.shape):
+        raise ShapeError(
+            f"reshape: shape {x.shape} has {math.prod(x.shape)} elements and cannot become {shape}, "
+            f"which has {math.prod(shape)}.",
+            "sizes with the same product; one size may be -1",
+        )
+    return Aval(shape, x.dtype)
+
+
+reshape = Primitive(
+    "reshape",
+    lambda x, shape: x.reshape(shape),
+    _reshape_abstract,
+    jvp=(LINEAR,),
+    transpose=(lambda ct, x, shape: reshape(ct, shape=x.shape),),
+    batch=lambda args, batched, shape: reshape(args[0], shape=args[0].shape[:1] + shape),
+)
+
+# --- transpose: axis i of the result is axis axes[i] of the argument
+
+
+def _transpose_abstract(x: Any, axes: tuple[int, ...]) -> Aval:
+    if sorted(axes) != list(range(len(x.shape))):
+        raise AxisError(
+            f"transpose: axes {axes} do not name each of the {len(x.shape)} axes of shape {x.shape} once.",
+            "a permutation of the axes",
+        )
+    return Aval(tuple(x.shape[a] for a in axes), x.dtype)
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argsort(axes))
+
+
+transpose = Primitive(
+    "transpose",
+    lambda x, axes: np.transpose(x, axes),
+    _transpose_abstract,
+    jvp=(LINEAR,),
+    transpose=(lambda ct, x, axes: transpose(ct, axes=_inverse(axes)),),
+    batch=lambda args, batched, axes: transpose(args[0], axes=(0, *[a + 1 for a in axes])),
+)
+
+# --- broadcast_to
+
+
+def _broadcast_abstract(x: Any, shape: Shape) -> Aval:
+    fits = len(shape) >= len(x.shape) and all(
+        n in (1, m) for n, m in zip(x.shape[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        raise ShapeError(
+            f"broadcast_to: shape {x.shape} does not broadcast to {shape}.",
+            "sizes that agree from the right, or are 1 in the tensor",
+        )
+    return Aval(shape, x.dtype)
+
+
+def _broadcast_batch(args: list[Any], batched: list[bool], shape: Shape) -> Any:
+    (x,) = args
+    missing = len(shape) - (x.ndim - 1)
+    x = reshape(x, shape=x.shape[:1] + (1,) * missing + x.shape[1:])
+    return broadcast_to(x, shape=x.shape[:1] + shape)
+
+
+broadcast_to = Primitive(
+    "broadcast_to",
+    lambda x, shape: np.broadcast_to(x, shape),
+    _broadcast_abstract,
+    jvp=(LINEAR,),
+    transpose=(lambda ct, x, shape: broadcasting.unbroadcast(ct, x.shape),),
+    batch=_broadcast_batch,
+)
+
+# --- concatenate
+
+
+def _concatenate_abstract(*xs: Any, axis: int) -> Aval:
+    first = xs[0]
+    for x in xs[1:]:
+        others = x.shape[:axis] + x.shape[axis + 1 :]
+        if len(x.shape) != len(first.shape) or others != first.shape[:axis] + first.shape[axis + 1 :]:
+            raise ShapeError(
+                f"concatenate: shapes {first.shape} and {x.shape} differ outside axis {axis}.",
+                "equal sizes on all other axes",
+            )
+        if x.dtype != first.dtype:
+            raise DTypeError(f"concatenate: dtypes {first.dtype} and {x.dtype} differ.", "x.astype(...)")
+    total = sum(x.shape[axis] for x in xs)
+    return Aval(first.shape[:axis] + (total,) + first.shape[axis + 1 :], first.dtype)
+
+
+def _concatenate_jvp(primals: list[Any], tangents: list[Any], out: Any, axis: int) -> Any:
+    filled = [zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+    return concatenate(*filled, axis=axis)
+
+
+def _concatenate_transpose(ct: Any, args: list[Any], axis: int) -> list[Any]:
+    cts, start = [], 0
+    for arg in args:
+        stop = start + arg.shape[axis]
+        cts.append(take_slice(ct, axis, start, stop) if type(arg) is interpreter.Tangent else None)
+        start = stop
+    return cts
+
+
+def _concatenate_batch(args: list[Any], batched: list[bool], axis: int) -> Any:
+    size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
+    full = [
+        a if b else broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True)
+    ]
+    return concatenate(*full, axis=axis + 1)
+
+
+concatenate = Primitive(
+    "concatenate",
+    lambda *xs, axis: np.concatenate(xs, axis=axis),
+    _concatenate_abstract,
+    jvp=_concatenate_jvp,
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+)
+
+# --- slice, and its transpose: placing a tensor into zeros
+
+
+def _to_slices(index: Slices) -> tuple[slice, ...]:
+    return tuple(slice(*triple) for triple in index)
+
+
+def slice_lengths(shape: Shape, index: Slices) -> Shape:
+    return tuple(len(range(n)[slice(*triple)]) for n, triple in zip(shape, index, strict=True))
+
+
+slice_ = Primitive(
+    "slice",
+    lambda x, index: x[_to_slices(index)],
+    lambda x, index: Aval(slice_lengths(x.shape, index), x.dtype),
+    jvp=(LINEAR,),
+    transpose=(lambda ct, x, index: place(ct, shape=x.shape, index=index),),
+    batch=lambda args, batched, index: slice_(args[0], index=((0, None, 1), *index)),
+)
+
+
+def take_slice(x: Any, axis: int, start: int, stop: int | None, step: int = 1) -> Any:
+    """x[start:stop:step] along one axis."""
+    index = [(0, None, 1)] * x.ndim
+    index[axis] = (start, stop, step)
+    return slice_(x, index=tuple(index))
+
+
+def _place(x: Any, shape: Shape, index: Slices) -> Any:
+    check_size("place", shape, x.dtype)
+    out = np.zeros(shape, x.dtype)
+    out[_to_slices(index)] = x
+    return out
+
+
+def _place_abstract(x: Any, shape: Shape, index: Slices) -> Aval:
+    if slice_lengths(shape, index) != x.shape:
+        raise ShapeError(f"place: a tensor of shape {x.shape} does not fill {index} of shape {shape}.")
+    return Aval(shape, x.dtype)
+
+
+place = Primitive(
+    "place",
+    _place,
+    _place_abstract,
+    jvp=(LINEAR,),
+    transpose=(lambda ct, x, shape, index: slice_(ct, index=index),),
+    batch=lambda args, batched, shape, index: place(
+        args[0], shape=args[0].shape[:1] + shape, index=((0, None, 1), *index)
+    ),
+)
+
+from .. import interpreter  # noqa: E402 - these build on the primitives above
+from . import broadcasting  # noqa: E402

@@ -1,0 +1,634 @@
+"""The tensor: an immutable n-dimensional value over a NumPy buffer.
+
+`Tensor` holds a computed value. `Tracer` is its subclass for values inside a transformation: it has a shape and a
+dtype, and every operation on it is handled by the interpreter that made it. Users see one type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+
+from . import dtypes
+from .dtypes import DType
+from .errors import DTypeError, GradientError, InputError, TraceError
+
+Shape = tuple[int, ...]
+
+
+class Tensor:
+    """An immutable array of elements of one type.
+
+    >>> import wonderland as wl
+    >>> x = wl.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.shape, x.dtype, x.ndim
+    ((2, 2), dtype('float32'), 2)
+    >>> (x @ x).sum()
+    tensor(54.)
+
+    Make one with `wl.tensor`, `wl.asarray` or a creation function. Operators follow NumPy; two tensors of different
+    types combine as `wl.result_type` says. Book, section 2.1.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_node")
+    __array_priority__ = 1000  # NumPy arrays leave mixed operators to us
+    __hash__ = object.__hash__
+
+    _data: np.ndarray[Any, Any]
+    _node: Any  # what recorded this value in the imperative style, see transforms/imperative.py
+
+    def __init__(self, data: Any, dtype: Any = None) -> None:
+        made = array.tensor(data, dtype=dtype)
+        if isinstance(made, Tracer):
+            raise TraceError("Tensor: a traced value already is a tensor.", "wl.tensor(...) for lists of traced values")
+        self._data = made._data
+        self._node = None
+
+    # --- what it is
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes of the axes."""
+        return self._data.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of every element."""
+        return self._data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes: 0 for a scalar, 1 for a vector, 2 for a matrix."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """Where the value lives; always "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        if str(device) != "cpu" or stream is not None:
+            raise InputError(f"to_device: there is no device {device!r}.", 'the device "cpu"')
+        return self
+
+    def to(self, target: Any) -> Tensor:
+        """This tensor with another dtype, or on a device: `x.to(wl.float64)`, `x.to("cpu")`."""
+        return self.to_device(target) if target == "cpu" else self.astype(target)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
+        """All axes reversed; for a vector the vector itself."""
+        return array.transpose(self)
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802 - the Array API's name
+        """The last two axes swapped."""
+        return array.matrix_transpose(self)
+
+    @property
+    def H(self) -> Tensor:  # noqa: N802
+        """The conjugate of `mT`."""
+        return array.conj(array.matrix_transpose(self))
+
+    @property
+    def real(self) -> Tensor:
+        return array.real(self)
+
+    @property
+    def imag(self) -> Tensor:
+        return array.imag(self)
+
+    @property
+    def at(self) -> Any:
+        """Functional updates: `x.at[i].set(v)` is a copy of x with x[i] replaced by v; also add, multiply, min, max."""
+        return array.At(self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
+            raise InputError(f"__array_namespace__: version {api_version!r} is not supported.", '"2024.12"')
+        import wonderland
+
+        return wonderland
+
+    # --- to Python and NumPy
+
+    def _concrete(self, what: str) -> np.ndarray[Any, Any]:
+        """The NumPy buffer, for a use that needs the numbers themselves."""
+        return self._data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        data = self._concrete("a NumPy array")
+        if dtype is not None and data.dtype != dtype:
+            if copy is False:
+                raise ValueError("a copy is needed to change the dtype")
+            return data.astype(dtype)
+        if copy:
+            return data.copy()
+        view = data.view()
+        view.flags.writeable = False
+        return view
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The value as a read-only NumPy array that shares memory with the tensor."""
+        return self.__array__()
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        data = self._concrete("a DLPack capsule")
+        return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def item(self, *index: int) -> Any:
+        """The only element, or the one at `index`, as a Python number. Cut off from derivatives."""
+        data = self._item_data()
+        if not index and data.size != 1:
+            raise InputError(f"item: a tensor of shape {self.shape} has {data.size} elements.", "x.tolist()")
+        return data.item(*index)
+
+    def _item_data(self) -> np.ndarray[Any, Any]:
+        return self._concrete("a Python number")
+
+    def tolist(self) -> Any:
+        """The value as nested Python lists."""
+        return self._item_data().tolist()
+
+    def _scalar(self, what: str) -> Any:
+        if self.size != 1:
+            raise InputError(
+                f"{what}: only a tensor with one element is a {what}, not one of shape {self.shape}.",
+                "a reduction such as x.any(), x.all() or x.sum()" if what == "bool" else "x.sum() or x[index]",
+            )
+        return self._concrete(what).reshape(()).item()
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if not dtypes.is_integer(self.dtype) or self.ndim:
+            raise DTypeError(
+                f"index: a {self.dtype} tensor of shape {self.shape} is not an integer.", "int(x) or x.astype(int)"
+            )
+        return int(self._scalar("int"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise InputError("len: a 0-d tensor has no length.", "x.size")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise InputError("iter: a 0-d tensor has no axis to iterate over.", "x.item() for its value")
+        return iter([self[i] for i in range(self.shape[0])])
+
+    def __repr__(self) -> str:
+        return _format(self._data, "tensor")
+
+    def __format__(self, spec: str) -> str:
+        return format(self._item_data().item(), spec) if spec and self.size == 1 else format(str(self), spec)
+
+    def __reduce__(self) -> Any:
+        return (_restore, (self._concrete("a pickle"),))
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self
+
+    # --- operators
+
+    def __add__(self, other: Any) -> Tensor:
+        return array.add(self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return array.add(other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return array.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return array.subtract(other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return array.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return array.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return array.divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return array.divide(other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return array.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return array.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return array.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return array.remainder(other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return array.floor_divide(self, other), array.remainder(self, other)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return array.pow(self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return array.pow(other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return array.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return array.matmul(other, self)
+
+    def __neg__(self) -> Tensor:
+        return array.negative(self)
+
+    def __pos__(self) -> Tensor:
+        return array.positive(self)
+
+    def __abs__(self) -> Tensor:
+        return array.abs(self)
+
+    def __invert__(self) -> Tensor:
+        return array.bitwise_invert(self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return array.bitwise_and(self, other)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Tensor:
+        return array.bitwise_or(self, other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: Any) -> Tensor:
+        return array.bitwise_xor(self, other)
+
+    __rxor__ = __xor__
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return array.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return array.bitwise_left_shift(other, self)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return array.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return array.bitwise_right_shift(other, self)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return array.equal(self, other) if array.is_operand(other) else cast(Tensor, NotImplemented)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return array.not_equal(self, other) if array.is_operand(other) else cast(Tensor, NotImplemented)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return array.less(self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return array.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return array.greater(self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return array.greater_equal(self, other)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return array.getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TraceError(
+            "setitem: tensors are immutable, so x[i] = v has no place to write to.",
+            "x = x.at[i].set(v), or x.at[i].add(v) and relatives",
+        )
+
+    # --- methods: the functions of the same name
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
+        return array.astype(self, dtype, copy=copy)
+
+    def copy(self) -> Tensor:
+        return self
+
+    clone = copy
+
+    def reshape(self, *shape: Any) -> Tensor:
+        return array.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    view = reshape
+
+    def ravel(self) -> Tensor:
+        return array.reshape(self, (-1,))
+
+    def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Tensor:
+        return array.flatten(self, start_axis, end_axis)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        return array.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
+
+    permute = transpose
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        return array.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        return array.squeeze(self, axis)
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        return array.expand_dims(self, axis=axis)
+
+    def broadcast_to(self, shape: Shape) -> Tensor:
+        return array.broadcast_to(self, shape)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
+        return array.repeat(self, repeats, axis=axis)
+
+    def take(self, indices: Any, axis: int | None = None) -> Tensor:
+        return array.take(self, indices, axis=axis)
+
+    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+        return array.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+        return array.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+        return array.mean(self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Any = None, *, correction: Any = 0.0, keepdims: bool = False) -> Tensor:
+        return array.var(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def std(self, axis: Any = None, *, correction: Any = 0.0, keepdims: bool = False) -> Tensor:
+        return array.std(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+        return array.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+        return array.min(self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+        return array.any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+        return array.all(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+        return array.argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+        return array.argmin(self, axis=axis, keepdims=keepdims)
+
+    def sort(self, axis: int = -1, *, descending: bool = False) -> Tensor:
+        return array.sort(self, axis=axis, descending=descending)
+
+    def argsort(self, axis: int = -1, *, descending: bool = False) -> Tensor:
+        return array.argsort(self, axis=axis, descending=descending)
+
+    def cumsum(self, axis: int | None = None) -> Tensor:
+        return array.cumulative_sum(self, axis=axis)
+
+    def cumprod(self, axis: int | None = None) -> Tensor:
+        return array.cumulative_prod(self, axis=axis)
+
+    def dot(self, other: Any) -> Tensor:
+        return array.dot(self, other)
+
+    def conj(self) -> Tensor:
+        return array.conj(self)
+
+    def round(self) -> Tensor:
+        return array.round(self)
+
+    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+        return array.clip(self, min, max)
+
+    def abs(self) -> Tensor:
+        return array.abs(self)
+
+    def exp(self) -> Tensor:
+        return array.exp(self)
+
+    def log(self) -> Tensor:
+        return array.log(self)
+
+    def sqrt(self) -> Tensor:
+        return array.sqrt(self)
+
+    def square(self) -> Tensor:
+        return array.square(self)
+
+    def sin(self) -> Tensor:
+        return array.sin(self)
+
+    def cos(self) -> Tensor:
+        return array.cos(self)
+
+    def tanh(self) -> Tensor:
+        return array.tanh(self)
+
+    # --- the imperative style, see transforms/imperative.py
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded for `backward()`."""
+        return self._node is not None
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask for gradients with respect to this tensor; returns the tensor itself."""
+        return imperative.requires_grad_(self, requires_grad)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient accumulated by `backward()`; None before."""
+        return imperative.grad_of(self)
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        imperative.set_grad(self, value)
+
+    @property
+    def grad_fn(self) -> Any:
+        """The operation that made this tensor, if it was recorded; None for leaves."""
+        return imperative.grad_fn(self)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return imperative.grad_fn(self) is None
+
+    def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Walk the recorded operations backwards and add the gradients to the leaves' `.grad`."""
+        imperative.backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this intermediate value in `.grad`, too."""
+        imperative.retain_grad(self)
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook(gradient)` when the gradient of this tensor is known; its result, if any, replaces it."""
+        return imperative.register_hook(self, hook)
+
+    def zero_grad(self) -> None:
+        """Forget the accumulated gradient."""
+        imperative.set_grad(self, None)
+
+    def detach(self) -> Tensor:
+        """The same value, cut off from the recorded operations."""
+        return array.stop_gradient(self)
+
+
+def wrap(data: Any) -> Tensor:
+    """The tensor over a NumPy result."""
+    t = _new(Tensor)
+    t._data = data if type(data) is np.ndarray else np.asarray(data)
+    t._node = None
+    return t
+
+
+_new = object.__new__
+
+
+def _restore(data: np.ndarray[Any, Any]) -> Tensor:
+    return wrap(data)
+
+
+def _format(data: np.ndarray[Any, Any], name: str, extra: str = "") -> str:
+    body = np.array2string(data, separator=", ", prefix=name + "(", threshold=200, edgeitems=3)
+    note = "" if data.dtype in (dtypes.float32, dtypes.int64, dtypes.bool_) else f", dtype={data.dtype}"
+    shape = f", shape={data.shape}" if data.size == 0 and data.shape != (0,) or data.size > 200 else ""
+    return f"{name}({body}{shape}{note}{extra})"
+
+
+class Tracer(Tensor):
+    """A value inside a transformation: its shape and dtype are known, its numbers belong to an interpreter."""
+
+    __slots__ = ("trace",)
+    trace: Any
+
+    @property
+    def _node(self) -> Any:  # type: ignore[override]
+        return None
+
+    @property
+    def shape(self) -> Shape:
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> DType:
+        raise NotImplementedError
+
+    def __reduce__(self) -> Any:
+        raise TraceError("pickle: a traced value has no numbers to save.", "save the results of the transformed function")
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        raise GradientError(
+            "requires_grad_: inside a transformation such as wl.grad or wl.jit the gradient is taken by the transformation.",
+            "wl.grad(f)(x), or call requires_grad_() outside",
+        )
+
+
+class Cell(Tensor):
+    """A named place for a tensor that may change: a parameter, or a buffer of a module, or a random stream.
+
+    Used in an operation it stands for its value. Transformations put tracers into cells while they run.
+    """
+
+    __slots__ = ("_leaf", "value")
+    value: Tensor
+    _leaf: Any
+
+    def __init__(self, data: Any, dtype: Any = None) -> None:
+        value = array.asarray(data, dtype=dtype)
+        self.value = value.value if isinstance(value, Cell) else value
+        self._leaf = None
+
+    def assign(self, value: Any) -> None:
+        """Put a new value of the same shape into the cell; `interpreter.assign` does the bookkeeping."""
+        interpreter.assign(self, value)
+
+    @property
+    def _data(self) -> np.ndarray[Any, Any]:  # type: ignore[override]
+        return self.value._concrete("a NumPy array")
+
+    @property
+    def _node(self) -> Any:  # type: ignore[override]
+        return self._leaf
+
+    @_node.setter
+    def _node(self, node: Any) -> None:
+        self._leaf = node
+
+    @property
+    def shape(self) -> Shape:
+        return self.value.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+    def _concrete(self, what: str) -> np.ndarray[Any, Any]:
+        return self.value._concrete(what)
+
+    def _item_data(self) -> np.ndarray[Any, Any]:
+        return self.value._item_data()
+
+    def __repr__(self) -> str:
+        return type(self).__name__.lower() + repr(self.value).removeprefix("tensor")
+
+    def __reduce__(self) -> Any:
+        return (type(self), (self.value._concrete("a pickle"),))
+
+    def __copy__(self) -> Tensor:
+        return type(self)(self.value)
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        copy = memo[id(self)] = type(self)(self.value)
+        return copy
+
+
+# The functions behind the methods need the class above, so they are imported below it.
+from . import array, interpreter  # noqa: E402
+from .transforms import imperative  # noqa: E402

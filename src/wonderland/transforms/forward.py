@@ -1,0 +1,207 @@
+"""Forward mode: every value travels with its tangent. Book, section 6.2.
+
+The interpreter below serves both modes. In forward mode a tangent is a number; in reverse mode it is a `Tangent` that
+records what happens to it, and the recording is transposed afterwards (reverse.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..context import state, switch
+from ..dtypes import DType, is_inexact
+from ..errors import GradientError, TraceError
+from ..interpreter import Tangent, bind
+from ..primitives.creation import zeros_like
+from ..primitives.primitive import LINEAR, ZERO, Primitive
+from ..tensor import Cell, Shape, Tensor, Tracer, _format
+
+
+class JVPTracer(Tracer):
+    """A value and its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
+        self.trace = trace
+        self.primal = primal
+        self.tangent = tangent
+
+    @property
+    def shape(self) -> Shape:
+        return self.primal.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> DType:
+        return self.primal.dtype  # type: ignore[no-any-return]
+
+    @property
+    def weak(self) -> Any:
+        return getattr(self.primal, "weak", None)
+
+    def _concrete(self, what: str) -> np.ndarray[Any, Any]:
+        if what in ("bool", "int"):  # control flow follows the value
+            return self.primal._concrete(what)  # type: ignore[no-any-return]
+        raise TraceError(
+            f"{what}: turning a value that is being differentiated into {what} would cut its derivative off.",
+            "functions of wonderland instead of math or NumPy, x.item() or wl.stop_gradient(x) if the cut is meant",
+        )
+
+    def _item_data(self) -> np.ndarray[Any, Any]:
+        return self.primal._item_data()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        value = self.primal
+        while isinstance(value, JVPTracer):
+            value = value.primal
+        return _format(value._data, "tensor", ", traced") if type(value) is Tensor else f"traced({value!r})"
+
+
+class JVPTrace:
+    """The interpreter of forward mode."""
+
+    __slots__ = ("parent", "staged", "written")
+
+    def __init__(self, parent: Any) -> None:
+        self.parent = parent
+        self.staged: bool = parent is not None and parent.staged
+        self.written: dict[int, Cell] = {}
+
+    @property
+    def concrete(self) -> bool:
+        """Whether values can be looked at, so that Python control flow works."""
+        return self.parent is None or self.parent.concrete
+
+    def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
+        primals, tangents, active, recording = [], [], False, False
+        for arg in args:
+            if type(arg) is JVPTracer and arg.trace is self:
+                primals.append(arg.primal)
+                tangent = arg.tangent
+                tangents.append(tangent)
+                if tangent is not None:
+                    active = True
+                    recording = recording or type(tangent) is Tangent
+            else:
+                primals.append(arg)
+                tangents.append(None)
+        previous = switch(self.parent)
+        try:
+            if not active:
+                return bind(primitive, *primals, **params)
+            if primitive.linearize is not None and recording:
+                out, tangent = primitive.linearize(primals, tangents, **params)
+            else:
+                out = bind(primitive, *primals, **params)
+                tangent = tangent_of(primitive, primals, tangents, out, params)
+        finally:
+            switch(previous)
+        if primitive.multiple:
+            return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
+        return out if tangent is None else JVPTracer(self, out, tangent)
+
+    def read(self, cell: Cell, value: Tensor) -> Tensor:
+        return self.parent.read(cell, value)  # type: ignore[no-any-return]
+
+    def note_write(self, cell: Cell) -> None:
+        self.written[id(cell)] = cell
+        if self.parent is not None:
+            self.parent.note_write(cell)
+
+    def finish(self) -> None:
+        """State that was written keeps its value; its tangent ends here."""
+        for cell in self.written.values():
+            cell.value = self.split(cell.value)[0]
+
+    def split(self, value: Any) -> tuple[Any, Any]:
+        """The primal and the tangent (None: zero) of a value."""
+        if isinstance(value, JVPTracer) and value.trace is self:
+            return value.primal, value.tangent
+        return value, None
+
+
+def tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], out: Any, params: dict[str, Any]) -> Any:
+    """The tangent of a primitive's result: the sum over the arguments of derivative times tangent."""
+    if state.debug is not None:
+        outer, state.rule = state.rule, state.rule or primitive.name
+        try:
+            return _tangent_of(primitive, primals, tangents, out, params)
+        finally:
+            state.rule = outer
+    return _tangent_of(primitive, primals, tangents, out, params)
+
+
+def _tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], out: Any, params: dict[str, Any]) -> Any:
+    rules = primitive.jvp
+    if callable(rules):
+        return rules(primals, tangents, out, **params)
+    if not primitive.multiple and not is_inexact(out.dtype):
+        return None
+    total = [None] * len(out) if primitive.multiple else None
+    for i, t in enumerate(tangents):
+        if t is None:
+            continue
+        rule = rules[i] if i < len(rules) else (rules[-1] if rules else None)
+        if rule is ZERO:
+            continue
+        if rule is None:
+            raise GradientError(
+                f"{primitive.name}: has no derivative with respect to argument {i}.",
+                "wl.stop_gradient(x) if none is wanted, or wl.custom_jvp / wl.custom_vjp to define one",
+            )
+        if rule is LINEAR:
+            part = bind(primitive, *[t if j == i else p for j, p in enumerate(primals)], **params)
+        else:
+            part = rule(t, out, *primals, **params)  # type: ignore[operator]
+        if primitive.multiple:
+            total = [add_tangents(a, b) for a, b in zip(total, part, strict=True)]  # type: ignore[arg-type]
+        else:
+            total = add_tangents(total, part)
+    return total
+
+
+def add_tangents(a: Any, b: Any) -> Any:
+    if a is None:
+        return b
+    return a if b is None else a + b
+
+
+def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False) -> Any:
+    r"""The value of f and its derivative along a direction: \(f(x)\) and \(J_f(x)\,t\).
+
+    >>> import wonderland as wl
+    >>> value, tangent = wl.jvp(lambda x: x**2, (wl.tensor(3.0),), (wl.tensor(1.0),))
+    >>> print(value, tangent)
+    tensor(9.) tensor(6.)
+
+    `primals` and `tangents` are tuples of trees of one structure, one entry per argument of f. With `has_aux`, f returns
+    a pair whose second entry is passed through. Book, section 6.4.1 (footnote 3); directional derivative, E.2.20.
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise GradientError(
+            "jvp: the values and tangents are given as tuples, one entry per argument.", "wl.jvp(f, (x,), (t,))"
+        )
+    swap = Inputs("jvp", tuple(primals))
+    tangent_leaves = swap.matching(tuple(tangents))
+    trace = JVPTrace(state.trace)
+    tracers = [
+        JVPTracer(trace, p, t) if d else p
+        for p, t, d in zip(swap.values, tangent_leaves, swap.differentiable, strict=True)
+    ]
+    out = swap.call(trace, f, tracers)
+    aux = None
+    if has_aux:
+        out, aux = split_aux("jvp", out)
+        aux = lower(trace, aux)
+    leaves, structure = output_leaves("jvp", out)
+    pairs = [trace.split(leaf) for leaf in leaves]
+    value = trees.unflatten(structure, [p for p, _ in pairs])
+    tangent = trees.unflatten(structure, [zeros_like(p) if t is None else t for p, t in pairs])
+    return (value, tangent, aux) if has_aux else (value, tangent)
+
+
+from .. import trees  # noqa: E402 - the transformations know trees, the interpreter above does not
+from .inputs import Inputs, lower, output_leaves, split_aux  # noqa: E402

@@ -1,0 +1,238 @@
+"""The imperative style: tensors that remember how they were made, and `backward()`. Book, section 6.4.2 (Fig. 6.3).
+
+An operation on a tensor that requires gradients leaves a `Record`. `backward()` visits the records in reverse order; for
+each it linearises the primitive and transposes the result, with the same rules as `wl.grad`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..context import next_order, state
+from ..dtypes import is_complex, is_inexact
+from ..errors import GradientError
+from ..tensor import Tensor, wrap
+
+
+class Record:
+    """How a tensor was made: the primitive, its arguments, and its result."""
+
+    __slots__ = ("args", "grad", "hooks", "order", "outs", "params", "primitive", "retained", "shapes")
+
+    def __init__(self, primitive: Any, args: Any, params: Any, outs: Any) -> None:
+        self.primitive = primitive
+        self.args = args
+        self.params = params
+        self.outs = outs  # raw NumPy arrays: holding the tensors would be a cycle
+        self.order = next_order()
+        self.grad: dict[int, Tensor] = {}
+        self.hooks: dict[int, list[Any]] = {}
+        self.retained: set[int] = set()
+
+    @property
+    def name(self) -> str:
+        return "leaf" if self.primitive is None else self.primitive.name
+
+    @property
+    def next_functions(self) -> list[Record]:
+        """The records of the arguments."""
+        return [arg._node[0] for arg in self.args or () if arg._node is not None]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+# A tensor's `_node` is a pair: its record, and which of the record's results it is.
+
+
+def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
+    """Compute, and remember how."""
+    detached = [wrap(arg._data) for arg in args]
+    outs = interpreter.evaluate(primitive, detached, params)
+    results = outs if primitive.multiple else [outs]
+    if any(is_inexact(r.dtype) for r in results):
+        entry = Record(primitive, tuple(args), params, [r._data for r in results])
+        for i, result in enumerate(results):
+            if is_inexact(result.dtype):
+                result._node = (entry, i)
+    return outs
+
+
+def requires_grad_(tensor: Tensor, requires_grad: bool) -> Tensor:
+    if requires_grad and not is_inexact(tensor.dtype):
+        raise GradientError(
+            f"requires_grad_: a tensor of {tensor.dtype} has no gradient.", "x.astype(wl.float32).requires_grad_()"
+        )
+    if requires_grad and tensor._node is None:
+        tensor._node = (Record(None, None, None, None), 0)
+    elif not requires_grad:
+        if tensor._node is not None and tensor._node[0].primitive is not None:
+            raise GradientError("requires_grad_: only leaves can stop requiring gradients.", "x.detach()")
+        tensor._node = None
+    return tensor
+
+
+def grad_of(tensor: Tensor) -> Tensor | None:
+    node = tensor._node
+    return None if node is None else node[0].grad.get(node[1])
+
+
+def set_grad(tensor: Tensor, value: Tensor | None) -> None:
+    node = tensor._node
+    if node is None:
+        if value is not None:
+            raise GradientError("grad: this tensor does not require gradients.", "x.requires_grad_()")
+        return
+    if value is None:
+        node[0].grad.pop(node[1], None)
+    else:
+        node[0].grad[node[1]] = value
+
+
+def grad_fn(tensor: Tensor) -> Record | None:
+    node = tensor._node
+    return None if node is None or node[0].primitive is None else node[0]
+
+
+def retain_grad(tensor: Tensor) -> None:
+    if tensor._node is None:
+        raise GradientError("retain_grad: this tensor was not recorded.", "x.requires_grad_() on one of its inputs")
+    tensor._node[0].retained.add(tensor._node[1])
+
+
+def register_hook(tensor: Tensor, hook: Callable[[Tensor], Any]) -> Callable[[], None]:
+    """Returns a function that removes the hook."""
+    if tensor._node is None:
+        raise GradientError("register_hook: this tensor was not recorded.", "x.requires_grad_()")
+    hooks = tensor._node[0].hooks.setdefault(tensor._node[1], [])
+    hooks.append(hook)
+    return lambda: hooks.remove(hook)
+
+
+def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph: bool) -> None:
+    node = tensor._node
+    if node is None:
+        raise GradientError(
+            "backward: this tensor was not made from tensors that require gradients.",
+            "x.requires_grad_() before the computation; inside wl.grad the transformation takes the gradient",
+        )
+    if gradient is None:
+        if tensor.shape != ():
+            raise GradientError(
+                f"backward: a tensor of shape {tensor.shape} needs a gradient to start from.",
+                "loss.sum().backward(), or y.backward(wl.ones_like(y))",
+            )
+        gradient = array.ones_like(tensor)
+    gradient = gradient if isinstance(gradient, Tensor) else array.asarray(gradient, dtype=tensor.dtype)
+    if gradient.shape != tensor.shape or gradient.dtype != tensor.dtype:
+        raise GradientError(
+            f"backward: a gradient of {gradient.dtype}{list(gradient.shape)} for a value of {tensor.dtype}{list(tensor.shape)}."
+        )
+    with contextlib.nullcontext() if create_graph else no_grad():
+        _walk(node, array.conj(gradient), free=not (retain_graph or create_graph))
+
+
+def _walk(start: tuple[Record, int], seed: Tensor, free: bool) -> None:
+    adjoints: dict[int, dict[int, Any]] = {}
+    records: dict[int, Record] = {}
+    waiting: list[int] = []
+
+    def receive(node: tuple[Record, int], ct: Any) -> None:
+        entry, index = node
+        if entry.order not in adjoints:
+            adjoints[entry.order] = {}
+            records[entry.order] = entry
+            heapq.heappush(waiting, -entry.order)
+        cts = adjoints[entry.order]
+        cts[index] = ct if index not in cts else cts[index] + ct
+
+    receive(start, seed)
+    while waiting:
+        order = -heapq.heappop(waiting)
+        entry, cts = records.pop(order), adjoints.pop(order)
+        for index, ct in cts.items():
+            for hook in entry.hooks.get(index, ()):
+                changed = hook(_conj(ct))
+                if changed is not None:
+                    cts[index] = ct = _conj(changed)
+            if entry.primitive is None or index in entry.retained:
+                gradient = _conj(ct)
+                entry.grad[index] = entry.grad[index] + gradient if index in entry.grad else gradient
+        if entry.primitive is None:
+            continue
+        if entry.args is None:
+            raise GradientError(
+                f"backward: the recording of {entry.name} was released by an earlier backward().",
+                "backward(retain_graph=True) the first time, or compute the value again",
+            )
+        for arg, ct in zip(entry.args, _arg_adjoints(entry, cts), strict=True):
+            if ct is not None:
+                receive(arg._node, ct)
+        if free:
+            entry.args = entry.outs = None
+
+
+def _conj(ct: Tensor) -> Tensor:
+    return array.conj(ct) if is_complex(ct.dtype) else ct
+
+
+def _arg_adjoints(entry: Record, cts: dict[int, Any]) -> list[Any]:
+    """Linearise one primitive and transpose it. With `create_graph` the residuals are recorded in their turn."""
+    args = entry.args
+    outs = []
+    for i, data in enumerate(entry.outs):
+        out = wrap(data)
+        if state.grad_enabled and is_inexact(out.dtype):
+            out._node = (entry, i)
+        outs.append(out)
+    primals = list(args) if state.grad_enabled else [wrap(arg._data) for arg in args]
+    tangents = [
+        None if arg._node is None or not is_inexact(arg.dtype) else interpreter.Tangent(arg.shape, arg.dtype) for arg in args
+    ]
+    primitive = entry.primitive
+    if primitive.linearize is not None:
+        _, made = primitive.linearize(primals, tangents, **entry.params)
+    else:
+        made = tangent_of(primitive, primals, tangents, outs if primitive.multiple else outs[0], entry.params)
+    made = made if primitive.multiple else [made]
+    seeds = [(t, cts[i]) for i, t in enumerate(made) if t is not None and i in cts]
+    wanted = [t for t in tangents if t is not None]
+    found = iter(pull_back(seeds, wanted, free=True))
+    return [None if t is None else next(found) for t in tangents]
+
+
+@contextlib.contextmanager
+def no_grad() -> Iterator[None]:
+    """Do not record operations for `backward()` inside; also usable as a decorator.
+
+    >>> import wonderland as wl
+    >>> x = wl.ones(2).requires_grad_()
+    >>> with wl.no_grad():
+    ...     y = 2 * x
+    >>> y.requires_grad
+    False
+    """
+    before, state.grad_enabled = state.grad_enabled, False
+    try:
+        yield
+    finally:
+        state.grad_enabled = before
+
+
+@contextlib.contextmanager
+def enable_grad() -> Iterator[None]:
+    """Record operations again, inside `no_grad`."""
+    before, state.grad_enabled = state.grad_enabled, True
+    try:
+        yield
+    finally:
+        state.grad_enabled = before
+
+
+from .. import array, interpreter  # noqa: E402 - these need the records above
+from .forward import tangent_of  # noqa: E402
+from .reverse import pull_back  # noqa: E402
+

@@ -1,0 +1,181 @@
+"""The arguments of a differentiated function: which leaves vary, and how tracers get into them and out again.
+
+A tensor (or Python float) in an argument is replaced by a tracer. A module stays the object that it is: its trainable
+parameters hold tracers while the function runs and their values again afterwards, also after an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import array, trees
+from ..context import state, switch
+from ..dtypes import is_inexact
+from ..errors import GradientError, TreeError
+from ..tensor import Cell, Tensor, Tracer
+from .forward import JVPTracer
+
+
+class Inputs:
+    """Positional arguments of which some leaves are differentiated."""
+
+    def __init__(self, name: str, args: tuple[Any, ...], argnums: tuple[int, ...] | None = None) -> None:
+        self.name = name
+        self.args = args
+        self.argnums = tuple(range(len(args))) if argnums is None else argnums
+        self.values: list[Any] = []  # the primal of every leaf
+        self.differentiable: list[bool] = []
+        self.cells: list[Cell | None] = []  # the cell in which the leaf lives, if any
+        self.layout: list[Any] = []  # per argument: its structure, and for every closed leaf what it contributes
+        for i in self.argnums:
+            leaves, structure = trees.flatten(args[i], open_objects=False)
+            entries: list[Any] = []
+            for leaf in leaves:
+                if trees.is_stateful(leaf):
+                    names = trainable(leaf)
+                    entries.append(list(names))
+                    for cell in names.values():
+                        self._add(_peel(cell), True, cell)
+                elif isinstance(leaf, Cell):
+                    entries.append("cell")
+                    self._add(_peel(leaf), True, leaf)
+                else:
+                    entries.append("leaf")
+                    self._add(self._leaf(leaf, i), True, None)
+            self.layout.append((structure, leaves, entries))
+
+    def _add(self, value: Any, differentiable: bool, cell: Cell | None) -> None:
+        self.values.append(value)
+        self.differentiable.append(differentiable)
+        self.cells.append(cell)
+
+    def _leaf(self, leaf: Any, argument: int) -> Any:
+        if not array.is_operand(leaf):
+            raise GradientError(
+                f"{self.name}: argument {argument} has a leaf of type {type(leaf).__name__}, which has no derivative.",
+                "argnums for the arguments to differentiate; close over the others",
+            )
+        value = leaf if isinstance(leaf, Tensor) else array.asarray(leaf)
+        if not is_inexact(value.dtype):
+            raise GradientError(
+                f"{self.name}: argument {argument} is {value.dtype}; derivatives need floating or complex inputs.",
+                "x.astype(wl.float32), or argnums to leave the argument out",
+            )
+        return value
+
+    def call(self, trace: Any, f: Callable[..., Any], tracers: list[Any], kwargs: dict[str, Any] | None = None) -> Any:
+        """Run f with tracers for the leaves, under `trace`."""
+        args = list(self.args)
+        position = 0
+        swapped: list[tuple[Cell, Any, Any]] = []
+        for i, (structure, leaves, entries) in zip(self.argnums, self.layout, strict=True):
+            rebuilt = []
+            for leaf, entry in zip(leaves, entries, strict=True):
+                count = len(entry) if isinstance(entry, list) else 1
+                if entry == "leaf":
+                    rebuilt.append(tracers[position])
+                else:
+                    rebuilt.append(leaf)
+                    for k in range(position, position + count):
+                        cell = self.cells[k]
+                        assert cell is not None
+                        swapped.append((cell, cell.value, tracers[k]))
+                position += count
+            args[i] = trees.unflatten(structure, rebuilt)
+        previous = switch(trace)
+        for cell, _, tracer in swapped:
+            cell.value = tracer
+        try:
+            return f(*args, **(kwargs or {}))
+        finally:
+            for cell, before, tracer in swapped:
+                if cell.value is tracer:
+                    cell.value = before
+            trace.finish()
+            switch(previous)
+
+    def gather(self, values: list[Any]) -> tuple[Any, ...]:
+        """Values of the leaves as trees like the arguments; a module becomes a dict from parameter paths."""
+        results, position = [], 0
+        for structure, _, entries in self.layout:
+            rebuilt: list[Any] = []
+            for entry in entries:
+                if isinstance(entry, list):
+                    rebuilt.append(dict(zip(entry, values[position : position + len(entry)], strict=True)))
+                    position += len(entry)
+                else:
+                    rebuilt.append(values[position])
+                    position += 1
+            results.append(trees.unflatten(structure, rebuilt))
+        return tuple(results)
+
+    def matching(self, tangents: tuple[Any, ...]) -> list[Any]:
+        """The leaves of trees that look like the arguments, checked for shape and dtype."""
+        wanted = trees.structure(self.gather(self.values))
+        leaves, structure = trees.flatten(tangents)
+        if structure != wanted:
+            raise TreeError(f"{self.name}: the tangents have structure {structure}, the values {wanted}.")
+        checked = []
+        for value, tangent in zip(self.values, leaves, strict=True):
+            t = tangent if isinstance(tangent, Tensor) else array.asarray(tangent, dtype=value.dtype)
+            checked.append(check_like(self.name, "tangent", t, value))
+        return checked
+
+
+def check_like(name: str, what: str, t: Any, value: Any) -> Any:
+    if t.shape != value.shape or t.dtype != value.dtype:
+        raise GradientError(
+            f"{name}: a {what} of {t.dtype}{list(t.shape)} belongs to a value of {value.dtype}{list(value.shape)}.",
+            f"a {what} of the same shape and dtype as the value",
+        )
+    return t
+
+
+def _peel(cell: Cell) -> Any:
+    """A cell's value under the current interpreter, without its imperative record."""
+    value = cell.value
+    if state.trace is not None and state.trace.staged and not isinstance(value, Tracer):
+        return state.trace.read(cell, value)
+    return value
+
+
+def trainable(module: Any) -> dict[str, Cell]:
+    """The trainable parameters of a stateful object by path."""
+    return {path: cell for path, cell in module.named_parameters() if cell.trainable}
+
+
+def output_leaves(name: str, out: Any) -> tuple[list[Any], trees.Structure]:
+    """The leaves of a function's result as tensors."""
+    leaves, structure = trees.flatten(out, open_objects=False)
+    converted = []
+    for leaf in leaves:
+        if not array.is_operand(leaf):
+            raise GradientError(
+                f"{name}: the function returned a {type(leaf).__name__}, not a tensor.",
+                "a tensor or a tree of tensors; other results with has_aux=True",
+            )
+        converted.append(_value(leaf))
+    return converted, structure
+
+
+def _value(leaf: Any) -> Any:
+    if isinstance(leaf, Cell):
+        return _peel(leaf)
+    return leaf if isinstance(leaf, Tensor) else array.asarray(leaf)
+
+
+def split_aux(name: str, out: Any) -> tuple[Any, Any]:
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise GradientError(
+            f"{name}: with has_aux=True the function returns a pair (value, aux), not a {type(out).__name__}."
+        )
+    return out
+
+
+def lower(trace: Any, tree: Any) -> Any:
+    """A tree with this trace's tracers replaced by their values."""
+    leaves, structure = trees.flatten(tree, open_objects=False)
+    return trees.unflatten(
+        structure, [leaf.primal if isinstance(leaf, JVPTracer) and leaf.trace is trace else leaf for leaf in leaves]
+    )

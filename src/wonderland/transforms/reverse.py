@@ -1,0 +1,266 @@
+"""Reverse mode: linearise, then walk the recording backwards. Book, sections 6.3 and 6.4.
+
+The forward pass runs under the interpreter of forward mode with tangents that record themselves. `pull_back` then visits
+the recorded linear operations in reverse order and calls one transpose rule per needed argument.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+from .. import array, trees
+from ..context import state
+from ..dtypes import is_complex, is_inexact
+from ..errors import GradientError
+from ..interpreter import Node, Tangent, bind
+from ..primitives.creation import ones_like, zeros_like
+from .forward import JVPTrace, JVPTracer, add_tangents
+from .inputs import Inputs, check_like, lower, output_leaves, split_aux
+
+
+def pull_back(seeds: list[tuple[Tangent, Any]], wanted: list[Tangent], *, free: bool) -> list[Any]:
+    """The adjoints of the tangents `wanted`, given adjoints of others; None where there is no path.
+
+    With `free`, the recording is taken apart on the way, so that its memory is released as the walk goes.
+    """
+    adjoints: dict[int, Any] = {}
+    waiting: list[int] = []
+    nodes: dict[int, Node] = {}
+
+    def receive(tangent: Tangent, ct: Any) -> None:
+        order, node = tangent.order, tangent.node
+        if node is not None and node.outs is not None:
+            if order not in adjoints:
+                adjoints[order] = [None] * len(node.outs)
+                nodes[order] = node
+                heapq.heappush(waiting, -order)
+            cts = adjoints[order]
+            cts[tangent.index] = add_tangents(cts[tangent.index], ct)
+        elif order in adjoints:
+            adjoints[order] = adjoints[order] + ct
+        else:
+            adjoints[order] = ct
+            if node is not None:
+                nodes[order] = node
+                heapq.heappush(waiting, -order)
+
+    for tangent, ct in seeds:
+        receive(tangent, ct)
+    while waiting:
+        order = -heapq.heappop(waiting)
+        node = nodes.pop(order)
+        ct = adjoints.pop(order)
+        for arg, arg_ct in zip(node.args, transposed(node, ct), strict=False):
+            if arg_ct is not None:
+                receive(arg, arg_ct)
+        if free:
+            node.args = ()
+    return [adjoints.get(t.order) for t in wanted]
+
+
+def transposed(node: Node, ct: Any) -> list[Any]:
+    """The adjoints of a linear operation's arguments."""
+    if state.debug is None:
+        return _transposed(node, ct)
+    state.backward, outer = node, state.backward  # type: ignore[assignment]
+    try:
+        return _transposed(node, ct)
+    finally:
+        state.backward = outer
+
+
+def _transposed(node: Node, ct: Any) -> list[Any]:
+    primitive, args, params = node.primitive, node.args, node.params
+    rules = primitive.transpose
+    if callable(rules):
+        return rules(ct, args, **params)  # type: ignore[no-any-return]
+    cts: list[Any] = []
+    for i, arg in enumerate(args):
+        if type(arg) is not Tangent:
+            cts.append(None)
+            continue
+        rule = rules[i] if i < len(rules) else None
+        if rule is None:
+            raise GradientError(f"{primitive.name}: has no transpose with respect to argument {i}.")
+        cts.append(rule(ct, *args, **params))
+    return cts
+
+
+def push_forward(outputs: list[Any], inputs: list[Tangent], values: list[Any]) -> list[Any]:
+    """Evaluate recorded tangents for given values of the inputs; None stands for zero."""
+    known: dict[int, Any] = {t.order: v for t, v in zip(inputs, values, strict=True)}
+    nodes: dict[int, Node] = {}
+    stack = [t for t in outputs if t is not None]
+    while stack:
+        t = stack.pop()
+        if t.order in known or t.order in nodes or t.node is None:
+            continue
+        nodes[t.order] = t.node
+        stack.extend(a for a in t.node.args if type(a) is Tangent)
+
+    def value(t: Tangent) -> Any:
+        found = known[t.order]
+        return found[t.index] if t.node is not None and t.node.outs is not None else found
+
+    for order in sorted(nodes):
+        node = nodes[order]
+        args = [value(a) if type(a) is Tangent else a for a in node.args]
+        known[order] = bind(node.primitive, *args, **node.params)
+    return [None if t is None else value(t) for t in outputs]
+
+
+class Recording:
+    """A function evaluated at a point together with the recording of its derivative."""
+
+    def __init__(self, name: str, f: Callable[..., Any], inputs: Inputs, kwargs: dict[str, Any], has_aux: bool) -> None:
+        self.inputs = inputs
+        trace = JVPTrace(state.trace)
+        self.tangents = [Tangent(v.shape, v.dtype) for v in inputs.values]
+        tracers = [JVPTracer(trace, v, t) for v, t in zip(inputs.values, self.tangents, strict=True)]
+        out = inputs.call(trace, f, tracers, kwargs)
+        self.aux: Any = None
+        if has_aux:
+            out, aux = split_aux(name, out)
+            self.aux = lower(trace, aux)
+        leaves, self.structure = output_leaves(name, out)
+        pairs = [trace.split(leaf) for leaf in leaves]
+        self.values = [p for p, _ in pairs]
+        self.out_tangents = [t for _, t in pairs]
+
+    @property
+    def value(self) -> Any:
+        return trees.unflatten(self.structure, self.values)
+
+    def adjoints(self, cts: list[Any], *, free: bool) -> list[Any]:
+        """The adjoints of all input leaves for adjoints of the outputs."""
+        seeds = [(t, ct) for t, ct in zip(self.out_tangents, cts, strict=True) if t is not None and ct is not None]
+        if free:
+            self.out_tangents = []
+        found = pull_back(seeds, self.tangents, free=free)
+        return [zeros_like(v) if ct is None else ct for v, ct in zip(self.inputs.values, found, strict=True)]
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    r"""The value of f, and the function \(v \mapsto v^\top J_f(x)\) that pulls adjoints back to the arguments.
+
+    >>> import wonderland as wl
+    >>> W = wl.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> y, pull = wl.vjp(lambda x: W @ x, wl.ones(3))
+    >>> pull(wl.tensor([1.0, 0.0]))
+    (tensor([1., 2., 3.]),)
+
+    The second result takes a tree like f's value and returns a tuple, one entry per argument; it can be called any
+    number of times. For complex values adjoints and tangents pair as Re(v t). Book, section 6.4.1 (D.6.2).
+    """
+    recording = Recording("vjp", f, Inputs("vjp", primals), {}, has_aux)
+
+    def pull(ct: Any) -> tuple[Any, ...]:
+        leaves, structure = trees.flatten(ct, open_objects=False)
+        if structure != recording.structure:
+            raise GradientError(
+                f"vjp: the adjoint has structure {structure}, the function's value {recording.structure}."
+            )
+        cts = []
+        for value, leaf in zip(recording.values, leaves, strict=True):
+            if not is_inexact(value.dtype):
+                cts.append(None)
+                continue
+            leaf = leaf if isinstance(leaf, array.Tensor) else array.asarray(leaf, dtype=value.dtype)
+            cts.append(check_like("vjp", "adjoint", leaf, value))
+        return recording.inputs.gather(recording.adjoints(cts, free=False))
+
+    return (recording.value, pull, recording.aux) if has_aux else (recording.value, pull)
+
+
+def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    r"""The value of f at x, and its derivative there as a linear function \(t \mapsto J_f(x)\,t\).
+
+    >>> import wonderland as wl
+    >>> y, df = wl.linearize(lambda x: x**2 - 1.5 * x, wl.tensor(0.5))
+    >>> print(y + df(wl.tensor(0.01)))
+    tensor(-0.505)
+
+    f is run once; the linear function takes tangents like the arguments. Book, section 2.2.3 (Box C.2.6).
+    """
+    recording = Recording("linearize", f, Inputs("linearize", primals), {}, False)
+
+    def push(*tangents: Any) -> Any:
+        values = recording.inputs.matching(tangents)
+        found = push_forward(recording.out_tangents, recording.tangents, values)
+        filled = [zeros_like(v) if t is None else t for v, t in zip(recording.values, found, strict=True)]
+        return trees.unflatten(recording.structure, filled)
+
+    return recording.value, push
+
+
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+    r"""A function that returns f's scalar value and its gradient.
+
+    >>> import wonderland as wl
+    >>> value, gradient = wl.value_and_grad(lambda x: (x**2).sum())(wl.tensor([1.0, 2.0]))
+    >>> print(value, gradient)
+    tensor(5.) tensor([2., 4.])
+
+    The gradient has the shape of the argument; for a tree it is a tree of the same structure, and for a module a dict
+    from the paths of its trainable parameters. `argnums` chooses the arguments; a tuple gives a tuple of gradients. With
+    `has_aux` f returns (value, aux) and the result is ((value, aux), gradient). For a complex argument z = x + iy the
+    gradient is df/dx + i df/dy, the direction of steepest ascent. Book, section 6.4.2.
+    """
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        for p in positions:
+            if not -len(args) <= p < len(args):
+                raise GradientError(f"grad: argnums={argnums}, but the function received {len(args)} positional arguments.")
+        positions = tuple(p % len(args) for p in positions)
+        recording = Recording("grad", f, Inputs("grad", args, positions), kwargs, has_aux)
+        value = _scalar(recording)
+        cts = recording.adjoints([ones_like(value)], free=True)
+        gradients = recording.inputs.gather([array.conj(ct) if is_complex(ct.dtype) else ct for ct in cts])
+        result = gradients[0] if isinstance(argnums, int) else gradients
+        return ((value, recording.aux), result) if has_aux else (value, result)
+
+    wrapper.__name__ = f"value_and_grad_of_{getattr(f, '__name__', 'function')}"
+    wrapper.__wrapped__ = f  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _scalar(recording: Recording) -> Any:
+    if recording.structure.kind != "leaf":
+        raise GradientError(
+            f"grad: the function returned {recording.structure}, not one scalar.",
+            "return the scalar alone, or (scalar, aux) with has_aux=True",
+        )
+    value = recording.values[0]
+    if value.shape != ():
+        raise GradientError(
+            f"grad: the function returned a tensor of shape {value.shape}; only a scalar has a gradient.",
+            "sum or mean the result; wl.vjp for an adjoint of your own; wl.jacobian for all derivatives",
+        )
+    if not is_inexact(value.dtype) or is_complex(value.dtype):
+        raise GradientError(f"grad: the function returned {value.dtype}, which has no gradient.", "a real scalar")
+    return value
+
+
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+    r"""A function that returns the gradient of f, \(\nabla f(x)\). See `value_and_grad` for the options.
+
+    >>> import wonderland as wl
+    >>> wl.grad(lambda x: (x**2).sum())(wl.tensor([1.0, 2.0, 3.0]))
+    tensor([2., 4., 6.])
+    >>> print(wl.grad(wl.grad(lambda x: x**3))(2.0))
+    tensor(12.)
+
+    Book, sections 2.2.2 and 6.4.2 (E.6.13, Box C.6.2).
+    """
+    both = value_and_grad(f, argnums, has_aux=has_aux)
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    wrapper.__name__ = f"grad_of_{getattr(f, '__name__', 'function')}"
+    wrapper.__wrapped__ = f  # type: ignore[attr-defined]
+    return wrapper

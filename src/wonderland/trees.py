@@ -1,0 +1,281 @@
+"""Trees: nested lists, tuples, dicts, dataclasses and modules, with tensors (or anything else) at the leaves.
+
+>>> import wonderland as wl
+>>> wl.tree.map(lambda x: 2 * x, {"a": 1, "b": (2, [3])})
+{'a': 2, 'b': (4, [6])}
+
+`flatten` gives the leaves and the structure, `unflatten` the tree again. `None` has no leaves. Objects with state
+(modules, optimizers) are nodes whose leaves are their cells; one that is reached twice is one object afterwards, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from .errors import TreeError
+
+__all__ = [
+    "Structure",
+    "flatten",
+    "flatten_with_paths",
+    "is_stateful",
+    "leaves",
+    "map",
+    "ravel",
+    "register",
+    "structure",
+    "unflatten",
+]
+
+_map = map
+_REGISTRY: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Any, list[Any]], Any]]] = {}
+
+
+class Static:
+    """A value that is part of a structure: compared by equality, or by identity if it cannot be hashed."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Static):
+            return False
+        mine, theirs = self.value, other.value
+        return mine is theirs or (_hashable(mine) and type(mine) is type(theirs) and bool(mine == theirs))
+
+    def __hash__(self) -> int:
+        return hash(self.value) if _hashable(self.value) else id(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+class Structure(NamedTuple):
+    """A tree without its leaves: the kind of node, what belongs to it, and its children."""
+
+    kind: Any
+    meta: Any = None
+    children: tuple[Structure, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of leaves."""
+        return 1 if self.kind == "leaf" else sum(child.count for child in self.children)
+
+    def __repr__(self) -> str:
+        if self.kind == "leaf":
+            return "*"
+        name = self.kind if isinstance(self.kind, str) else self.kind.__name__
+        return f"{name}({', '.join(_map(repr, self.children))})"
+
+
+LEAF = Structure("leaf")
+NONE = Structure("none")
+
+
+def register(cls: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], unflatten: Callable[[Any, list[Any]], Any]) -> None:
+    """Make instances of `cls` nodes: `flatten(x)` gives (children, meta), `unflatten(meta, children)` the instance."""
+    _REGISTRY[cls] = (flatten, unflatten)
+
+
+def is_stateful(x: Any) -> bool:
+    """Whether x is an object with cells, such as a module or an optimizer."""
+    return hasattr(type(x), "__tree_parts__")
+
+
+def _children(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
+    """(kind, meta, [(key, child)]) of a node; None for a leaf."""
+    cls = type(tree)
+    if cls is list:
+        return "list", None, list(enumerate(tree))
+    if cls is tuple:
+        return "tuple", None, list(enumerate(tree))
+    if isinstance(tree, dict) and cls.__name__ in ("dict", "OrderedDict", "defaultdict"):
+        keys = list(tree)
+        if all(isinstance(k, str) for k in keys):
+            keys.sort()
+        return "dict", tuple(keys), [(k, tree[k]) for k in keys]
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return cls, None, list(zip(tree._fields, tree, strict=True))
+    if cls in _REGISTRY:
+        children, meta = _REGISTRY[cls][0](tree)
+        return cls, Static(meta), list(enumerate(children))
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type) and not is_stateful(tree):
+        fields = [f for f in dataclasses.fields(tree) if f.init]
+        static = tuple((f.name, Static(getattr(tree, f.name))) for f in fields if f.metadata.get("static"))
+        dynamic = [(f.name, getattr(tree, f.name)) for f in fields if not f.metadata.get("static")]
+        return cls, (static, tuple(name for name, _ in dynamic)), dynamic
+    return None
+
+
+class _Flattener:
+    def __init__(self, open_objects: bool) -> None:
+        self.open_objects = open_objects
+        self.leaves: list[Any] = []
+        self.paths: list[tuple[Any, ...]] = []
+        self.active: set[int] = set()  # the containers on the way down
+        self.seen: dict[int, int] = {}  # objects with identity: cells and modules
+        self.alive: list[Any] = []  # keeps the ids above valid
+
+    def visit(self, tree: Any, path: tuple[Any, ...]) -> Structure:
+        if tree is None:
+            return NONE
+        if self.open_objects and (is_stateful(tree) or isinstance(tree, Cell)):
+            if id(tree) in self.seen:
+                return Structure("again", self.seen[id(tree)])
+            self.seen[id(tree)] = len(self.seen)
+            self.alive.append(tree)
+            if isinstance(tree, Cell):
+                self.leaves.append(tree)
+                self.paths.append(path)
+                return Structure("cell", type(tree), (LEAF,))
+            parts, static = tree.__tree_parts__()
+            node = (type(tree), (tuple(parts), static), list(parts.items()))
+        else:
+            found = _children(tree)
+            if found is None:
+                self.leaves.append(tree)
+                self.paths.append(path)
+                return LEAF
+            node = found
+        kind, meta, children = node
+        if id(tree) in self.active:
+            raise TreeError(
+                f"tree: the {type(tree).__name__} at {'.'.join(_map(str, path)) or 'the root'} contains itself.",
+                "a tree without cycles",
+            )
+        self.active.add(id(tree))
+        result = Structure(kind, meta, tuple(self.visit(child, (*path, key)) for key, child in children))
+        self.active.discard(id(tree))
+        return result
+
+
+def flatten(tree: Any, *, open_objects: bool = True) -> tuple[list[Any], Structure]:
+    """The leaves of a tree, left to right, and its structure. Dicts with string keys go in the order of their keys.
+
+    With `open_objects=False` modules and cells are leaves themselves.
+    """
+    flattener = _Flattener(open_objects)
+    found = flattener.visit(tree, ())
+    return flattener.leaves, found
+
+
+def flatten_with_paths(tree: Any, *, open_objects: bool = True) -> tuple[list[tuple[tuple[Any, ...], Any]], Structure]:
+    """Like `flatten`, with the path of keys beside each leaf."""
+    flattener = _Flattener(open_objects)
+    found = flattener.visit(tree, ())
+    return list(zip(flattener.paths, flattener.leaves, strict=True)), found
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The tree with this structure and these leaves."""
+    leaves = list(leaves)
+    if len(leaves) != structure.count:
+        raise TreeError(f"unflatten: a structure with {structure.count} leaves received {len(leaves)}.")
+    return _build(structure, iter(leaves), [])
+
+
+def _build(s: Structure, leaves: Any, made: list[Any]) -> Any:
+    kind = s.kind
+    if kind == "leaf":
+        return next(leaves)
+    if kind == "none":
+        return None
+    if kind == "again":
+        return made[s.meta]
+    if kind == "cell":
+        place = len(made)
+        made.append(None)
+        leaf = _build(s.children[0], leaves, made)
+        made[place] = leaf if type(leaf) is s.meta or not isinstance(leaf, Tensor) else s.meta(leaf)
+        return made[place]
+    stateful = hasattr(kind, "__tree_parts__")
+    if stateful:
+        place = len(made)
+        made.append(kind.__tree_new__())
+    children = [_build(child, leaves, made) for child in s.children]
+    if kind == "list":
+        return children
+    if kind == "tuple":
+        return tuple(children)
+    if kind == "dict":
+        return dict(zip(s.meta, children, strict=True))
+    if stateful:
+        names, static = s.meta
+        made[place].__tree_fill__(dict(zip(names, children, strict=True)), static)
+        return made[place]
+    if kind in _REGISTRY:
+        return _REGISTRY[kind][1](s.meta.value, children)
+    if issubclass(kind, tuple):
+        return kind(*children)
+    static, names = s.meta
+    return kind(**{name: value.value for name, value in static}, **dict(zip(names, children, strict=True)))
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree, left to right."""
+    return flatten(tree)[0]
+
+
+def structure(tree: Any) -> Structure:
+    """The structure of a tree."""
+    return flatten(tree)[1]
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """Apply f to the leaves of one tree, or to corresponding leaves of several of the same structure.
+
+    >>> map(lambda a, b: a + b, [1, (2,)], [10, (20,)])
+    [11, (22,)]
+    """
+    first, shape = flatten(tree)
+    columns = [first]
+    for other in rest:
+        more, other_shape = flatten(other)
+        if other_shape != shape:
+            raise TreeError(f"tree.map: the structures {shape} and {other_shape} differ.", "trees of one structure")
+        columns.append(more)
+    return unflatten(shape, [f(*column) for column in zip(*columns, strict=True)])
+
+
+def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All leaves as one vector, and the function that takes such a vector back to a tree. Book, section 6.1.
+
+    >>> import wonderland as wl
+    >>> vector, back = ravel({"W": wl.ones((3, 2)), "b": wl.zeros(2)})
+    >>> vector.shape, back(vector)["W"].shape
+    ((8,), (3, 2))
+    """
+    parts, shape = flatten(tree)
+    parts = [array.asarray(p) for p in parts]
+    if not parts:
+        return array.zeros((0,)), lambda vector: unflatten(shape, [])
+    vector = array.concat([array.reshape(p, (-1,)) for p in parts])
+    sizes = [(p.shape, p.dtype, p.size) for p in parts]
+
+    def back(flat: Any) -> Any:
+        if flat.shape != vector.shape:
+            raise TreeError(f"ravel: the vector has shape {flat.shape}, expected {vector.shape}.")
+        pieces, start = [], 0
+        for shape_, dtype, size in sizes:
+            pieces.append(array.astype(array.reshape(flat[start : start + size], shape_), dtype))
+            start += size
+        return unflatten(shape, pieces)
+
+    return vector, back
+
+
+from . import array  # noqa: E402 - a tree can be used before there are tensors
+from .tensor import Cell, Tensor  # noqa: E402

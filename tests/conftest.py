@@ -1,0 +1,41 @@
+"""What every test gets: one hypothesis profile, and a guard against global state that leaks out of a test."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+# No deadline: the first call of a function may build tables. In CI the examples are the same in every run.
+settings.register_profile(
+    "wonderland", deadline=None, max_examples=50, derandomize=bool(os.environ.get("CI")), print_blob=True
+)
+settings.load_profile("wonderland")
+
+
+def leaked_state() -> list[str]:
+    """What the package's per-thread state holds beyond a fresh one, as `name = value`.
+
+    Looks only at modules that are imported already: a test that never imports the package cannot leak.
+    """
+    state = getattr(sys.modules.get("wonderland.context"), "state", None)
+    if state is None:
+        return []
+    fresh = type(state)()
+    return [
+        f"{name} = {value!r}"
+        for name, value in sorted(vars(state).items())
+        if value is not (clean := getattr(fresh, name, None)) and not (clean == [] and value == [])
+    ]
+
+
+@pytest.fixture(autouse=True)
+def no_leaked_state(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the test that leaves the state changed, and not the innocent ones that run after it."""
+    before = leaked_state()
+    yield
+    if not before and (after := leaked_state()):
+        pytest.fail(f"{request.node.name} leaks global state: {', '.join(after)}")
