@@ -24,8 +24,10 @@ from .dtypes import (
     uint64,
 )
 from .dtypes import bool_ as bool
+from .primitives.primitive import Aval as ShapeDtype
 from .tensor import Tensor
 from .transforms.batching import vmap
 from .transforms.forward import jvp
+from .transforms.jit import eval_shape, jit, make_graph
 from .transforms.imperative import enable_grad, no_grad
 from .transforms.reverse import grad, linearize, value_and_grad, vjp

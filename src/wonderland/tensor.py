@@ -579,11 +579,15 @@ class Cell(Tensor):
     __slots__ = ("_leaf", "value")
     value: Tensor
     _leaf: Any
+    trainable: bool = False  # whether `grad` of a module differentiates with respect to it
+    persistent: bool = True  # whether a module's `state_dict` contains it
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
-        value = array.asarray(data, dtype=dtype)
-        self.value = value.value if isinstance(value, Cell) else value
+        value = array.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)
+        self.value = wrap(value._data) if type(value) is Tensor else value  # without its imperative record
         self._leaf = None
+        if interpreter.state.trace is not None:
+            interpreter.state.trace.note_create(self)
 
     def assign(self, value: Any) -> None:
         """Put a new value of the same shape into the cell; `interpreter.assign` does the bookkeeping."""
@@ -618,15 +622,23 @@ class Cell(Tensor):
     def __repr__(self) -> str:
         return type(self).__name__.lower() + repr(self.value).removeprefix("tensor")
 
+    def settings(self) -> tuple[tuple[str, Any], ...]:
+        """What makes the cell besides its value, as keyword arguments of its class."""
+        return ()
+
     def __reduce__(self) -> Any:
-        return (type(self), (self.value._concrete("a pickle"),))
+        return (_restore_cell, (type(self), self.value._concrete("a pickle"), self.settings()))
 
     def __copy__(self) -> Tensor:
-        return type(self)(self.value)
+        return type(self)(self.value, **dict(self.settings()))
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        copy = memo[id(self)] = type(self)(self.value)
+        copy = memo[id(self)] = self.__copy__()
         return copy
+
+
+def _restore_cell(kind: type[Cell], data: np.ndarray[Any, Any], settings: tuple[tuple[str, Any], ...]) -> Cell:
+    return kind(data, **dict(settings))
 
 
 # The functions behind the methods need the class above, so they are imported below it.

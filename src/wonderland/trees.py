@@ -107,7 +107,7 @@ def _children(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
         if all(isinstance(k, str) for k in keys):
             keys.sort()
         return "dict", tuple(keys), [(k, tree[k]) for k in keys]
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+    if isinstance(tree, tuple) and hasattr(tree, "_fields") and cls is not Aval:
         return cls, None, list(zip(tree._fields, tree, strict=True))
     if cls in _REGISTRY:
         children, meta = _REGISTRY[cls][0](tree)
@@ -140,7 +140,7 @@ class _Flattener:
             if isinstance(tree, Cell):
                 self.leaves.append(tree)
                 self.paths.append(path)
-                return Structure("cell", type(tree), (LEAF,))
+                return Structure("cell", (type(tree), tree.settings()), (LEAF,))
             parts, static = tree.__tree_parts__()
             node = (type(tree), (tuple(parts), static), list(parts.items()))
         else:
@@ -199,7 +199,8 @@ def _build(s: Structure, leaves: Any, made: list[Any]) -> Any:
         place = len(made)
         made.append(None)
         leaf = _build(s.children[0], leaves, made)
-        made[place] = leaf if type(leaf) is s.meta or not isinstance(leaf, Tensor) else s.meta(leaf)
+        cls, settings = s.meta
+        made[place] = leaf if type(leaf) is cls or not isinstance(leaf, Tensor) else cls(leaf, **dict(settings))
         return made[place]
     stateful = hasattr(kind, "__tree_parts__")
     if stateful:
@@ -278,4 +279,5 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 from . import array  # noqa: E402 - a tree can be used before there are tensors
+from .primitives.primitive import Aval  # noqa: E402
 from .tensor import Cell, Tensor  # noqa: E402

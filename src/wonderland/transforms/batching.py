@@ -84,6 +84,11 @@ class BatchTrace:
         if self.parent is not None:
             self.parent.note_write(cell)
 
+    def note_create(self, cell: Cell) -> None:
+        self.written[id(cell)] = cell
+        if self.parent is not None:
+            self.parent.note_create(cell)
+
     def finish(self, swapped: dict[int, Any]) -> None:
         for cell in self.written.values():
             value = cell.value

@@ -111,6 +111,11 @@ class JVPTrace:
         if self.parent is not None:
             self.parent.note_write(cell)
 
+    def note_create(self, cell: Cell) -> None:
+        self.written[id(cell)] = cell
+        if self.parent is not None:
+            self.parent.note_create(cell)
+
     def finish(self) -> None:
         """State that was written keeps its value; its tangent ends here."""
         for cell in self.written.values():

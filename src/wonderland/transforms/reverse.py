@@ -88,8 +88,14 @@ def _transposed(node: Node, ct: Any) -> list[Any]:
     return cts
 
 
-def push_forward(outputs: list[Any], inputs: list[Tangent], values: list[Any]) -> list[Any]:
-    """Evaluate recorded tangents for given values of the inputs; None stands for zero."""
+def push_forward(
+    outputs: list[Any], inputs: list[Tangent], values: list[Any], residuals: dict[int, Any] | None = None
+) -> list[Any]:
+    """Evaluate recorded tangents for given values of the inputs; None stands for zero.
+
+    `residuals` gives other values, by identity, for the constants of the recording.
+    """
+    residuals = residuals or {}
     known: dict[int, Any] = {t.order: v for t, v in zip(inputs, values, strict=True)}
     nodes: dict[int, Node] = {}
     stack = [t for t in outputs if t is not None]
@@ -106,7 +112,7 @@ def push_forward(outputs: list[Any], inputs: list[Tangent], values: list[Any]) -
 
     for order in sorted(nodes):
         node = nodes[order]
-        args = [value(a) if type(a) is Tangent else a for a in node.args]
+        args = [value(a) if type(a) is Tangent else residuals.get(id(a), a) for a in node.args]
         known[order] = bind(node.primitive, *args, **node.params)
     return [None if t is None else value(t) for t in outputs]
 

@@ -1,0 +1,99 @@
+"""The records of a graph: variables with a type, equations that define them once, inputs and outputs.
+
+Shapes are static, every variable is assigned once and before it is used, and an equation whose primitive carries
+graphs (a loop, a branch, a call) holds them among its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..context import Source
+from ..primitives.primitive import Aval, Primitive
+
+
+class Var:
+    """A value of the graph, known by identity."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval) -> None:
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+
+class Literal:
+    """A constant scalar written into the graph."""
+
+    __slots__ = ("aval", "data")
+
+    def __init__(self, data: np.ndarray[Any, Any]) -> None:
+        self.data = data
+        self.aval = Aval((), data.dtype)
+
+    shape = Var.shape
+    dtype = Var.dtype
+    ndim = Var.ndim
+
+
+Atom = Var | Literal
+
+
+@dataclass(slots=True)
+class Equation:
+    """outputs = primitive(inputs, params), and where the user wrote it."""
+
+    primitive: Primitive
+    inputs: list[Atom]
+    params: dict[str, Any]
+    outputs: list[Var]
+    source: Source | None = None
+    module: str | None = None  # the path of the module that was being called
+    phase: str = "forward"  # or "backward", or "derivative of sqrt": what the equation computes
+
+
+@dataclass(eq=False, slots=True)
+class Graph:
+    """A traced function. Graphs are compared by identity."""
+
+    inputs: list[Var]
+    equations: list[Equation]
+    outputs: list[Atom]
+    name: str = "graph"
+    derived: dict[Any, Any] = field(default_factory=dict)  # graphs made from this one, by what was asked
+
+    def __str__(self) -> str:
+        from .printing import to_text
+
+        return to_text(self)
+
+    __repr__ = __str__
+
+    def subgraphs(self) -> Iterator[Graph]:
+        """The graphs that equations of this one carry."""
+        for equation in self.equations:
+            yield from carried(equation)
+
+
+def carried(equation: Equation) -> Iterator[Graph]:
+    """The graphs among an equation's parameters."""
+    for value in equation.params.values():
+        if isinstance(value, Graph):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (v for v in value if isinstance(v, Graph))
