@@ -66,6 +66,14 @@ def user_source() -> Source | None:
     return None
 
 
+def user_level() -> int:
+    """The `stacklevel` with which the caller's `warnings.warn` points at the user's own line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def module_path() -> str | None:
     """The path of the module being called, as `blocks.3.attention (SelfAttention)`; None outside modules."""
     stack = state.modules

@@ -40,30 +40,38 @@ COMPLEXES = (complex64, complex128)
 KIND = {bool_: 0} | dict.fromkeys(SIGNED + UNSIGNED, 1) | dict.fromkeys(FLOATS, 2) | dict.fromkeys(COMPLEXES, 3)
 ALL = tuple(KIND)
 _BY_NAME = {d.name: d for d in ALL}
+_CANONICAL = {d: d for d in ALL}
 
 
-@functools.lru_cache(maxsize=256)
 def as_dtype(dtype: Any) -> DType:
     """The dtype object for a dtype, a NumPy scalar type, a Python type or a name.
 
     >>> as_dtype("bfloat16").itemsize, as_dtype(float)
     (2, dtype('float32'))
     """
+    try:
+        found = _find(dtype)
+    except TypeError:  # not hashable, or not a dtype
+        found = None
+    if found is None:
+        raise DTypeError(
+            f"dtype: {dtype!r} is not an element type of tensors.", f"one of {', '.join(_BY_NAME)}"
+        )
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _find(dtype: Any) -> DType | None:
+    """Our own object for a dtype, so that equal dtypes are identical."""
+    if dtype is None:
+        return None
     if dtype is float:
         return default_float
     if dtype is complex:
         return default_complex
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
-    try:
-        found = np.dtype(dtype)
-    except TypeError:
-        found = None
-    if found not in KIND:
-        raise DTypeError(
-            f"dtype: {dtype!r} is not an element type of tensors.", f"one of {', '.join(_BY_NAME)}"
-        )
-    return found if found.isnative else found.newbyteorder("=")
+    return _CANONICAL.get(np.dtype(dtype).newbyteorder("="))
 
 
 def is_floating(dtype: DType) -> bool:

@@ -65,7 +65,7 @@ class Inputs:
         return value
 
     def call(self, trace: Any, f: Callable[..., Any], tracers: list[Any], kwargs: dict[str, Any] | None = None) -> Any:
-        """Run f with tracers for the leaves, under `trace`."""
+        """Run f with tracers for the leaves, under `trace`; without one, with other values for them."""
         args = list(self.args)
         position = 0
         swapped: list[tuple[Cell, Any, Any]] = []
@@ -92,7 +92,8 @@ class Inputs:
             for cell, before, tracer in swapped:
                 if cell.value is tracer:
                     cell.value = before
-            trace.finish()
+            if trace is not None:
+                trace.finish()
             switch(previous)
 
     def gather(self, values: list[Any]) -> tuple[Any, ...]:

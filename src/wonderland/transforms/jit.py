@@ -24,7 +24,7 @@ from ..graph.ir import Graph
 from ..graph.simplify import simplify
 from ..graph.stage import Staged, stage
 from ..interpreter import assign, bind, read
-from ..primitives.primitive import Aval, aval_of
+from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Cell, Tensor, Tracer, wrap
 from .call import call
 
@@ -126,7 +126,7 @@ class Traced:
         """Whether a module that was reached through a closure may have changed its structure."""
         return self.closes_over_state and self.version != structure_version()
 
-    def run(self, arguments: Arguments) -> Any:
+    def run(self, arguments: Arguments, primitive: Primitive = call) -> Any:
         cells = arguments.cells
         with _lock:
             plain = state.trace is None and (self.trains or not state.grad_enabled)
@@ -138,7 +138,7 @@ class Traced:
         if state.trace is None and all(type(o) is Tensor and (o._node is None or plain) for o in operands):
             outs = [wrap(a) for a in evaluate(self.graph, [o._data for o in operands])]
         else:
-            outs = bind(call, *operands, graph=self.graph)
+            outs = bind(primitive, *operands, graph=self.graph)
         for c, value in zip(self.written_cells, outs[self.count :], strict=True):
             cell = cells[c] if isinstance(c, int) else c
             if cell.value is None:  # made while tracing, as by a lazy layer
@@ -153,8 +153,15 @@ class Traced:
 class Jitted:
     """A function with its traces. Made by `wl.jit`."""
 
-    def __init__(self, f: Callable[..., Any], static_argnums: tuple[int, ...], static_argnames: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        static_argnums: tuple[int, ...] = (),
+        static_argnames: tuple[str, ...] = (),
+        primitive: Primitive = call,
+    ) -> None:
         functools.update_wrapper(self, f)
+        self._primitive = primitive
         self._f = f
         self._static_argnums = static_argnums
         self._static_argnames = static_argnames
@@ -162,7 +169,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced, arguments = self._find(args, kwargs)
-        return traced.run(arguments)
+        return traced.run(arguments, self._primitive)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -190,11 +197,15 @@ class Jitted:
             except TypeError as error:
                 raise InputError(f"jit: an argument that is not a tensor cannot be hashed ({error}).", "hashable static arguments") from error
             if found is None or found.stale():
-                found = Traced(f, arguments, getattr(self._f, "__name__", "function"), "jit")
+                found = Traced(f, arguments, getattr(self._f, "__name__", "function"), self._purpose)
                 if found.reusable:
                     # tracing may have completed lazy modules: what was traced is valid for the structure before
                     self._traces[key] = found
         return found, arguments
+
+    @property
+    def _purpose(self) -> str:
+        return "jit" if self._primitive is call else self._primitive.name
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any], Any]:
         """Take the static arguments out."""
