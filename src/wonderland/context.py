@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
+import os
 import sys
 import threading
-from pathlib import Path
+import weakref
+from types import FrameType
 from typing import Any, NamedTuple
 
-PACKAGE = str(Path(__file__).parent)
+# Files whose frames are not the user's: the package, and what stands between it and the user (decorators, `with`).
+NOT_THE_USERS = (os.path.dirname(__file__) + os.sep, contextlib.__file__, functools.__file__, "<frozen")
+# What is computed; for a derivative followed by ", derivative of " and the name of the operation.
+FORWARD, FORWARD_MODE, BACKWARD = "forward pass", "forward-mode pass", "backward pass"
 
-# Every recorded operation gets the next number, so that walking numbers downwards is a reverse topological order.
+# Every recorded operation gets the next number: walking numbers downwards is a reverse topological order.
 next_order = itertools.count().__next__
 
 
@@ -22,8 +29,8 @@ class State(threading.local):
     debug: Any = None  # a function called with every computed value, see `wonderland.debug`
     grad_enabled: bool = True  # whether tensors that require gradients record what happens to them
     strict_broadcast: bool = False
-    rule: str | None = None  # the primitive whose derivative is being computed
-    backward: str | None = None  # the primitive whose adjoint is being computed
+    phase: str = FORWARD  # what is being computed, such as "backward pass, derivative of sqrt"
+    origin: Origin | None = None  # where that was written, if it was earlier: see `at`
 
     def __init__(self) -> None:
         self.modules: list[Any] = []  # the modules being called, outermost first
@@ -55,21 +62,21 @@ class Source(NamedTuple):
         return f"{place}: {code}" if code else place
 
 
-def user_source() -> Source | None:
-    """The innermost line on the stack that is not ours."""
-    frame = sys._getframe(1)
-    while frame is not None:
+def user_source(until: FrameType | None = None) -> Source | None:
+    """The innermost line on the stack that is not ours; only those inside the frame `until` count."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not until:
         name = frame.f_code.co_filename
-        if not name.startswith(PACKAGE) and not name.startswith("<frozen"):
+        if not name.startswith(NOT_THE_USERS):
             return Source(name, frame.f_lineno, frame.f_code.co_name)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
 def user_level() -> int:
     """The `stacklevel` with which the caller's `warnings.warn` points at the user's own line."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(NOT_THE_USERS):
         level, frame = level + 1, frame.f_back
     return level
 
@@ -80,8 +87,70 @@ def module_path() -> str | None:
     if not stack:
         return None
     root, current = stack[0], stack[-1]
-    names = [name for name, module in root.named_modules() if module is current]
     label = type(current).__name__
-    if current is root or not names:
-        return label
-    return f"{names[0]} ({label})"
+    name = "" if current is root else _path_in(root, current)
+    return f"{name} ({label})" if name else label
+
+
+_known_paths: tuple[Any, int, dict[int, str]] = (lambda: None, 0, {})  # the root, the version, paths by id
+
+
+def _path_in(root: Any, module: Any) -> str:
+    """The path of a module in another one; remembered while no module changes, as every traced operation asks."""
+    global _known_paths
+    reference, version, paths = _known_paths
+    if reference() is not root or version != structure_version() or id(module) not in paths:
+        paths = {id(m): path for path, m in root.named_modules()}
+        _known_paths = (weakref.ref(root), structure_version(), paths)
+    return paths.get(id(module), "")
+
+
+def structure_version() -> int:
+    """Grows whenever some module changes other than in its cells."""
+    counter = sys.modules.get("wonderland.nn.version")
+    return counter.structure_version() if counter is not None else 0
+
+
+class Place(NamedTuple):
+    """An operation as the user knows it: the line, the path of the module, and what was being computed."""
+
+    source: Source | None
+    module: str | None
+    phase: str
+
+
+class Origin(NamedTuple):
+    """Where an operation was written, and the frame that carries it out."""
+
+    source: Source | None
+    module: str | None
+    frame: FrameType
+
+
+class at:  # noqa: N801 - reads as `with at(source, module, phase):`
+    """Carries out what was written elsewhere: in a traced function, or before `backward()`.
+
+    Inside, errors and debugging point to that place, unless the user's own code is called again.
+    """
+
+    __slots__ = ("before", "place")
+
+    def __init__(self, source: Source | None, module: str | None, phase: str) -> None:
+        self.place = (source, module, phase)
+
+    def __enter__(self) -> None:
+        source, module, phase = self.place
+        self.before = (state.origin, state.phase)
+        state.origin, state.phase = Origin(source, module, sys._getframe(1)), phase
+
+    def __exit__(self, *exception: Any) -> None:
+        state.origin, state.phase = self.before
+
+
+def place() -> Place:
+    """The place of the operation that is being carried out."""
+    origin = state.origin
+    if origin is None:
+        return Place(user_source(), module_path(), state.phase)
+    source = user_source(until=origin.frame) or origin.source or user_source()
+    return Place(source, origin.module or module_path(), state.phase)

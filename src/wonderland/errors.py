@@ -13,7 +13,9 @@ matmul: shapes (2, 3) and (4, 5) do not fit: the inner sizes 3 and 4 differ.
 
 from __future__ import annotations
 
-from .context import module_path, user_source
+from typing import Any
+
+from .context import place
 
 __all__ = [
     "AxisError",
@@ -41,12 +43,23 @@ class WonderlandError(Exception):
         lines = [message]
         if hint:
             lines.append(f"  try: {hint}")
-        if path := module_path():
-            lines.append(f"  in module: {path}")
-        if source := user_source():
-            lines.append(f"  at: {source.text()}")
+        here = place()
+        if here.module:
+            lines.append(f"  in module: {here.module}")
+        if here.source:
+            lines.append(f"  at: {here.source.text()}")
         super().__init__("\n".join(lines))
         self.hint = hint
+
+    def __reduce__(self) -> Any:
+        return (_restore, (type(self), self.args, self.__dict__))  # as it is, without the place where it is unpickled
+
+
+def _restore(kind: type[WonderlandError], args: tuple[Any, ...], attributes: dict[str, Any]) -> WonderlandError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class InputError(WonderlandError, ValueError):
@@ -102,4 +115,10 @@ class GraphError(WonderlandError, RuntimeError):
 
 
 class NonFiniteError(WonderlandError, ArithmeticError):
-    """`wl.debug.nans()` found the operation that made the first NaN or infinity."""
+    """`wl.debug.nans()` found the operation that made the first NaN or infinity.
+
+    `operation` is its name, and `phase` what it was computing, such as "backward pass, derivative of sqrt".
+    """
+
+    operation: str = ""
+    phase: str = ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .context import next_order, state, switch, user_source
+from .context import next_order, place, state
 from .dtypes import is_inexact
 from .errors import (
     DTypeError,
@@ -29,18 +29,18 @@ __all__ = ["Tangent", "assign", "bind", "evaluate", "read"]
 
 def bind(primitive: Any, *args: Any, **params: Any) -> Any:
     """Apply a primitive to tensors under the current interpreter."""
+    data = []
     for arg in args:
         if type(arg) is not Tensor or arg._node is not None:
             break
+        data.append(arg._data)
     else:
         if state.plain:
             try:
-                out = primitive.impl(*[arg._data for arg in args], **params)
+                out = primitive.impl(*data, **params)
             except Exception as error:
                 out = recover(primitive, args, params, error)
-            if primitive.multiple:
-                return [wrap(o) for o in out]
-            return wrap(out)
+            return [wrap(o) for o in out] if primitive.multiple else wrap(out)
     return _bind(primitive, args, params)
 
 
@@ -123,7 +123,7 @@ def read(cell: Cell) -> Tensor:
             leaf._node = cell._leaf
             return leaf
         return value
-    return trace.read(cell, value) if trace.staged and not isinstance(value, Tracer) else value
+    return trace.read(cell, value) if trace.staged else value
 
 
 def assign(cell: Cell, value: Any) -> None:
@@ -168,15 +168,22 @@ class Tangent(Tracer):
 class Node:
     """A recorded linear operation."""
 
-    __slots__ = ("args", "outs", "params", "primitive", "source")
+    __slots__ = ("args", "outs", "params", "place", "primitive")
 
     def __init__(self, primitive: Any, args: list[Any], params: dict[str, Any]) -> None:
         self.primitive = primitive
         self.args: Any = args
         self.params = params
         self.outs: list[tuple[Shape, Any]] | None = None
-        # where in the forward pass the debugger should point when the backward pass makes a NaN
-        self.source = None if state.debug is None else (state.rule, user_source(), list(state.modules))
+        # where errors and NaNs of the backward pass should point to; not noted in the fast, plain case
+        self.place = None if state.plain else place()
+
+
+def apply_linear(primitive: Any, args: list[Any], params: dict[str, Any], tangent: Any, like: Any) -> Any:
+    """Apply a primitive of one result that is linear in `tangent` and whose result is known to be typed as `like`."""
+    if type(tangent) is Tangent:
+        return Tangent(like.shape, like.dtype, Node(primitive, args, params))
+    return bind(primitive, *args, **params)
 
 
 def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:

@@ -61,7 +61,7 @@ class Tensor:
     @property
     def ndim(self) -> int:
         """The number of axes: 0 for a scalar, 1 for a vector, 2 for a matrix."""
-        return len(self.shape)
+        return self._data.ndim
 
     @property
     def size(self) -> int:
@@ -560,6 +560,10 @@ class Tracer(Tensor):
     def dtype(self) -> DType:
         raise NotImplementedError
 
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
     def __reduce__(self) -> Any:
         raise TraceError("pickle: a traced value has no numbers to save.", "save the results of the transformed function")
 
@@ -612,6 +616,10 @@ class Cell(Tensor):
     @property
     def dtype(self) -> DType:
         return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
 
     def _concrete(self, what: str) -> np.ndarray[Any, Any]:
         return self.value._concrete(what)

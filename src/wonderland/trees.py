@@ -10,9 +10,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from .errors import TreeError
 
@@ -42,16 +43,27 @@ class Static:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Static):
-            return False
-        mine, theirs = self.value, other.value
-        return mine is theirs or (_hashable(mine) and type(mine) is type(theirs) and bool(mine == theirs))
+        return isinstance(other, Static) and _same(self.value, other.value)
 
     def __hash__(self) -> int:
         return hash(self.value) if _hashable(self.value) else id(self.value)
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values mean the same to a trace: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or not _hashable(a):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(_map(_same, a, b))
+    if isinstance(a, (float, complex)):
+        return repr(a) == repr(b)
+    equal = a == b
+    return isinstance(equal, (bool, np.bool_)) and bool(equal)  # two tensors give a tensor
 
 
 def _hashable(value: Any) -> bool:
@@ -112,7 +124,9 @@ def _children(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
     if cls in _REGISTRY:
         children, meta = _REGISTRY[cls][0](tree)
         return cls, Static(meta), list(enumerate(children))
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type) and not is_stateful(tree):
+    if hasattr(cls, "__dataclass_fields__") and not is_stateful(tree):
+        import dataclasses  # only those who use them pay for the import
+
         fields = [f for f in dataclasses.fields(tree) if f.init]
         static = tuple((f.name, Static(getattr(tree, f.name))) for f in fields if f.metadata.get("static"))
         dynamic = [(f.name, getattr(tree, f.name)) for f in fields if not f.metadata.get("static")]

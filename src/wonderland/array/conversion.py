@@ -1,4 +1,4 @@
-"""From Python values and NumPy arrays to tensors, and to a common dtype."""
+"""From Python values and other libraries' arrays to tensors, and to a common dtype."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..dtypes import DType, as_dtype, is_complex, is_inexact, promote_types, with_scalar
+from ..dtypes import KIND, DType, as_dtype, is_complex, is_inexact, is_integer, promote_types, with_scalar
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import elementwise as p
 from ..tensor import Cell, Tensor, Tracer, wrap
 
+__all__ = ["asarray", "from_dlpack", "tensor"]
+
 SCALAR_KIND = {bool: 0, int: 1, float: 2, complex: 3}
-
-
-def is_operand(x: Any) -> bool:
-    """Whether operators accept x: a tensor, an array or a number."""
-    return isinstance(x, (Tensor, np.ndarray, np.generic, bool, int, float, complex))
+SCALAR_DTYPE = (dtypes.bool_, dtypes.default_int, dtypes.default_float, dtypes.default_complex)
 
 
 def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
@@ -27,103 +25,177 @@ def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tens
     >>> wl.tensor([[1, 2], [3, 4]]).dtype, wl.tensor([1.0]).dtype
     (dtype('int64'), dtype('float32'))
 
-    Python floats become float32, integers int64; NumPy arrays keep their type. Tensors inside lists are stacked, and
-    derivatives flow through them. Elements of different kinds are promoted; ragged lists are refused. Book, D.2.1.
+    Python floats become float32, integers int64; NumPy arrays keep their type. Tensors inside lists are
+    stacked, and derivatives flow through them. Elements of different kinds are promoted; ragged lists are
+    refused. Book, D.2.1.
     """
     made = asarray(data, dtype=dtype, copy=True)
-    return made.requires_grad_() if requires_grad else made
+    if not requires_grad:
+        return made
+    return (wrap(made._data) if type(made) is Tensor else made).requires_grad_()
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor with the value of `obj`, sharing its memory where possible (`copy=True` never shares).
 
     >>> import numpy as np, wonderland as wl
-    >>> wl.asarray(np.zeros(2)).dtype
-    dtype('float64')
+    >>> wl.asarray(np.zeros(2)).dtype, wl.asarray([1, 2], dtype=wl.float32)
+    (dtype('float64'), tensor([1., 2.]))
+
+    A NumPy array that is written to afterwards changes the tensors that share its memory.
     """
+    check_device("asarray", device)
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(obj, Tensor):
-        value: Any = obj.value if isinstance(obj, Cell) else obj
-        return value if wanted is None or value.dtype == wanted else p.astype(value, dtype=wanted)
+        return _from_tensor(obj, wanted, copy)
     if isinstance(obj, (np.ndarray, np.generic)):
-        data = np.asarray(obj)
-        target = as_dtype(data.dtype) if wanted is None else wanted
-        if copy is False and data.dtype != target:
-            raise InputError(f"asarray: {data.dtype} cannot become {target} without a copy.", "copy=None")
-        if copy or data.dtype != target:
-            data = data.astype(target, copy=True)
-        return wrap(data)
+        return _from_numpy(np.asarray(obj), wanted, copy)
     if isinstance(obj, (bool, int, float, complex)):
         return from_scalar(obj, wanted or _scalar_dtype(obj))
     if isinstance(obj, (list, tuple, range)):
         return _from_sequence(obj, wanted)
-    if hasattr(obj, "__array__") or hasattr(obj, "__dlpack__") or isinstance(obj, memoryview | bytearray):
-        data = np.asarray(obj) if hasattr(obj, "__array__") or not hasattr(obj, "__dlpack__") else np.from_dlpack(obj)
-        return asarray(data, dtype=dtype, copy=copy)
-    raise DTypeError(
-        f"tensor: a {type(obj).__name__} is not a number, an array or a nested list of them.",
-        "numbers; text becomes numbers with a tokenizer",
-    )
+    if hasattr(obj, "__array__"):
+        return _from_numpy(np.asarray(obj), wanted, copy)
+    if hasattr(obj, "__dlpack__"):
+        return asarray(from_dlpack(obj), dtype=dtype, copy=copy)
+    try:
+        return _from_numpy(np.asarray(memoryview(obj)), wanted, copy)
+    except TypeError:
+        raise DTypeError(
+            f"tensor: a {type(obj).__name__} is not a number, an array or a nested list of them.",
+            "numbers; text becomes numbers with a tokenizer",
+        ) from None
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of another library's array that speaks DLPack.
+
+    >>> import numpy as np, wonderland as wl
+    >>> wl.from_dlpack(np.arange(3.0))
+    tensor([0., 1., 2.], dtype=float64)
+    """
+    check_device("from_dlpack", device)
+    if isinstance(x, Tensor):
+        return asarray(x, copy=copy)
+    try:
+        data = np.from_dlpack(x)
+    except (AttributeError, BufferError, RuntimeError, TypeError) as error:
+        raise InputError(
+            f"from_dlpack: a {type(x).__name__} does not share its memory ({error}).", "wl.asarray(x)"
+        ) from error
+    return asarray(data, copy=copy)
+
+
+# --- the kinds of input
+
+
+def _from_tensor(x: Tensor, dtype: DType | None, copy: bool | None) -> Tensor:
+    value = interpreter.read(x) if isinstance(x, Cell) else x
+    target = value.dtype if dtype is None else dtype
+    if copy is False and value.dtype != target:
+        raise _needs_copy(value.dtype, target)
+    if value.dtype == target and (not copy or isinstance(value, Tracer)):
+        return value
+    return p.astype(value, dtype=target)
+
+
+def _from_numpy(data: np.ndarray[Any, Any], dtype: DType | None, copy: bool | None) -> Tensor:
+    target = as_dtype(data.dtype) if dtype is None else dtype
+    if copy is False and data.dtype != target:
+        raise _needs_copy(data.dtype, target)
+    if is_complex_data(data) and not is_complex(target):
+        raise DTypeError(
+            f"tensor: {data.dtype} has no {target} counterpart.",
+            "the real part, the imaginary part or the modulus",
+        )
+    if copy or data.dtype != target:
+        with np.errstate(all="ignore"):
+            data = data.astype(target, copy=True)
+    # an unpickled array may carry an equal dtype that is another object; ours are compared by identity
+    return wrap(data if data.dtype is target else data.view(target))
+
+
+def _needs_copy(source: DType, target: DType) -> InputError:
+    return InputError(f"asarray: {source} cannot become {target} without a copy.", "copy=None")
+
+
+def is_complex_data(data: np.ndarray[Any, Any]) -> bool:
+    return data.dtype.kind == "c"
 
 
 def _scalar_dtype(value: Any) -> DType:
-    if isinstance(value, bool):
-        return dtypes.bool_
-    if isinstance(value, int):
-        return dtypes.default_int
-    return dtypes.default_float if isinstance(value, float) else dtypes.default_complex
+    return SCALAR_DTYPE[next(kind for cls, kind in SCALAR_KIND.items() if isinstance(value, cls))]
 
 
 def from_scalar(value: Any, dtype: DType) -> Tensor:
     """A 0-d tensor from a Python number that the dtype can hold."""
     try:
-        return wrap(np.array(value, dtype))
-    except (OverflowError, TypeError) as error:
-        raise DTypeError(f"tensor: the number {value!r} does not fit into {dtype}.", "a wider dtype") from error
+        if isinstance(value, float) and is_integer(dtype):
+            if not value.is_integer():
+                raise OverflowError
+            value = int(value)
+        with np.errstate(all="ignore"):
+            return wrap(np.array(value, dtype))
+    except (OverflowError, TypeError, ValueError) as error:
+        raise DTypeError(
+            f"tensor: the number {value!r} does not fit into {dtype}.", "a wider dtype"
+        ) from error
 
 
 def _from_sequence(obj: Any, dtype: DType | None) -> Tensor:
     if _has_tensor(obj):
-        parts = [asarray(part) for part in obj]
-        shapes = {part.shape for part in parts}
-        if len(shapes) > 1:
-            raise ShapeError(f"tensor: the parts of a list have different shapes {sorted(shapes)}.", "parts of one shape")
-        stacked = manipulation.stack(parts)
-        return stacked if dtype is None else p.astype(stacked, dtype=dtype)
+        parts = [part if type(part) in SCALAR_KIND else asarray(part) for part in obj]
+        stacked = joining.stack(promote("tensor", *parts))
+        return stacked if dtype is None else convert(stacked, dtype)
     try:
         data = np.array(obj)
     except ValueError as error:
-        raise ShapeError(f"tensor: the nested lists are ragged ({error}).", "rows of one length; pad or mask") from error
-    if data.dtype.kind in "OUSV":
+        raise ShapeError(
+            f"tensor: the nested lists are ragged ({error}).", "rows of one length; pad or mask"
+        ) from error
+    if data.dtype.kind in "OUSV" and data.dtype not in dtypes.KIND:
         raise DTypeError(
-            f"tensor: the list holds elements of type {data.dtype}, which are not all numbers.", "numbers of one kind"
+            f"tensor: the list holds elements of type {data.dtype}, which are not all numbers.",
+            "numbers of one kind",
         )
     if dtype is None:
-        explicit = _explicit_dtype(obj)
-        if explicit is None and data.dtype == np.float64:
-            dtype = dtypes.default_float
-        elif explicit is None and data.dtype == np.complex128:
-            dtype = dtypes.default_complex
-        elif data.size == 0 and explicit is None:
-            dtype = dtypes.default_float
-        else:
-            dtype = as_dtype(data.dtype)
-    if dtype.kind in "iu" and data.dtype.kind in "fc":
-        raise DTypeError(f"tensor: fractions do not fit into {dtype}.", "a floating dtype, or rounding first")
-    return wrap(data.astype(dtype))
+        dtype = _default_for(obj, data)
+    if is_integer(dtype) and data.size and not _fits(data, dtype):
+        raise DTypeError(
+            f"tensor: not all numbers of the list fit into {dtype}.", "a wider or a floating dtype"
+        )
+    return _from_numpy(data, dtype, False if data.dtype == dtype else None)
 
 
-def _explicit_dtype(obj: Any) -> Any:
-    """The dtype of the first element if it comes from NumPy, else None."""
-    while isinstance(obj, (list, tuple)):
-        if not obj:
-            return None
+def _default_for(obj: Any, data: np.ndarray[Any, Any]) -> DType:
+    """The dtype of a list: Python's numbers take the default types, NumPy's arrays keep theirs."""
+    while isinstance(obj, (list, tuple)) and obj:
         obj = obj[0]
-    return obj.dtype if isinstance(obj, np.ndarray) else None
+    if isinstance(obj, np.ndarray):
+        return as_dtype(data.dtype)
+    if data.dtype == dtypes.float64 or data.size == 0:
+        return dtypes.default_float
+    return dtypes.default_complex if is_complex_data(data) else as_dtype(data.dtype)
+
+
+def _fits(data: np.ndarray[Any, Any], dtype: DType) -> bool:
+    """Whether integers can hold the data exactly."""
+    if data.dtype.kind == "f" and not np.all(data == np.trunc(data)):
+        return False
+    info = np.iinfo(dtype)
+    return bool(data.dtype.kind != "c" and info.min <= data.min() and data.max() <= info.max)
 
 
 def _has_tensor(obj: Any) -> bool:
     return isinstance(obj, (list, tuple)) and any(isinstance(o, Tensor) or _has_tensor(o) for o in obj)
+
+
+# --- operands of functions
+
+
+def is_operand(x: Any) -> bool:
+    """Whether operators accept x: a tensor, an array or a number."""
+    return isinstance(x, (Tensor, np.ndarray, np.generic, bool, int, float, complex))
 
 
 def scalar_kind(x: Any) -> int | None:
@@ -163,16 +235,36 @@ def promote(name: str, *xs: Any) -> list[Any]:
         else:
             kind = max(kind, scalar)
     if common is None:
-        common = (dtypes.bool_, dtypes.default_int, dtypes.default_float, dtypes.default_complex)[kind]
+        common = SCALAR_DTYPE[kind]
     elif kind >= 0:
         common = with_scalar(common, kind)
     return [convert(x, common) for x in xs_]
 
 
+def promote_kind(name: str, kinds: p.Kinds, *xs: Any) -> list[Any]:
+    """Like `promote`, and refuse kinds of numbers that the operation does not take."""
+    xs_ = promote(name, *xs)
+    p.check_kind(name, kinds, xs_[0])
+    return xs_
+
+
 def convert(x: Any, dtype: DType) -> Any:
+    """A tensor or a Python number with this dtype."""
     if isinstance(x, Tensor):
         return x if x.dtype == dtype else p.astype(x, dtype=dtype)
     return from_scalar(x, dtype)
+
+
+def convert_into(name: str, x: Any, dtype: DType) -> Any:
+    """An operand with the dtype of the tensor that it is written into; no fractions into integers."""
+    x = as_operand(name, x)
+    kind = SCALAR_KIND[type(x)] if type(x) in SCALAR_KIND else KIND[x.dtype]
+    if kind > KIND[dtype] and kind > 1:
+        raise DTypeError(
+            f"{name}: {getattr(x, 'dtype', repr(x))} does not fit into a tensor of {dtype}.",
+            f"x.astype(wl.{dtype})",
+        )
+    return convert(x, dtype)
 
 
 def promote_inexact(name: str, *xs: Any) -> list[Any]:
@@ -198,6 +290,7 @@ def as_inexact(name: str, x: Any) -> Any:
 
 
 def as_real(name: str, x: Any) -> Any:
+    """One operand as a floating tensor."""
     x = as_inexact(name, x)
     if is_complex(x.dtype):
         raise DTypeError(f"{name}: takes real tensors, received {x.dtype}.", "wl.real(x) or wl.abs(x)")
@@ -209,10 +302,16 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
     try:
-        sizes = tuple(n if type(n) is int else n.__index__() for n in shape)
+        return tuple(n if type(n) is int else n.__index__() for n in shape)
     except (TypeError, AttributeError) as error:
         raise ShapeError(f"{name}: {shape!r} is not a shape.", "a tuple of integers") from error
-    return sizes
 
 
-from . import manipulation  # noqa: E402 - stacking needs the conversions above
+def check_device(name: str, device: Any) -> None:
+    """Refuse devices other than the only one there is."""
+    if device is not None and device != "cpu":
+        raise InputError(f"{name}: there is no device {device!r}.", 'device="cpu"')
+
+
+from .. import interpreter  # noqa: E402 - reading cells needs the tensors above
+from . import joining  # noqa: E402 - stacking needs the conversions above

@@ -1,4 +1,4 @@
-"""Functions that make tensors."""
+"""Functions that make tensors: constants, ranges, grids, the identity and its relatives."""
 
 from __future__ import annotations
 
@@ -8,13 +8,37 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..dtypes import as_dtype
-from ..errors import InputError, ShapeError
+from ..context import state
+from ..dtypes import as_dtype, is_integer
+from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import creation as p
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
-from .conversion import as_shape, as_tensor, asarray
+from .conversion import as_shape, as_tensor, asarray, check_device
 from .manipulation import broadcast_to, reshape
+
+__all__ = [
+    "arange",
+    "diag",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "meshgrid",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "tri",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+
+# --- constants
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -25,15 +49,15 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     tensor([[7, 7],
             [7, 7]])
     """
+    check_device("full", device)
     sizes = as_shape("full", shape)
+    value = asarray(fill_value, dtype=dtype)
+    check_size("full", sizes, value.dtype)
+    if value.ndim:
+        raise ShapeError(f"full: a fill value of shape {value.shape}.", "one number, or wl.broadcast_to")
     if isinstance(fill_value, Tensor):
-        value = fill_value if dtype is None else fill_value.astype(dtype)
-        check_size("full", sizes, value.dtype)
-        return broadcast_to(value, sizes)
-    if isinstance(fill_value, np.generic):
-        fill_value = fill_value.item()
-    made = asarray(fill_value, dtype=dtype)
-    return p.full(sizes, made._data.item(), made.dtype)
+        return broadcast_to(value, sizes)  # derivatives flow through it
+    return p.full(sizes, value._data.item(), value.dtype)
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -43,79 +67,185 @@ def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     >>> wl.zeros((2, 3)).shape
     (2, 3)
     """
-    return p.full(as_shape("zeros", shape), 0, as_dtype(dtype or dtypes.default_float))
+    return _constant("zeros", shape, 0, dtype, device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of ones."""
-    return p.full(as_shape("ones", shape), 1, as_dtype(dtype or dtypes.default_float))
+    r"""A tensor of ones; \(\langle x, \mathbf 1\rangle = \sum_i x_i\).
+
+    >>> import wonderland as wl
+    >>> wl.ones(2, dtype=wl.int64)
+    tensor([1, 1])
+    """
+    return _constant("ones", shape, 1, dtype, device)
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor whose values are not specified; here zeros."""
-    return zeros(shape, dtype=dtype)
+    """A tensor whose values are not specified; here zeros.
+
+    >>> import wonderland as wl
+    >>> wl.empty((2, 3)).shape
+    (2, 3)
+    """
+    return _constant("empty", shape, 0, dtype, device)
+
+
+def _constant(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Tensor:
+    check_device(name, device)
+    target = dtypes.default_float if dtype is None else as_dtype(dtype)
+    return p.full(as_shape(name, shape), value, target)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor filled with one value, in the shape and dtype of x."""
+    """A tensor filled with one value, in the shape and dtype of x.
+
+    >>> import wonderland as wl
+    >>> wl.full_like(wl.zeros(2), 7)
+    tensor([7., 7.])
+    """
     x = as_tensor("full_like", x)
-    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype)
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros in the shape and dtype of x."""
+    """Zeros in the shape and dtype of x.
+
+    >>> import wonderland as wl
+    >>> wl.zeros_like(wl.tensor([1, 2]))
+    tensor([0, 0])
+    """
     x = as_tensor("zeros_like", x)
-    return zeros(x.shape, dtype=x.dtype if dtype is None else dtype)
+    return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones in the shape and dtype of x."""
+    """Ones in the shape and dtype of x.
+
+    >>> import wonderland as wl
+    >>> wl.ones_like(wl.tensor([5, 6]))
+    tensor([1, 1])
+    """
     x = as_tensor("ones_like", x)
-    return ones(x.shape, dtype=x.dtype if dtype is None else dtype)
+    return ones(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Unspecified values in the shape and dtype of x; here zeros."""
-    return zeros_like(x, dtype=dtype)
+    """Unspecified values in the shape and dtype of x; here zeros.
+
+    >>> import wonderland as wl
+    >>> wl.empty_like(wl.zeros((2, 3))).shape
+    (2, 3)
+    """
+    return zeros_like(x, dtype=dtype, device=device)
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+# --- ranges
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Tensor:
     """The numbers start, start + step, ... before stop. With one argument, 0, 1, ... before it.
 
     >>> import wonderland as wl
-    >>> wl.arange(2, 8, 3)
-    tensor([2, 5])
+    >>> wl.arange(3), wl.arange(2, 8, 3)
+    (tensor([0, 1, 2]), tensor([2, 5]))
     """
+    check_device("arange", device)
     if stop is None:
         start, stop = 0, start
+    start, stop, step = (v.item() if isinstance(v, (np.generic, Tensor)) else v for v in (start, stop, step))
     if step == 0:
         raise InputError("arange: the step is 0.", "a positive or negative step")
-    whole = all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
+    whole = all(isinstance(v, int) for v in (start, stop, step))
     target = as_dtype(dtype) if dtype is not None else (dtypes.default_int if whole else dtypes.default_float)
-    count = max(0, math.ceil((stop - start) / step))
+    count = max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
     check_size("arange", (count,), target)
     if start == 0 and step == 1:
         return p.iota(size=count, dtype=target)
     if state.trace is not None and state.trace.staged:
         return p.iota(size=count, dtype=target) * asarray(step, dtype=target) + asarray(start, dtype=target)
+    if whole and is_integer(target):
+        try:
+            return wrap(np.arange(start, start + step * count, step, dtype=target))
+        except OverflowError as error:
+            raise DTypeError(
+                f"arange: {start} to {stop} does not fit into {target}.", "a wider dtype"
+            ) from error
     return wrap((start + step * np.arange(count)).astype(target))
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Tensor:
-    """`num` evenly spaced numbers from start to stop (included unless `endpoint=False`)."""
-    target = dtypes.default_float if dtype is None else as_dtype(dtype)
-    if isinstance(start, complex) or isinstance(stop, complex):
-        target = dtypes.default_complex if dtype is None else target
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+) -> Tensor:
+    """`num` evenly spaced numbers from start to stop (included unless `endpoint=False`).
+
+    >>> import wonderland as wl
+    >>> wl.linspace(0, 1, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    check_device("linspace", device)
+    if num < 0:
+        raise InputError(f"linspace: num={num}.", "a count of 0 or more")
+    if isinstance(start, Tensor) or isinstance(stop, Tensor):
+        first, last = as_tensor("linspace", start), as_tensor("linspace", stop)
+        part = linspace(0, 1, num, endpoint=endpoint, dtype=dtype or dtypes.floating_of(first.dtype))
+        return first * (1 - part) + last * part  # derivatives flow through both ends
+    if dtype is None:
+        ends_complex = isinstance(start, complex) or isinstance(stop, complex)
+        target = dtypes.default_complex if ends_complex else dtypes.default_float
+    else:
+        target = as_dtype(dtype)
     check_size("linspace", (num,), target)
-    return wrap(np.linspace(start, stop, num, endpoint=endpoint).astype(target))
+    return asarray(np.linspace(start, stop, num, endpoint=endpoint), dtype=target)
 
 
 def logspace(start: Any, stop: Any, /, num: int, *, base: float = 10.0, dtype: Any = None) -> Tensor:
-    """Numbers evenly spaced on a logarithmic scale, from base**start to base**stop."""
-    return wrap(np.logspace(start, stop, num, base=base).astype(as_dtype(dtype or dtypes.default_float)))
+    """Numbers evenly spaced on a logarithmic scale, from base**start to base**stop.
+
+    >>> import wonderland as wl
+    >>> wl.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    target = dtypes.default_float if dtype is None else as_dtype(dtype)
+    check_size("logspace", (num,), target)
+    return asarray(np.logspace(start, stop, num, base=base), dtype=target)
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Coordinate grids from coordinate vectors: out[k] is arrays[k] repeated along all axes but one.
+
+    >>> import wonderland as wl
+    >>> x, y = wl.meshgrid(wl.arange(3), wl.arange(2))
+    >>> x.shape, y[:, 0]
+    ((2, 3), tensor([0, 1]))
+
+    With "xy" (the default) the first two axes are exchanged, as for pictures; with "ij" the axes follow the
+    arguments.
+    """
+    if indexing not in ("xy", "ij"):
+        raise InputError(f"meshgrid: indexing={indexing!r}.", '"xy" or "ij"')
+    xs = [as_tensor("meshgrid", a) for a in arrays]
+    if any(x.ndim > 1 for x in xs):
+        raise ShapeError(f"meshgrid: shapes {[x.shape for x in xs]}.", "vectors")
+    places = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        places[0], places[1] = 1, 0
+    sizes = [0] * len(xs)
+    for x, place in zip(xs, places, strict=True):
+        sizes[place] = x.size
+    return tuple(
+        broadcast_to(reshape(x, tuple(x.size if i == place else 1 for i in range(len(xs)))), tuple(sizes))
+        for x, place in zip(xs, places, strict=True)
+    )
+
+
+# --- matrices
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Tensor:
     """Ones on the diagonal number k, zeros elsewhere. Row i is the basis vector e_i. Book, E.2.18.
 
     >>> import wonderland as wl
@@ -123,15 +253,25 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     tensor([[1., 0.],
             [0., 1.]])
     """
-    target = as_dtype(dtype or dtypes.default_float)
+    check_device("eye", device)
+    target = dtypes.default_float if dtype is None else as_dtype(dtype)
     n_cols = n_rows if n_cols is None else n_cols
     check_size("eye", (n_rows, n_cols), target)
     return wrap(np.eye(n_rows, n_cols, k=k, dtype=target))
 
 
-def tri(n: int, m: int | None = None, k: int = 0, *, dtype: Any = None) -> Tensor:
-    """Ones at and below the diagonal number k."""
-    return wrap(np.tri(n, m, k, dtype=as_dtype(dtype or dtypes.default_float)))
+def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None) -> Tensor:
+    """Ones at and below the diagonal number k.
+
+    >>> import wonderland as wl
+    >>> wl.tri(2, dtype=wl.int64)
+    tensor([[1, 0],
+            [1, 1]])
+    """
+    target = dtypes.default_float if dtype is None else as_dtype(dtype)
+    n_cols = n_rows if n_cols is None else n_cols
+    check_size("tri", (n_rows, n_cols), target)
+    return wrap(np.tri(n_rows, n_cols, k, dtype=target))
 
 
 def _triangle(name: str, x: Any, k: int, lower: bool) -> Tensor:
@@ -143,66 +283,56 @@ def _triangle(name: str, x: Any, k: int, lower: bool) -> Tensor:
 
 
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
-    """The lower triangle, zeros above the diagonal number k."""
+    """The lower triangle of the last two axes, zeros above the diagonal number k.
+
+    >>> import wonderland as wl
+    >>> wl.tril(wl.ones((2, 2)))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
     return _triangle("tril", x, k, True)
 
 
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
-    """The upper triangle, zeros below the diagonal number k."""
+    """The upper triangle of the last two axes, zeros below the diagonal number k.
+
+    >>> import wonderland as wl
+    >>> wl.triu(wl.ones((2, 2)))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
     return _triangle("triu", x, k, False)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate grids from coordinate vectors."""
-    if indexing not in ("xy", "ij"):
-        raise InputError(f"meshgrid: indexing={indexing!r}.", '"xy" or "ij"')
-    xs = [as_tensor("meshgrid", a) for a in arrays]
-    if any(x.ndim > 1 for x in xs):
-        raise ShapeError(f"meshgrid: shapes {[x.shape for x in xs]}.", "vectors")
-    xs = [reshape(x, (-1,)) for x in xs]
-    places = list(range(len(xs)))
-    if indexing == "xy" and len(xs) > 1:
-        places[0], places[1] = 1, 0
-    sizes = [0] * len(xs)
-    for x, place in zip(xs, places, strict=True):
-        sizes[place] = x.shape[0]
-    return tuple(
-        broadcast_to(reshape(x, tuple(-1 if i == place else 1 for i in range(len(xs)))), tuple(sizes))
-        for x, place in zip(xs, places, strict=True)
-    )
+def diag(x: Any, /, k: int = 0) -> Tensor:
+    """The matrix with a vector on diagonal number k, or that diagonal of a matrix (of the last two axes).
+
+    >>> import wonderland as wl
+    >>> wl.diag(wl.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    x = as_tensor("diag", x)
+    if x.ndim != 1:
+        return diagonal(x, offset=k)
+    n = x.shape[0] + max(k, -k)
+    check_size("diag", (n, n), x.dtype)
+    rows = np.arange(x.shape[0]) + max(0, -k)
+    return zeros((n, n), dtype=x.dtype).at[wrap(rows), wrap(rows + k)].set(x)
 
 
-def one_hot(indices: Any, num_classes: int, *, dtype: Any = None) -> Tensor:
-    """The rows of the identity: 1 at the index, 0 elsewhere, as a new last axis of size `num_classes`.
+def one_hot(indices: Any, /, num_classes: int, *, dtype: Any = None) -> Tensor:
+    """The rows of the identity at the indices: 1 at the index, 0 elsewhere along a new last axis.
 
     >>> import wonderland as wl
     >>> wl.one_hot(wl.tensor([0, 2]), 3)
     tensor([[1., 0., 0.],
             [0., 0., 1.]])
+
+    An index out of range raises; as everywhere, -1 is the last class. Book, section 4.2.
     """
-    indices = as_tensor("one_hot", indices)
-    return take(eye(num_classes, dtype=dtype), indices, axis=0)
+    return take(eye(num_classes, dtype=dtype), as_tensor("one_hot", indices), axis=0)
 
 
-def diag(x: Any, /, k: int = 0) -> Tensor:
-    """The matrix with a vector on diagonal k, or the diagonal of a matrix."""
-    x = as_tensor("diag", x)
-    if x.ndim == 1:
-        n = x.shape[0] + builtin_abs(k)
-        rows = np.arange(x.shape[0]) + max(0, -k)
-        return zeros((n, n), dtype=x.dtype).at[wrap(rows), wrap(rows + k)].set(x)
-    return diagonal(x, offset=k)
-
-
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of another library's array."""
-    if isinstance(x, Tensor):
-        return x
-    return asarray(np.from_dlpack(x), copy=copy)
-
-
-builtin_abs = abs
-
-from ..context import state  # noqa: E402
-from .elementwise import where  # noqa: E402 - these build on the functions above
-from .indexing import diagonal, take  # noqa: E402
+from .gathering import diagonal, take  # noqa: E402 - these build on the functions above
+from .logic import where  # noqa: E402

@@ -11,15 +11,20 @@ import numpy as np
 from .. import dtypes
 from ..dtypes import DType, as_dtype, is_complex, is_floating, is_integer, promote_types, real_of, with_scalar
 from ..errors import DTypeError
-from .conversion import as_operand, scalar_kind
+from .conversion import SCALAR_DTYPE, as_operand, scalar_kind
+
+__all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype that an operation on these tensors, dtypes and Python numbers gives.
 
     >>> import wonderland as wl
-    >>> wl.result_type(wl.int64, wl.float32)
-    dtype('float32')
+    >>> wl.result_type(wl.int64, wl.float32), wl.result_type(wl.zeros(2, dtype=wl.int8), 1.5)
+    (dtype('float32'), dtype('float32'))
+
+    Types of one kind combine as in NumPy; the highest kind (bool, integer, floating, complex) wins over the
+    others, and a Python number only matters when its kind is higher than that of all tensors.
     """
     common: DType | None = None
     kind = -1
@@ -37,22 +42,39 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     if common is None:
         if kind < 0:
             raise DTypeError("result_type: no argument.", "tensors, dtypes or numbers")
-        return (dtypes.bool_, dtypes.default_int, dtypes.default_float, dtypes.default_complex)[kind]
+        return SCALAR_DTYPE[kind]
     return with_scalar(common, kind) if kind >= 0 else common
 
 
+def _dtype_of(x: Any) -> DType:
+    """The dtype of a tensor or array, or the dtype itself."""
+    return x.dtype if hasattr(x, "dtype") and not isinstance(x, (np.dtype, type)) else as_dtype(x)
+
+
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether values of one type can become the other without loss of kind or range."""
-    source = from_.dtype if hasattr(from_, "dtype") and not isinstance(from_, np.dtype) else as_dtype(from_)
-    target = as_dtype(to)
-    if dtypes.bfloat16 in (source, target):
+    """Whether combining the two types gives the second: no kind and no range is lost.
+
+    >>> import wonderland as wl
+    >>> wl.can_cast(wl.float32, wl.float64), wl.can_cast(wl.float64, wl.float32)
+    (True, False)
+    """
+    source, target = _dtype_of(from_), as_dtype(to)
+    try:
         return promote_types(source, target) == target
-    return bool(np.can_cast(source, target))
+    except DTypeError:  # no common integer type
+        return False
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
-    "complex floating", "numeric", a dtype, or a tuple of these."""
+    """Whether a dtype is of a kind.
+
+    >>> import wonderland as wl
+    >>> wl.isdtype(wl.bfloat16, "real floating"), wl.isdtype(wl.int8, ("bool", wl.int8))
+    (True, True)
+
+    `kind` is "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+    "numeric", a dtype, or a tuple of these.
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     found = as_dtype(dtype)
@@ -81,7 +103,7 @@ class FloatInfo:
     max: float
     min: float
     smallest_normal: float
-    dtype: Any
+    dtype: DType
 
 
 @dataclass(frozen=True)
@@ -91,21 +113,34 @@ class IntInfo:
     bits: int
     max: int
     min: int
-    dtype: Any
+    dtype: DType
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """The limits of a floating type (of the parts, for a complex one)."""
-    dtype = type.dtype if hasattr(type, "dtype") and not isinstance(type, np.dtype) else as_dtype(type)
+    """The limits of a floating type (of the parts, for a complex one).
+
+    >>> import wonderland as wl
+    >>> wl.finfo(wl.bfloat16).eps, wl.finfo(wl.float32).bits
+    (0.0078125, 32)
+    """
+    dtype = _dtype_of(type)
     if not dtypes.is_inexact(dtype):
         raise DTypeError(f"finfo: {dtype} is not a floating type.", "wl.iinfo")
-    info = ml_dtypes.finfo(real_of(dtype))
-    return FloatInfo(int(info.bits), float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), real_of(dtype))
+    part = real_of(dtype)
+    info = ml_dtypes.finfo(part)
+    return FloatInfo(
+        int(info.bits), float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), part
+    )
 
 
 def iinfo(type: Any, /) -> IntInfo:
-    """The limits of an integer type."""
-    dtype = type.dtype if hasattr(type, "dtype") and not isinstance(type, np.dtype) else as_dtype(type)
+    """The limits of an integer type.
+
+    >>> import wonderland as wl
+    >>> wl.iinfo(wl.int8).min, wl.iinfo(wl.uint8).max
+    (-128, 255)
+    """
+    dtype = _dtype_of(type)
     if not is_integer(dtype):
         raise DTypeError(f"iinfo: {dtype} is not an integer type.", "wl.finfo")
     info = np.iinfo(dtype)

@@ -6,68 +6,78 @@ from typing import Any
 
 import numpy as np
 
-from ..context import state
-from ..errors import WonderlandError
+from ..context import BACKWARD, FORWARD_MODE, at, state
+from ..errors import NonFiniteError, WonderlandError
 from ..interpreter import bind, explained
 from ..tensor import wrap
 from .ir import Atom, Equation, Graph, Literal, Var
+from .simplify import simplify
 
 Array = np.ndarray[Any, Any]
 
 
-def last_uses(graph: Graph) -> list[list[Var]]:
-    """For every equation, the variables that are not needed after it."""
-    kept = {a for a in graph.outputs if isinstance(a, Var)}
-    result: list[list[Var]] = []
-    for equation in reversed(graph.equations):
-        done = []
-        for atom in [*equation.inputs, *equation.outputs]:
-            if isinstance(atom, Var) and atom not in kept:
-                kept.add(atom)
-                done.append(atom)
-        result.append(done)
-    return result[::-1]
+class Plan:
+    """How to run a graph: every value has a slot, and every equation says which slots are not needed after it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.slots: list[Array | None] = [None] * len(graph.inputs)  # what they hold before the run: constants
+        places = {var: i for i, var in enumerate(graph.inputs)}
+
+        def place(atom: Atom) -> int:
+            if isinstance(atom, Var) and atom in places:
+                return places[atom]
+            self.slots.append(atom.data if isinstance(atom, Literal) else None)
+            if isinstance(atom, Var):
+                places[atom] = len(self.slots) - 1
+            return len(self.slots) - 1
+
+        self.steps: list[tuple[Equation, list[int], list[int], list[int]]] = []
+        for equation in graph.equations:
+            ins = [place(a) for a in equation.inputs]
+            self.steps.append((equation, ins, [place(v) for v in equation.outputs], []))
+        self.outputs = [place(a) for a in graph.outputs]
+        kept = set(self.outputs)
+        for _, ins, outs, done in reversed(self.steps):
+            done.extend({*ins, *outs} - kept)
+            kept.update(done)
 
 
 def evaluate(graph: Graph, arrays: list[Array]) -> list[Array]:
     """The reference: every equation in order, with NumPy. Values are dropped after their last use."""
-    if "last_uses" not in graph.derived:
-        graph.derived["last_uses"] = last_uses(graph)
-    values: dict[Var, Array] = dict(zip(graph.inputs, arrays, strict=True))
+    plan = graph.derived.get("plan")
+    if plan is None:
+        plan = graph.derived["plan"] = Plan(simplify(graph))
+    values = [*arrays, *plan.slots[len(arrays) :]]
     debug = state.debug
     with np.errstate(all="ignore"):
-        for equation, done in zip(graph.equations, graph.derived["last_uses"], strict=True):
-            args = [a.data if isinstance(a, Literal) else values[a] for a in equation.inputs]
+        for equation, ins, outs, done in plan.steps:
+            args = [values[i] for i in ins]
             try:
                 out = equation.primitive.impl(*args, **equation.params)
-            except WonderlandError:
-                raise
+            except WonderlandError as error:
+                raise _located(equation, error)
             except Exception as error:
-                raise _explain(equation, error) from error
-            outs = out if equation.primitive.multiple else [out]
-            for var, value in zip(equation.outputs, outs, strict=True):
-                values[var] = value if type(value) is np.ndarray else np.asarray(value)
+                raise _located(equation, explained(equation.primitive, equation.inputs, error)) from error
+            for i, value in zip(outs, out if equation.primitive.multiple else (out,), strict=True):
+                values[i] = value if type(value) is np.ndarray else np.asarray(value)
             if debug is not None:
-                debug(
-                    equation.primitive,
-                    [wrap(a) for a in args],
-                    [wrap(values[v]) for v in equation.outputs],
-                    equation,
-                )
-            for var in done:
-                values.pop(var, None)
-    return [a.data if isinstance(a, Literal) else values[a] for a in graph.outputs]
+                debug(equation.primitive, [wrap(a) for a in args], [wrap(values[i]) for i in outs], equation)
+            del args, out
+            for i in done:
+                values[i] = None
+    return [values[i] for i in plan.outputs]
 
 
-def _explain(equation: Equation, error: Exception) -> WonderlandError:
-    made = explained(equation.primitive, equation.inputs, error)
-    where = ""
-    if equation.module:
-        where += f"\n  traced in module: {equation.module}"
-    if equation.source:
-        where += f"\n  traced at: {equation.source.text()}"
-    made.args = (made.args[0] + where,)
-    return made
+def _located(equation: Equation, error: WonderlandError) -> WonderlandError:
+    """The error with the place where the equation was traced; of nested graphs the innermost counts."""
+    text = str(error)
+    if "traced at:" not in text and not isinstance(error, NonFiniteError):  # the latter knows its place
+        if equation.module:
+            text += f"\n  traced in module: {equation.module}"
+        if equation.source:
+            text += f"\n  traced at: {equation.source.text()}"
+        error.args = (text,)
+    return error
 
 
 def interpret(graph: Graph, args: list[Any]) -> list[Any]:
@@ -77,8 +87,11 @@ def interpret(graph: Graph, args: list[Any]) -> list[Any]:
     def value(atom: Atom) -> Any:
         return wrap(atom.data) if isinstance(atom, Literal) else values[atom]
 
+    backward = state.phase.startswith(BACKWARD)  # then a derivative is computed in order to be transposed
     for equation in graph.equations:
-        out = bind(equation.primitive, *[value(a) for a in equation.inputs], **equation.params)
+        phase = equation.phase.replace(FORWARD_MODE, BACKWARD) if backward else equation.phase
+        with at(equation.source, equation.module, phase):
+            out = bind(equation.primitive, *[value(a) for a in equation.inputs], **equation.params)
         for var, result in zip(equation.outputs, out if equation.primitive.multiple else [out], strict=True):
             values[var] = result
     return [value(a) for a in graph.outputs]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import Source
+from ..context import FORWARD, Source
 from ..primitives.primitive import Aval, Primitive
 
 
@@ -64,7 +64,7 @@ class Equation:
     outputs: list[Var]
     source: Source | None = None
     module: str | None = None  # the path of the module that was being called
-    phase: str = "forward"  # or "backward", or "derivative of sqrt": what the equation computes
+    phase: str = FORWARD  # or "backward pass, derivative of sqrt": what the equation computes
 
 
 @dataclass(eq=False, slots=True)

@@ -1,15 +1,24 @@
-"""Passes that keep a graph's meaning: equal equations become one, and what nobody needs is removed."""
+"""Passes that keep a graph's meaning: equal equations become one, and what nobody needs is removed.
+
+Derivatives are taken of graphs in which nothing has been shared yet. So the adjoints of a value that the program computes
+twice are added in the same order as without a graph, to the last bit; equations are shared when a graph is run or shown.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..trees import Static
 from .ir import Atom, Equation, Graph, Literal, Var
 
 
 def simplify(graph: Graph) -> Graph:
-    """Common subexpressions, then dead code."""
-    return remove_dead(share_common(graph))
+    """The graph, and the graphs inside it, without common subexpressions and dead code. Made once per graph."""
+    if "simplified" not in graph.derived:
+        made = remove_dead(share_common(graph)[0])
+        made.derived["simplified"] = made
+        graph.derived["simplified"] = made
+    return graph.derived["simplified"]  # type: ignore[no-any-return]
 
 
 def remove_dead(graph: Graph) -> Graph:
@@ -23,8 +32,11 @@ def remove_dead(graph: Graph) -> Graph:
     return Graph(graph.inputs, kept[::-1], graph.outputs, graph.name)
 
 
-def share_common(graph: Graph) -> Graph:
-    """Equations with the same primitive, parameters and inputs are computed once (all primitives are pure)."""
+def share_common(graph: Graph) -> tuple[Graph, dict[Var, Var]]:
+    """Equations with the same primitive, parameters and inputs are computed once (all primitives are pure).
+
+    Returned with the variables that others now stand for.
+    """
     renamed: dict[Var, Var] = {}
     seen: dict[Any, Equation] = {}
     kept: list[Equation] = []
@@ -33,26 +45,33 @@ def share_common(graph: Graph) -> Graph:
         return atom if isinstance(atom, Literal) else renamed.get(atom, atom)
 
     for equation in graph.equations:
-        inputs = [current(a) for a in equation.inputs]
-        key = _key(equation, inputs)
-        first = None if key is None else seen.get(key)
-        if first is not None:
-            renamed.update(zip(equation.outputs, first.outputs, strict=True))
-            continue
         new = Equation(
-            equation.primitive, inputs, equation.params, equation.outputs, equation.source, equation.module, equation.phase
+            equation.primitive,
+            [current(a) for a in equation.inputs],
+            {name: _simplified(value) for name, value in equation.params.items()},
+            equation.outputs,
+            equation.source,
+            equation.module,
+            equation.phase,
         )
-        if key is not None:
-            seen[key] = new
-        kept.append(new)
-    return Graph(graph.inputs, kept, [current(a) for a in graph.outputs], graph.name)
+        first = seen.setdefault(_key(new), new)
+        if first is new:
+            kept.append(new)
+        else:
+            renamed.update(zip(equation.outputs, first.outputs, strict=True))
+    return Graph(graph.inputs, kept, [current(a) for a in graph.outputs], graph.name), renamed
 
 
-def _key(equation: Equation, inputs: list[Atom]) -> Any:
-    atoms = tuple((a.data.dtype, a.data.tobytes()) if isinstance(a, Literal) else a for a in inputs)
-    key = (equation.primitive, atoms, tuple(sorted(equation.params.items(), key=lambda item: item[0])))
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+def _simplified(value: Any) -> Any:
+    """A parameter, with the graphs in it simplified."""
+    if isinstance(value, Graph):
+        return simplify(value)
+    if isinstance(value, tuple) and any(isinstance(v, Graph) for v in value):
+        return tuple(_simplified(v) for v in value)
+    return value
+
+
+def _key(equation: Equation) -> Any:
+    atoms = tuple((a.data.dtype, a.data.tobytes()) if isinstance(a, Literal) else a for a in equation.inputs)
+    params = tuple((name, Static(value)) for name, value in sorted(equation.params.items()))
+    return (equation.primitive, atoms, params)

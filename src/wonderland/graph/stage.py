@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..context import module_path, state, switch, user_source
-from ..dtypes import DType
+from ..array.conversion import SCALAR_DTYPE, from_scalar, scalar_kind
+from ..context import place, state, switch
+from ..dtypes import DType, complex128, float64, int64
 from ..errors import TraceError
+from ..primitives.elementwise import astype
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Cell, Shape, Tensor, Tracer
 from .ir import Atom, Equation, Graph, Literal, Var
 
+EXACT = {1: int64, 2: float64, 3: complex128}  # Python's own precision, by the kind of a number
+
 
 class GraphTracer(Tracer):
-    """A variable of a graph that is being built. `weak` is the kind of a Python number that it stands for."""
+    """A variable of a graph that is being built.
 
-    __slots__ = ("var", "weak")
+    It may stand for a Python number of the kind `weak`. Then `exact` is the number as Python has it; the variable itself
+    has the default dtype that functions give to such a number.
+    """
 
-    def __init__(self, trace: GraphTrace, var: Var, weak: int | None = None) -> None:
+    __slots__ = ("exact", "var", "weak")
+
+    def __init__(
+        self, trace: GraphTrace, var: Var, weak: int | None = None, exact: GraphTracer | None = None
+    ) -> None:
         self.trace = trace
         self.var = var
         self.weak = weak
+        self.exact = exact
 
     @property
     def shape(self) -> Shape:
@@ -34,16 +46,19 @@ class GraphTracer(Tracer):
         return self.var.aval.dtype
 
     def _concrete(self, what: str) -> np.ndarray[Any, Any]:
+        purpose = self.trace.purpose
+        when = f"was traced for {purpose}, which has ended," if self.trace.ended else f"is being traced for {purpose}"
         hints = {
             "bool": "wl.cond or wl.where in place of `if`, wl.while_loop in place of `while`; "
             "or static_argnums for an argument that only chooses a path",
             "int": "static_argnums for an argument that is used as a size or a loop count",
             "float": "functions of wonderland in place of math",
         }
+        hint = "functions of wonderland in place of NumPy; leave the computation outside"
         raise TraceError(
-            f"{what}: a value of {self.dtype}{list(self.shape)} is being traced for {self.trace.purpose} and has no numbers yet, "
+            f"{what}: a value of {self.dtype}{list(self.shape)} {when} and has no numbers yet, "
             f"so it cannot become {what if what.startswith('a ') else 'a Python ' + what}.",
-            hints.get(what, "functions of wonderland in place of NumPy; leave the computation outside"),
+            "return the value instead of storing it" if self.trace.ended else hints.get(what, hint),
         )
 
     def __repr__(self) -> str:
@@ -51,14 +66,15 @@ class GraphTracer(Tracer):
 
 
 class CellUse:
-    """A cell that a traced function reads or writes."""
+    """A cell that a traced function reads, writes or makes."""
 
-    __slots__ = ("cell", "original", "tracer")
+    __slots__ = ("cell", "made", "original", "tracer")
 
-    def __init__(self, cell: Cell, original: Any, tracer: Any) -> None:
+    def __init__(self, cell: Cell, tracer: Any = None, made: bool = False) -> None:
         self.cell = cell
-        self.original = original
+        self.original = cell.value
         self.tracer = tracer  # None: written before it was read
+        self.made = made
 
 
 class GraphTrace:
@@ -70,37 +86,34 @@ class GraphTrace:
     def __init__(self, parent: Any, purpose: str = "jit") -> None:
         self.parent = parent
         self.purpose = purpose
+        self.ended = False
         self.equations: list[Equation] = []
         self.captured: dict[int, tuple[Any, Var]] = {}  # constants and outer tracers, by identity
         self.cells: dict[int, CellUse] = {}
 
-    def input(self, aval: Aval, weak: int | None = None) -> GraphTracer:
-        return GraphTracer(self, Var(aval), weak)
+    def number(self, exact: GraphTracer, kind: int) -> GraphTracer:
+        """A traced Python number, of which `exact` is the value."""
+        dtype = SCALAR_DTYPE[kind]
+        usual = exact if exact.dtype == dtype else self.process(astype, [exact], {"dtype": dtype})
+        return GraphTracer(self, usual.var, kind, exact)
 
     def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
+        if primitive is astype:
+            args = [_exact(args[0])]
         avals = primitive.abstract(*args, **params)
         atoms = [self.atom(arg) for arg in args]
         outputs = [Var(a) for a in (avals if primitive.multiple else [avals])]
-        phase = "backward" if state.backward else (f"derivative of {state.rule}" if state.rule else "forward")
-        self.equations.append(
-            Equation(primitive, atoms, params, outputs, user_source(), module_path(), phase)
-        )
+        self.equations.append(Equation(primitive, atoms, params, outputs, *place()))
         if primitive.multiple:
             return [GraphTracer(self, v) for v in outputs]
-        weak = None
-        if args and all(type(a) is GraphTracer and a.weak is not None or a.shape == () for a in args):
-            kinds = [a.weak for a in args if type(a) is GraphTracer and a.trace is self]
-            weak = max(kinds) if kinds and None not in kinds and primitive.name in _WEAK else None  # type: ignore[type-var]
-        return GraphTracer(self, outputs[0], weak)
+        return GraphTracer(self, outputs[0])
 
     def atom(self, value: Any) -> Atom:
-        if type(value) is GraphTracer:
+        if isinstance(value, Tracer):
             if value.trace is self:
-                return value.var
+                return value.var  # type: ignore[attr-defined, no-any-return]
             self._check_alive(value)
-        elif isinstance(value, Tracer):
-            self._check_alive(value)
-        elif value._data.ndim == 0:
+        elif value._data.ndim == 0 and value._node is None:
             return Literal(value._data)
         found = self.captured.get(id(value))
         if found is None:
@@ -108,12 +121,9 @@ class GraphTrace:
         return found[1]
 
     def _check_alive(self, value: Any) -> None:
-        trace = self.parent
-        while trace is not None and trace is not value.trace:
-            trace = trace.parent
-        if trace is None:
+        if not _inside(self.parent, value.trace):
             raise TraceError(
-                f"jit: a value of shape {value.shape} from a transformation that has ended is used in another one.",
+                f"{self.purpose}: a value of shape {value.shape} from a transformation that has ended is used in another one.",
                 "return values from the transformed function instead of storing them",
             )
 
@@ -121,50 +131,106 @@ class GraphTrace:
 
     def read(self, cell: Cell, value: Tensor) -> Tensor:
         """A cell that is met for the first time becomes an input of the graph."""
-        use = self.cells.get(id(cell))
-        if use is not None:
+        if id(cell) in self.cells or (isinstance(value, Tracer) and _inside(value.trace, self)):
             return value
-        tracer = self.input(aval_of(value))
-        self.cells[id(cell)] = CellUse(cell, value, tracer)
+        tracer = GraphTracer(self, Var(aval_of(value)))
+        self.cells[id(cell)] = CellUse(cell, tracer)
         cell.value = tracer
         return tracer
 
     def note_write(self, cell: Cell) -> None:
         if id(cell) not in self.cells:
-            self.cells[id(cell)] = CellUse(cell, cell.value, None)
+            self.cells[id(cell)] = CellUse(cell)
 
     def note_create(self, cell: Cell) -> None:
-        self.cells[id(cell)] = CellUse(cell, None, None)
+        self.cells[id(cell)] = CellUse(cell, made=True)
 
     def finish(self) -> list[tuple[CellUse, Any]]:
-        """Put the cells' values back; what was written is returned beside each cell (None: unchanged)."""
-        written = []
+        """Put the cells' values back; what was written is returned beside each cell (None: unchanged).
+
+        A cell that was made here keeps its traced value, so that using it before it gets a computed one is an error.
+        """
+        self.ended = True
+        results = []
         for use in self.cells.values():
             now = use.cell.value
-            changed = now is not use.tracer and not (use.tracer is None and now is use.original)
-            written.append((use, now if changed else None))
-            use.cell.value = use.original
-        return written
+            unchanged = now is use.tracer or (use.tracer is None and now is use.original)
+            results.append((use, None if unchanged and not use.made else now))
+            if not use.made:
+                use.cell.value = use.original
+        self.cells = {}
+        return results
 
 
-# operations on traced Python numbers alone give Python numbers, as they would eagerly
-_WEAK = {"add", "subtract", "multiply", "divide", "power", "square", "negative", "floor_divide", "remainder", "abs"}
+def _inside(trace: Any, outer: Any) -> bool:
+    """Whether `outer` is the trace or one around it."""
+    while trace is not None and trace is not outer:
+        trace = trace.parent
+    return trace is not None
+
+
+def _exact(x: Any) -> Any:
+    """A traced Python number in full precision; anything else as it is."""
+    return x.exact if type(x) is GraphTracer and x.exact is not None else x
+
+
+# --- Python's operators on traced Python numbers give Python numbers, as they would eagerly
+
+
+def _on_numbers(name: str) -> Any:
+    on_tensors = getattr(Tensor, name)
+    compares = name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+
+    def operator(self: GraphTracer, *others: Any) -> Any:
+        kinds = [scalar_kind(x) for x in (self, *others)]
+        if None in kinds:
+            return on_tensors(self, *others)
+        kind = max(kinds)  # type: ignore[type-var]
+        if "truediv" in name or (name == "__pow__" and type(others[0]) is int and others[0] < 0):
+            kind = max(kind, 2)  # type: ignore[type-var]
+        assert kind is not None
+        out = on_tensors(*[_as_exact(x, EXACT[kind]) for x in (self, *others)])
+        return out if compares else out.trace.number(out, kind)
+
+    operator.__name__ = name
+    return operator
+
+
+def _as_exact(x: Any, dtype: DType) -> Any:
+    if not isinstance(x, Tensor):
+        return from_scalar(x, dtype)
+    return _exact(x) if _exact(x).dtype == dtype else astype(x, dtype=dtype)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(GraphTracer, f"__{_name}__", _on_numbers(f"__{_name}__"))
+    setattr(GraphTracer, f"__r{_name}__", _on_numbers(f"__r{_name}__"))
+for _name in ("neg", "pos", "abs", "eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(GraphTracer, f"__{_name}__", _on_numbers(f"__{_name}__"))
 
 
 class Staged:
     """The outcome of tracing: the graph, and the values and cells that it needs besides its arguments.
 
     The graph's inputs are, in order: the captured values, the cells that are read, the arguments; its outputs: the
-    results, then the new values of the cells that were written.
+    results, then the new values of the cells that were written, then the values of those that were made and live on.
     """
 
-    __slots__ = ("captured", "graph", "read_cells", "written_cells")
+    __slots__ = ("captured", "graph", "made_cells", "read_cells", "written_cells")
 
-    def __init__(self, graph: Graph, captured: list[Any], read_cells: list[Cell], written_cells: list[Cell]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        captured: list[Any],
+        read_cells: list[Cell],
+        written_cells: list[Cell],
+        made_cells: list[Cell],
+    ) -> None:
         self.graph = graph
         self.captured = captured
         self.read_cells = read_cells
         self.written_cells = written_cells
+        self.made_cells = made_cells
 
 
 def stage(
@@ -178,19 +244,33 @@ def stage(
 ) -> Staged:
     """Trace `f(*tracers)`, which returns a list of tensors, to a graph."""
     trace = GraphTrace(state.trace if parent is ... else parent, purpose)
-    inputs = [trace.input(a, None if weak is None else weak[i]) for i, a in enumerate(avals)]
+    inputs = [GraphTracer(trace, Var(a)) for a in avals]
+    kinds = weak or [None] * len(inputs)
     previous = switch(trace)
-    uses: list[tuple[CellUse, Any]] = []
     try:
-        outs = f(*inputs)
+        outs = f(*[t if kind is None else trace.number(t, kind) for t, kind in zip(inputs, kinds, strict=True)])
     finally:
         uses = trace.finish()
         switch(previous)
-    written = [(use.cell, value) for use, value in uses if value is not None]
-    outputs = [trace.atom(out) for out in outs] + [trace.atom(value) for _, value in written]
-    cells = [(use.cell, use.tracer.var) for use, _ in uses if use.tracer is not None]
+    outputs = [trace.atom(out) for out in outs]
+    read, written, made = [], [], []
+    for use, value in uses:
+        if use.made:
+            made.append((weakref.ref(use.cell), value))
+            continue
+        if use.tracer is not None:
+            read.append((use.cell, use.tracer.var))
+        if value is not None:
+            written.append((use.cell, trace.atom(value)))
+    use = uses = outs = None  # cells that the function only made for itself disappear here
+    kept = [(cell, trace.atom(value)) for reference, value in made if (cell := reference()) is not None]
     captured = list(trace.captured.values())
     graph = Graph(
-        [v for _, v in captured] + [v for _, v in cells] + [t.var for t in inputs], trace.equations, outputs, name
+        [v for _, v in captured] + [v for _, v in read] + [t.var for t in inputs],
+        trace.equations,
+        outputs + [a for _, a in written] + [a for _, a in kept],
+        name,
     )
-    return Staged(graph, [v for v, _ in captured], [c for c, _ in cells], [c for c, _ in written])
+    return Staged(
+        graph, [v for v, _ in captured], [c for c, _ in read], [c for c, _ in written], [c for c, _ in kept]
+    )

@@ -2,35 +2,59 @@
 
 from __future__ import annotations
 
-from ..errors import GraphError
-from .ir import Graph, Literal, Var, carried
+from typing import Any
+
+from ..errors import GraphError, WonderlandError
+from .ir import Equation, Graph, Literal, Var, carried
 
 
 def verify(graph: Graph) -> None:
-    """Raise `GraphError` if the graph breaks a rule."""
+    """Raise `GraphError` if the graph, or a graph inside it, breaks a rule."""
     defined: set[Var] = set()
     for var in graph.inputs:
+        if not isinstance(var, Var):
+            raise GraphError(f"{graph.name}: an input is a {type(var).__name__}, not a variable.")
         if var in defined:
             raise GraphError(f"{graph.name}: an input appears twice.")
         defined.add(var)
     for i, equation in enumerate(graph.equations):
         place = f"{graph.name}, equation {i} ({equation.primitive.name})"
         for atom in equation.inputs:
-            if isinstance(atom, Var) and atom not in defined:
-                raise GraphError(f"{place}: uses a variable of {atom.aval} before it is defined.")
-        avals = equation.primitive.abstract(*equation.inputs, **equation.params)
-        expected = list(avals) if equation.primitive.multiple else [avals]
+            _check_defined(f"{place}: uses", atom, defined)
+        for inner in carried(equation):
+            verify(inner)
+        expected = _types(place, equation)
         if [tuple(a) for a in expected] != [tuple(v.aval) for v in equation.outputs]:
             raise GraphError(
                 f"{place}: results are typed {[str(v.aval) for v in equation.outputs]}, "
                 f"but the primitive gives {[str(a) for a in expected]}."
             )
         for var in equation.outputs:
+            if not isinstance(var, Var):
+                raise GraphError(f"{place}: assigns to a {type(var).__name__}, not to a variable.")
             if var in defined:
                 raise GraphError(f"{place}: assigns a variable twice.")
             defined.add(var)
-        for inner in carried(equation):
-            verify(inner)
     for atom in graph.outputs:
-        if not isinstance(atom, Literal) and atom not in defined:
-            raise GraphError(f"{graph.name}: returns a variable of {atom.aval} that is not defined.")
+        _check_defined(f"{graph.name}: returns", atom, defined)
+
+
+def _check_defined(what: str, atom: Any, defined: set[Var]) -> None:
+    if isinstance(atom, Literal):
+        if atom.data.shape != () or atom.data.dtype != atom.dtype:
+            raise GraphError(f"{what} a literal of shape {atom.data.shape} that is typed {atom.aval}.")
+    elif not isinstance(atom, Var):
+        raise GraphError(f"{what} a {type(atom).__name__}, which is neither a variable nor a literal.")
+    elif atom not in defined:
+        raise GraphError(f"{what} a variable of {atom.aval} that is not defined before.")
+
+
+def _types(place: str, equation: Equation) -> list[Any]:
+    """The types of an equation's results, from its primitive and the types of its inputs."""
+    try:
+        avals = equation.primitive.abstract(*equation.inputs, **equation.params)
+    except GraphError:
+        raise
+    except (WonderlandError, TypeError, ValueError) as error:
+        raise GraphError(f"{place}: the primitive refuses its inputs: {str(error).splitlines()[0]}") from error
+    return list(avals) if equation.primitive.multiple else [avals]

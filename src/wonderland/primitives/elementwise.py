@@ -15,6 +15,7 @@ import numpy as np
 from .. import dtypes
 from ..dtypes import KIND, bool_, is_complex, real_of
 from ..errors import DTypeError
+from ..interpreter import apply_linear
 from . import special
 from .broadcasting import broadcast_shapes, unbroadcast
 from .primitive import LINEAR, ZERO, Aval, Marker, Primitive
@@ -76,7 +77,7 @@ def factor(derivative: Any, position: int) -> Any:
     """A jvp rule from a factor; markers and None stay what they are."""
     if derivative is None or isinstance(derivative, Marker):
         return derivative
-    return lambda t, out, *args: t * derivative(out, *args)
+    return lambda t, out, *args: apply_linear(multiply, [t, derivative(out, *args)], {}, t, out)
 
 
 def unary(name: str, impl: Any, d: Any, kinds: Kinds = INEXACT, out: Any = None) -> Primitive:
@@ -149,9 +150,15 @@ complex_.jvp = lambda primals, tangents, out: complex_(
     *[broadcast_to(zeros_like(p) if t is None else t, shape=out.shape) for p, t in zip(primals, tangents, strict=True)]
 )
 complex_.transpose = (
-    lambda ct, x, y: unbroadcast(real(ct), x.shape),
-    lambda ct, x, y: unbroadcast(-imag(ct), y.shape),
+    lambda ct, x, y: unbroadcast(_as_part(real(ct), x), x.shape),
+    lambda ct, x, y: unbroadcast(_as_part(-imag(ct), y), y.shape),
 )
+
+
+def _as_part(ct: Any, x: Any) -> Any:
+    """Half precision has no complex type of its own, so the parts of complex64 are converted back."""
+    return ct if ct.dtype == x.dtype else astype(ct, dtype=x.dtype)
+
 
 # --- powers, exponentials, logarithms
 
@@ -234,8 +241,9 @@ erfinv = unary("erfinv", special.erfinv, lambda y, x: exp(y * y) * float(np.sqrt
 
 def _share(x: Any, y: Any, out: Any) -> Any:
     # exp(x - out), written so that two equal infinities share evenly instead of giving NaN
-    same = x == y
-    return where(same, full_like(out, 0.5), sigmoid(where(same, zeros_like(out), x - y)))
+    infinite = bitwise_and(x == y, isinf(x))
+    zero = zeros_like(out)
+    return sigmoid(where(infinite, zero, x) - where(infinite, zero, y))
 
 
 # --- not smooth: absolute value, sign, rounding, the larger of two
@@ -260,7 +268,20 @@ def _safe_ratio(x: Any, size: Any) -> Any:
 
 
 abs_ = elementwise("abs", np.abs, NUMERIC, (_abs_jvp,), real_of)
-sign = unary("sign", np.sign, ZERO, NUMERIC)
+
+
+def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
+    if not is_complex(x.dtype):
+        return None
+    # z / |z| moves only across the direction of z
+    size = abs_(x)
+    zero = size == 0
+    along = complex_(real(t * conj(out)), zeros_like(size))
+    across = (t - out * along) / complex_(where(zero, ones_like(size), size), zeros_like(size))
+    return where(zero, zeros_like(out), across)
+
+
+sign = elementwise("sign", np.sign, NUMERIC, (_sign_jvp,))
 floor = unary("floor", np.floor, ZERO, frozenset((1, 2)))
 ceil = unary("ceil", np.ceil, ZERO, frozenset((1, 2)))
 trunc = unary("trunc", np.trunc, ZERO, frozenset((1, 2)))
@@ -365,5 +386,5 @@ def _astype_abstract(x: Any, dtype: Any) -> Aval:
 astype = Primitive("astype", _astype_impl, _astype_abstract, jvp=(_astype_jvp,), transpose=(_astype_transpose,))
 astype.batch = elementwise_batch(astype)
 
-from .creation import full_like, ones_like, zeros_like  # noqa: E402 - these build on the primitives above
+from .creation import ones_like, zeros_like  # noqa: E402 - these build on the primitives above
 from .structure import broadcast_to, reshape  # noqa: E402

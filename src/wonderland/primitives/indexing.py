@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import int64, is_integer
+from ..dtypes import bfloat16, float16, float32, int64, is_integer
 from ..errors import DTypeError, GradientError, IndexOutOfRange, ShapeError
 from .primitive import LINEAR, ZERO, Aval, Primitive
 
@@ -106,6 +106,9 @@ _AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maxi
 
 def _scatter(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str) -> Any:
     _check_range("scatter", x.shape, axes, indices)
+    if mode == "add" and x.dtype in (bfloat16, float16):  # half-precision sums are accumulated in float32
+        wide = _scatter(x.astype(float32), updates.astype(float32), *indices, axes=axes, mode=mode)
+        return wide.astype(x.dtype)
     out = np.array(x)
     view = _front(out, axes)
     if mode == "set":

@@ -20,7 +20,6 @@ Reverse mode is derived from jvp and transpose; there is no third rule to keep i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..dtypes import DType
@@ -74,24 +73,35 @@ ZERO = Marker("ZERO")
 TABLE: dict[str, Primitive] = {}
 
 
-@dataclass(eq=False, slots=True)
 class Primitive:
     """One operation with all its rules; calling it runs it under the current interpreter."""
 
-    name: str
-    impl: Rule
-    abstract: Rule
-    jvp: Sequence[Rule | Marker | None] | Rule = ()
-    transpose: Sequence[Rule | None] | Rule = ()
-    batch: Rule | None = None
-    multiple: bool = False
-    linearize: Rule | None = None
-    cost: Rule | None = None
+    __slots__ = ("abstract", "batch", "cost", "impl", "jvp", "linearize", "multiple", "name", "transpose")
 
-    def __post_init__(self) -> None:
-        if self.name in TABLE:
-            raise ValueError(f"the primitive {self.name} is declared twice")
-        TABLE[self.name] = self
+    def __init__(
+        self,
+        name: str,
+        impl: Rule,
+        abstract: Rule,
+        jvp: Sequence[Rule | Marker | None] | Rule = (),
+        transpose: Sequence[Rule | None] | Rule = (),
+        batch: Rule | None = None,
+        multiple: bool = False,
+        linearize: Rule | None = None,
+        cost: Rule | None = None,
+    ) -> None:
+        if name in TABLE:
+            raise ValueError(f"the primitive {name} is declared twice")
+        TABLE[name] = self
+        self.name = name
+        self.impl = impl
+        self.abstract = abstract
+        self.jvp = jvp
+        self.transpose = transpose
+        self.batch = batch
+        self.multiple = multiple  # whether the result is a list
+        self.linearize = linearize
+        self.cost = cost
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         return interpreter.bind(self, *args, **params)

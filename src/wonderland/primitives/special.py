@@ -12,16 +12,26 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
 from ..dtypes import is_complex
 
 Array = np.ndarray[Any, Any]
+_LIMIT = 26.5  # beyond it erfc is below 1e-306 and exp(x^2) overflows
 _SCALE = 3.75  # maps [1, inf) to a bounded interval on which exp(x^2) erfc(x) is nearly polynomial
 
 
 def _fit(f: Callable[[float], float], degree: int) -> Array:
+    from numpy.polynomial import chebyshev
+
     return chebyshev.chebinterpolate(np.vectorize(f, otypes=[float]), degree)
+
+
+def _sum_series(x: Array, coefficients: Array) -> Array:
+    """A Chebyshev series by Clenshaw's recurrence."""
+    b1 = b2 = np.zeros_like(x)
+    for c in coefficients[:0:-1]:
+        b1, b2 = c + 2 * x * b1 - b2, b1
+    return coefficients[0] + x * b1 - b2
 
 
 @functools.cache
@@ -33,23 +43,24 @@ def _series() -> tuple[Array, Array]:
         return math.erf(x) / x if x > 1e-8 else 2 / math.sqrt(math.pi)
 
     low = (1 - _SCALE) / (1 + _SCALE)
-    high = (20 - _SCALE) / (20 + _SCALE)
+    high = (_LIMIT - _SCALE) / (_LIMIT + _SCALE)
 
     def outer(u: float) -> float:
         t = low + (u + 1) / 2 * (high - low)
         x = _SCALE * (1 + t) / (1 - t)
-        return (1 + 2 * x) * math.exp(x * x) * math.erfc(x)
+        head = round(x * 256) / 256  # its square is exact, and the rest is small
+        return (1 + 2 * x) * math.exp(head * head) * math.exp((x - head) * (x + head)) * math.erfc(x)
 
-    return _fit(inner, 20), _fit(outer, 30)
+    return _fit(inner, 20), _fit(outer, 32)
 
 
 def _erfc_positive(x: Array) -> Array:
     """erfc for x >= 1."""
     low = (1 - _SCALE) / (1 + _SCALE)
-    high = (20 - _SCALE) / (20 + _SCALE)
-    x = np.minimum(x, 27.0)
+    high = (_LIMIT - _SCALE) / (_LIMIT + _SCALE)
+    x = np.minimum(x, 28.0)  # from here on the result is 0
     t = (x - _SCALE) / (x + _SCALE)
-    value = chebyshev.chebval((t - low) / (high - low) * 2 - 1, _series()[1])
+    value = _sum_series((t - low) / (high - low) * 2 - 1, _series()[1])
     # exp(-x^2) with the rounding error of x^2 put back
     head = np.round(x * 256) / 256
     return np.exp(-head * head) * np.exp(-(x - head) * (x + head)) * value / (1 + 2 * x)
@@ -70,7 +81,7 @@ def _in_float64(f: Callable[[Array], Array]) -> Callable[[Array], Array]:
 def erf(x: Array) -> Array:
     size = np.abs(x)
     small = np.minimum(size, 1.0)
-    inner = small * chebyshev.chebval(2 * small * small - 1, _series()[0])
+    inner = small * _sum_series(2 * small * small - 1, _series()[0])
     return np.copysign(np.where(size <= 1, inner, 1 - _erfc_positive(np.maximum(size, 1.0))), x)
 
 
@@ -78,7 +89,7 @@ def erf(x: Array) -> Array:
 def erfc(x: Array) -> Array:
     tail = _erfc_positive(np.maximum(np.abs(x), 1.0))
     small = np.clip(x, -1.0, 1.0)
-    inner = 1 - small * chebyshev.chebval(2 * small * small - 1, _series()[0])
+    inner = 1 - small * _sum_series(2 * small * small - 1, _series()[0])
     return np.where(np.abs(x) <= 1, inner, np.where(x > 0, tail, 2 - tail))
 
 
@@ -91,7 +102,7 @@ def erfinv(y: Array) -> Array:
     first = 2 / (np.pi * a) + log / 2
     x = np.sqrt(np.sqrt(first * first - log / a) - first)
     for _ in range(4):
-        error = (1 - size) - erfc(x)  # erf(x) - |y|, exact where |y| is near one
+        error = np.where(size < 0.5, erf(x) - size, (1 - size) - erfc(x))  # the form without cancellation
         step = error * np.exp(x * x) * (math.sqrt(math.pi) / 2)
         x = x - step / (1 + x * step)
     x = np.where(size == 1, np.inf, np.where(size > 1, np.nan, x))

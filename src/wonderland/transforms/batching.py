@@ -15,10 +15,10 @@ from .. import array, trees
 from ..context import state, switch
 from ..dtypes import DType
 from ..errors import AxisError, InputError, ShapeError, TraceError
-from ..interpreter import bind
+from ..interpreter import bind, read
 from ..primitives.primitive import Primitive
 from ..primitives.structure import broadcast_to
-from ..tensor import Cell, Shape, Tensor, Tracer
+from ..tensor import Cell, Shape, Tensor, Tracer, wrap
 
 
 class BatchTracer(Tracer):
@@ -51,14 +51,15 @@ class BatchTracer(Tracer):
 class BatchTrace:
     """The interpreter of `vmap`."""
 
-    __slots__ = ("parent", "size", "staged", "written")
+    __slots__ = ("created", "parent", "size", "staged", "written")
     concrete = False
 
     def __init__(self, parent: Any, size: int) -> None:
         self.parent = parent
         self.size = size
         self.staged: bool = parent is not None and parent.staged
-        self.written: dict[int, Cell] = {}
+        self.written: dict[int, tuple[Cell, Any]] = {}  # with the value before the first write
+        self.created: list[Cell] = []
 
     def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
         batched = [type(arg) is BatchTracer and arg.trace is self for arg in args]
@@ -80,25 +81,34 @@ class BatchTrace:
         return self.parent.read(cell, value)  # type: ignore[no-any-return]
 
     def note_write(self, cell: Cell) -> None:
-        self.written[id(cell)] = cell
+        self.written.setdefault(id(cell), (cell, cell.value))
         if self.parent is not None:
             self.parent.note_write(cell)
 
     def note_create(self, cell: Cell) -> None:
-        self.written[id(cell)] = cell
-        if self.parent is not None:
-            self.parent.note_create(cell)
+        self.created.append(cell)
 
-    def finish(self, swapped: dict[int, Any]) -> None:
-        for cell in self.written.values():
-            value = cell.value
-            if isinstance(value, BatchTracer) and value.trace is self and id(cell) not in swapped:
-                cell.value = swapped.get(id(cell), value.value[0])
-                raise TraceError(
-                    f"vmap: a {type(cell).__name__} of shape {cell.shape} shared by the batch was assigned a value that "
-                    "differs from example to example.",
-                    "a mean over the batch outside vmap, eval mode, or in_axes for the module so that each example has its own",
-                )
+    def finish(self, mapped: list[tuple[Cell, Any]]) -> list[Cell]:
+        """Take this trace's values out of the cells. Returns the cells, not mapped themselves, that were given a value
+        per example: they are put back to what they were."""
+        refused = []
+        for cell, before in mapped:
+            now = cell.value
+            if id(cell) not in self.written:
+                cell.value = before
+            elif isinstance(now, BatchTracer) and now.trace is self:
+                cell.value = now.value if now.value._node is None else wrap(now.value._data)
+            else:  # the same new value for every example
+                cell.value = broadcast_to(now, shape=(self.size, *now.shape))
+        if self.parent is not None:
+            for cell in self.created:  # one with a value per example ends with the example
+                if not (isinstance(cell.value, BatchTracer) and cell.value.trace is self):
+                    self.parent.note_create(cell)
+        for cell, before in self.written.values():
+            if isinstance(cell.value, BatchTracer) and cell.value.trace is self:
+                cell.value = before
+                refused.append(cell)
+        return refused
 
 
 def _axes_of(name: str, axes: Any, tree: Any) -> list[Any]:
@@ -128,61 +138,77 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_siz
     """
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        spec = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
-        if len(spec) != len(args):
-            raise InputError(f"vmap: in_axes has {len(spec)} entries for {len(args)} arguments.", "one entry per argument")
-        tree = (tuple(args), kwargs)
-        leaves, structure = trees.flatten(tree, open_objects=False)
-        axes = _axes_of("in_axes", tuple(spec), tuple(args)) + [0] * (len(leaves) - len(trees.flatten(tuple(args), open_objects=False)[0]))
-        sizes: dict[int, str] = {}
-        moved: list[Any] = []
-        cells: list[tuple[Cell, Any]] = []
-        for leaf, axis in zip(leaves, axes, strict=True):
-            if axis is None:
-                moved.append(None)
-                continue
-            if trees.is_stateful(leaf):
-                for cell in trees.flatten(leaf)[0]:
-                    value = _front(cell.value, axis)
-                    sizes.setdefault(value.shape[0], f"shape {cell.shape}")
-                    cells.append((cell, value))
-                moved.append(None)
-                continue
-            value = _front(leaf if isinstance(leaf, Tensor) else array.asarray(leaf), axis)
-            sizes.setdefault(value.shape[0], f"axis {axis} of shape {getattr(leaf, 'shape', ())}")
-            moved.append(value)
-        if axis_size is not None:
-            sizes.setdefault(axis_size, f"axis_size={axis_size}")
-        if len(sizes) != 1:
-            if not sizes:
-                raise InputError("vmap: no argument is mapped.", "in_axes with at least one axis, or axis_size")
-            listed = ", ".join(f"{n} from {origin}" for n, origin in sizes.items())
-            raise ShapeError(f"vmap: the mapped axes have different sizes: {listed}.", "arguments with the same number of examples")
-        (size,) = sizes
-        trace = BatchTrace(state.trace, size)
-        inputs = [leaf if m is None else BatchTracer(trace, m) for leaf, m in zip(leaves, moved, strict=True)]
-        new_args, new_kwargs = trees.unflatten(structure, inputs)
-        before = {id(cell): cell.value for cell, _ in cells}
-        previous = switch(trace)
-        for cell, value in cells:
-            cell.value = BatchTracer(trace, value)
-        try:
-            out = f(*new_args, **new_kwargs)
-            trace.finish(before)
-        finally:
-            for cell, _ in cells:
-                now = cell.value
-                written = id(cell) in trace.written and isinstance(now, BatchTracer)
-                cell.value = now.value if written else before[id(cell)]
-            switch(previous)
-        out_leaves, out_structure = trees.flatten(out, open_objects=False)
+        inputs = MappedInputs(args, kwargs, in_axes, axis_size)
+        trace = BatchTrace(state.trace, inputs.size)
+        out = inputs.call(trace, f)
+        leaves, structure = trees.flatten(out, open_objects=False)
         places = _axes_of("out_axes", out_axes, out)
-        results = [_finish(trace, leaf, axis) for leaf, axis in zip(out_leaves, places, strict=True)]
-        return trees.unflatten(out_structure, results)
+        results = [_finish(trace, leaf, axis) for leaf, axis in zip(leaves, places, strict=True)]
+        return trees.unflatten(structure, results)
 
     wrapper.__name__ = f"vmap_of_{getattr(f, '__name__', 'function')}"
     wrapper.__wrapped__ = f  # type: ignore[attr-defined]
     return wrapper
+
+
+class MappedInputs:
+    """The arguments of a mapped function: the values to map with the batch in front, and how many examples there are."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any, axis_size: int | None) -> None:
+        spec = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+        if len(spec) != len(args):
+            raise InputError(
+                f"vmap: in_axes has {len(spec)} entries for {len(args)} arguments.", "one entry per argument"
+            )
+        self.leaves, self.structure = trees.flatten((args, kwargs), open_objects=False)
+        axes = _axes_of("in_axes", tuple(spec), args)
+        axes += [0] * (len(self.leaves) - len(axes))  # keyword arguments
+        self.values: dict[int, Any] = {}  # by the position of the leaf
+        self.cells: list[tuple[Cell, Any]] = []
+        sizes: dict[int, str] = {} if axis_size is None else {axis_size: f"axis_size={axis_size}"}
+        for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
+            if axis is None:
+                continue
+            if trees.is_stateful(leaf):
+                mapped = [(cell, _front(read(cell), axis)) for cell in trees.leaves(leaf)]
+                self.cells += mapped
+                sizes |= {value.shape[0]: f"a cell of shape {cell.shape}" for cell, value in mapped}
+            else:
+                tensor = leaf if isinstance(leaf, Tensor) else array.asarray(leaf)
+                self.values[i] = _front(tensor, axis)
+                sizes[self.values[i].shape[0]] = f"axis {axis} of shape {tensor.shape}"
+        if not sizes:
+            raise InputError("vmap: no argument is mapped.", "in_axes with at least one axis, or axis_size")
+        if len(sizes) > 1:
+            listed = ", ".join(f"{n} from {origin}" for n, origin in sizes.items())
+            raise ShapeError(
+                f"vmap: the mapped axes have different sizes: {listed}.", "arguments with the same number of examples"
+            )
+        (self.size,) = sizes
+
+    def call(self, trace: BatchTrace, f: Callable[..., Any]) -> Any:
+        """Run f on batched values; modules that are mapped hold them in their cells meanwhile."""
+        leaves = list(self.leaves)
+        for i, value in self.values.items():
+            leaves[i] = BatchTracer(trace, value)
+        args, kwargs = trees.unflatten(self.structure, leaves)
+        before = [(cell, cell.value) for cell, _ in self.cells]
+        refused: list[Cell] = []
+        previous = switch(trace)
+        try:
+            for cell, value in self.cells:
+                cell.value = BatchTracer(trace, value)
+            out = f(*args, **kwargs)
+        finally:
+            refused = trace.finish(before)
+            switch(previous)
+        if refused:
+            raise TraceError(
+                f"vmap: a {type(refused[0]).__name__} of shape {refused[0].shape} that all examples share was assigned a "
+                "value that differs from example to example.",
+                "eval mode, an update outside vmap, or in_axes=0 for the module so that each example has its own",
+            )
+        return out
 
 
 def _front(value: Any, axis: int) -> Any:

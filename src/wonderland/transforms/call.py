@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..context import state, switch
+from ..context import BACKWARD, at, state, switch
 from ..dtypes import is_inexact
 from ..errors import GradientError
 from ..graph.evaluate import evaluate, interpret
@@ -201,7 +201,8 @@ def transpose_graph(graph: Graph, linear: Mask) -> Graph:
         def f(*args: Any) -> list[Any]:
             others, cts = iter(args[: len(fixed)]), args[len(fixed) :]
             inputs = [Tangent(a.shape, a.dtype) if on else next(others) for a, on in zip(avals, linear, strict=True)]
-            outs = interpret(graph, inputs)
+            with at(None, None, BACKWARD):
+                outs = interpret(graph, inputs)
             seeds = [(o, ct) for o, ct in zip(outs, cts, strict=True) if type(o) is Tangent]
             wanted = [i for i in inputs if type(i) is Tangent]
             found = pull_back(seeds, wanted, free=True)

@@ -1,7 +1,8 @@
 """Whole derivatives: Jacobians, Hessians and their products with vectors. Book, sections 2.2 and 6.4.1.
 
-A Jacobian is assembled from products with basis vectors, all of them at once under `vmap`: one column per input from
-forward mode, one row per output from reverse mode. Everything else on this page is a composition of `jvp`, `vjp`, `grad`.
+A Jacobian is assembled from products with basis vectors, all of them at once under `vmap`: one column per
+input from forward mode, one row per output from reverse mode. Everything else on this page is a composition
+of `jvp`, `vjp`, `grad`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from .. import array, trees
-from ..context import state
-from ..dtypes import DType, float64, is_complex, is_inexact
+from ..context import state, user_level
+from ..dtypes import DType, default_float, is_complex, is_inexact
 from ..errors import GradientError, InputError
 from ..primitives.creation import check_size, zeros_like
 from .batching import vmap
@@ -51,7 +52,7 @@ def jacobian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    r"""A function that returns the Jacobian \(J_{ij} = \partial f_i / \partial x_j\): outputs first, then inputs.
+    r"""A function that returns the Jacobian \(J_{ij} = \partial f_i / \partial x_j\): outputs times inputs.
 
     >>> import wonderland as wl
     >>> W = wl.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -62,19 +63,22 @@ def jacobian(
     >>> wl.jacobian(lambda X, W: X @ W, argnums=1)(X, W).shape
     (4, 2, 3, 2)
 
-    Its shape is the output's followed by the input's, its dtype the output's. For trees it is a tree like the output
-    whose leaves are trees like the argument; a tuple of `argnums` adds a tuple in between, and a module stands for the
-    dict of its trainable parameters.
+    Its shape is the output's followed by the input's, its dtype the output's. For trees it is a tree like the
+    output whose leaves are trees like the argument; a tuple of `argnums` adds a tuple in between, and a
+    module stands for the dict of its trainable parameters.
 
-    `mode` is "forward" (a column per input, no value kept for later), "reverse" (a row per output), or None: f is run
-    once and the mode with fewer products is taken. With `has_aux` f returns (value, aux) and the result is
+    `mode` is "forward" (a column per input, no value kept for later), "reverse" (a row per output), or None:
+    f is run once and the mode with fewer products is taken. With `has_aux` f returns (value, aux) and the
+    result is
     (Jacobian, aux). For complex arguments only a holomorphic f has a Jacobian: say `holomorphic=True`.
 
-    A Jacobian has as many entries as outputs times inputs, and batch axes count in both. One that cannot fit into memory
-    is refused, a large one gives a `LargeJacobianWarning`. Book, D.2.7, sections 2.2.3 and 6.4.1.
+    A Jacobian has as many entries as outputs times inputs, and batch axes count in both. One that cannot fit
+    into memory is refused, a large one gives a `LargeJacobianWarning`. Book, D.2.7, sections 2.2.3 and 6.4.1.
     """
     if mode not in (None, "forward", "reverse"):
-        raise InputError(f"jacobian: there is no mode {mode!r}.", '"forward", "reverse" or None for the cheaper one')
+        raise InputError(
+            f"jacobian: there is no mode {mode!r}.", '"forward", "reverse" or None for the cheaper one'
+        )
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inputs = Inputs("jacobian", args, _positions(argnums, len(args)))
@@ -89,7 +93,7 @@ def jacobian(
             complex_rows = not holomorphic and any(is_complex(v.dtype) for v in values)
             if mode == "reverse" and complex_rows:
                 raise GradientError(
-                    "jacobian: reverse mode gives the rows of real outputs, the function returned complex ones.",
+                    "jacobian: reverse mode needs real outputs, the function returned complex ones.",
                     'mode="forward", or holomorphic=True for a holomorphic function of complex inputs',
                 )
             by_rows = mode == "reverse" or (sum(v.size for v in values) < n and not complex_rows)
@@ -145,8 +149,9 @@ def hessian(
     tensor([[6., 2.],
             [2., 0.]])
 
-    Forward over reverse mode: `jacfwd(jacrev(f))`. The shape is that of f's value (usually none), then the input's
-    twice; for trees it is nested twice. Products with vectors need no Hessian, see `hvp`. Book, section 6.4.2.
+    Forward over reverse mode: `jacfwd(jacrev(f))`. The shape is that of f's value (usually none), then the
+    input's twice; for trees it is nested twice. Products with vectors need no Hessian, see `hvp`. Book,
+    section 6.4.2.
     """
     first = jacobian(f, argnums, mode="reverse", has_aux=has_aux)
     return _named(jacobian(first, argnums, mode="forward", has_aux=has_aux), f, "hessian")
@@ -159,9 +164,9 @@ def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     >>> wl.hvp(lambda x: (x**3).sum(), wl.tensor([1.0, 2.0]), wl.tensor([1.0, 0.5]))
     tensor([6., 6.])
 
-    The gradient is differentiated along v (forward over reverse mode): the cost is a few evaluations of f, whatever the
-    number of inputs. A tuple of primals stands for several arguments, and the result is a tuple, too. Book, section
-    6.4.2 (footnote 4).
+    The gradient is differentiated along v (forward over reverse mode): the cost is a few evaluations of f,
+    whatever the number of inputs. A tuple of primals stands for several arguments, and the result is a tuple,
+    too. Book, section 6.4.2 (footnote 4).
     """
     several = isinstance(primals, tuple)
     primals, tangents = _as_tuple(primals), _as_tuple(tangents)
@@ -201,7 +206,7 @@ def derivative(f: Callable[..., Any]) -> Callable[..., Any]:
                 f"derivative: the argument is {x.dtype}{list(x.shape)}, not one real number.",
                 "wl.grad or wl.jacobian for tensors, wl.vmap(wl.derivative(f)) for many numbers",
             )
-        x = x if is_inexact(x.dtype) else array.astype(x, np.float32)
+        x = x if is_inexact(x.dtype) else array.astype(x, default_float)
         return jvp(lambda x: f(x, *args, **kwargs), (x,), (array.ones_like(x),))[1]
 
     return _named(wrapper, f, "derivative")
@@ -291,7 +296,10 @@ def _rows(recording: Recording) -> list[list[Any]]:
     for v in values:
         rows = slice(start, start + v.size)
         blocks.append(
-            [array.astype(s[rows].reshape(v.shape + x.shape), v.dtype) for s, x in zip(stacked, inputs, strict=True)]
+            [
+                array.astype(s[rows].reshape(v.shape + x.shape), v.dtype)
+                for s, x in zip(stacked, inputs, strict=True)
+            ]
         )
         start += v.size
     return blocks
@@ -310,7 +318,7 @@ def _split_columns(columns: list[Any], values: list[Any], inputs: list[Any]) -> 
 
 
 def _basis(values: list[Any]) -> list[Any]:
-    """The basis of the space of all leaves together: for each leaf, its part of every basis vector along axis 0."""
+    """The basis vectors of all leaves together: for each leaf, its part of every one of them along axis 0."""
     total = sum(v.size for v in values)
     parts, start = [], 0
     for v in values:
@@ -327,7 +335,9 @@ def _positions(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for p in wanted:
         if not -count <= p < count:
-            raise GradientError(f"jacobian: argnums={argnums}, but the function received {count} positional arguments.")
+            raise GradientError(
+                f"jacobian: argnums={argnums}, but the function received {count} positional arguments."
+            )
     return tuple(p % count for p in wanted)
 
 
@@ -351,32 +361,22 @@ def _check_outputs(values: list[Any], n: int, holomorphic: bool) -> None:
                 "return floating values; others with has_aux=True",
             )
         if holomorphic and not is_complex(v.dtype):
-            raise GradientError(f"jacobian: holomorphic=True, but the function returned {v.dtype}.", "a complex value")
+            raise GradientError(
+                f"jacobian: holomorphic=True, but the function returned {v.dtype}.", "a complex value"
+            )
         nbytes += _extent(v.shape, n, v.dtype)
     if nbytes >= LARGE:
         warnings.warn(
-            f"jacobian: {sum(v.size for v in values):,} outputs times {n:,} inputs take {nbytes / 2**30:,.1f} GiB. "
-            "Products with it are cheap: wl.vjp, wl.jvp, wl.hvp.",
+            f"jacobian: {sum(v.size for v in values):,} outputs by {n:,} inputs take {nbytes / 2**30:,.1f} "
+            "GiB. Products with it are cheap: wl.vjp, wl.jvp, wl.hvp.",
             LargeJacobianWarning,
-            stacklevel=_user_level(),
+            stacklevel=user_level(),
         )
 
 
 def _extent(shape: tuple[int, ...], n: int, dtype: DType) -> int:
     check_size("jacobian", (*shape, n), dtype)
     return math.prod(shape) * n * dtype.itemsize
-
-
-def _user_level() -> int:
-    """How far above the caller the user's line is, for warnings."""
-    import sys
-
-    from ..context import PACKAGE
-
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:

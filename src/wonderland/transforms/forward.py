@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..context import state, switch
+from ..context import BACKWARD, FORWARD, FORWARD_MODE, state, switch
 from ..dtypes import DType, is_inexact
 from ..errors import GradientError, TraceError
-from ..interpreter import Tangent, bind
+from ..interpreter import Tangent, apply_linear, bind
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import LINEAR, ZERO, Primitive
 from ..tensor import Cell, Shape, Tensor, Tracer, _format
@@ -37,10 +37,6 @@ class JVPTracer(Tracer):
     @property
     def dtype(self) -> DType:
         return self.primal.dtype  # type: ignore[no-any-return]
-
-    @property
-    def weak(self) -> Any:
-        return getattr(self.primal, "weak", None)
 
     def _concrete(self, what: str) -> np.ndarray[Any, Any]:
         if what in ("bool", "int"):  # control flow follows the value
@@ -130,13 +126,14 @@ class JVPTrace:
 
 def tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], out: Any, params: dict[str, Any]) -> Any:
     """The tangent of a primitive's result: the sum over the arguments of derivative times tangent."""
-    if state.debug is not None:
-        outer, state.rule = state.rule, state.rule or primitive.name
-        try:
-            return _tangent_of(primitive, primals, tangents, out, params)
-        finally:
-            state.rule = outer
-    return _tangent_of(primitive, primals, tangents, out, params)
+    if state.plain or state.phase != FORWARD:
+        return _tangent_of(primitive, primals, tangents, out, params)
+    mode = BACKWARD if any(type(t) is Tangent for t in tangents) else FORWARD_MODE
+    state.phase = f"{mode}, derivative of {params.get('custom', primitive.name)}"
+    try:
+        return _tangent_of(primitive, primals, tangents, out, params)
+    finally:
+        state.phase = FORWARD
 
 
 def _tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], out: Any, params: dict[str, Any]) -> Any:
@@ -158,7 +155,8 @@ def _tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], o
                 "wl.stop_gradient(x) if none is wanted, or wl.custom_jvp / wl.custom_vjp to define one",
             )
         if rule is LINEAR:
-            part = bind(primitive, *[t if j == i else p for j, p in enumerate(primals)], **params)
+            args = [t if j == i else p for j, p in enumerate(primals)]
+            part = bind(primitive, *args, **params) if primitive.multiple else apply_linear(primitive, args, params, t, out)
         else:
             part = rule(t, out, *primals, **params)  # type: ignore[operator]
         if primitive.multiple:

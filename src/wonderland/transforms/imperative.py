@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..context import next_order, state
+from ..context import BACKWARD, at, next_order, place, state
 from ..dtypes import is_complex, is_inexact
 from ..errors import GradientError
 from ..tensor import Tensor, wrap
@@ -20,7 +20,7 @@ from ..tensor import Tensor, wrap
 class Record:
     """How a tensor was made: the primitive, its arguments, and its result."""
 
-    __slots__ = ("args", "grad", "hooks", "order", "outs", "params", "primitive", "retained", "shapes")
+    __slots__ = ("args", "grad", "hooks", "order", "outs", "params", "place", "primitive", "retained")
 
     def __init__(self, primitive: Any, args: Any, params: Any, outs: Any) -> None:
         self.primitive = primitive
@@ -28,6 +28,8 @@ class Record:
         self.params = params
         self.outs = outs  # raw NumPy arrays: holding the tensors would be a cycle
         self.order = next_order()
+        # where errors and NaNs of the backward pass should point to; not noted in the fast, plain case
+        self.place = None if state.plain else place()
         self.grad: dict[int, Tensor] = {}
         self.hooks: dict[int, list[Any]] = {}
         self.retained: set[int] = set()
@@ -168,11 +170,20 @@ def _walk(start: tuple[Record, int], seed: Tensor, free: bool) -> None:
                 f"backward: the recording of {entry.name} was released by an earlier backward().",
                 "backward(retain_graph=True) the first time, or compute the value again",
             )
-        for arg, ct in zip(entry.args, _arg_adjoints(entry, cts), strict=True):
+        with _where_recorded(entry):
+            found = _arg_adjoints(entry, cts)
+        for arg, ct in zip(entry.args, found, strict=True):
             if ct is not None:
                 receive(arg._node, ct)
         if free:
             entry.args = entry.outs = None
+
+
+def _where_recorded(entry: Record) -> Any:
+    if state.plain:
+        return contextlib.nullcontext()
+    source, module, _ = entry.place or (None, None, None)
+    return at(source, module, f"{BACKWARD}, derivative of {entry.name}")
 
 
 def _conj(ct: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from .. import array, trees
 from ..context import state, switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, TreeError
-from ..tensor import Cell, Tensor, Tracer
+from ..tensor import Cell, Tensor
 from .forward import JVPTracer
 
 
@@ -113,14 +113,16 @@ class Inputs:
 
     def matching(self, tangents: tuple[Any, ...]) -> list[Any]:
         """The leaves of trees that look like the arguments, checked for shape and dtype."""
-        wanted = trees.structure(self.gather(self.values))
+        # dicts are flattened in the order of their keys, modules list their parameters in another one
+        places, wanted = trees.flatten(self.gather(list(range(len(self.values)))))
         leaves, structure = trees.flatten(tangents)
         if structure != wanted:
             raise TreeError(f"{self.name}: the tangents have structure {structure}, the values {wanted}.")
-        checked = []
-        for value, tangent in zip(self.values, leaves, strict=True):
+        checked: list[Any] = [None] * len(self.values)
+        for place, tangent in zip(places, leaves, strict=True):
+            value = self.values[place]
             t = tangent if isinstance(tangent, Tensor) else array.asarray(tangent, dtype=value.dtype)
-            checked.append(check_like(self.name, "tangent", t, value))
+            checked[place] = check_like(self.name, "tangent", t, value)
         return checked
 
 
@@ -136,7 +138,7 @@ def check_like(name: str, what: str, t: Any, value: Any) -> Any:
 def _peel(cell: Cell) -> Any:
     """A cell's value under the current interpreter, without its imperative record."""
     value = cell.value
-    if state.trace is not None and state.trace.staged and not isinstance(value, Tracer):
+    if state.trace is not None and state.trace.staged:
         return state.trace.read(cell, value)
     return value
 

@@ -10,106 +10,129 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from .. import trees
 from ..array.conversion import SCALAR_KIND, asarray, from_scalar
-from ..context import state
-from ..dtypes import default_complex, default_float, default_int
+from ..context import state, structure_version
 from ..errors import InputError, TraceError
 from ..graph.evaluate import evaluate
 from ..graph.ir import Graph
-from ..graph.simplify import simplify
-from ..graph.stage import Staged, stage
+from ..graph.simplify import remove_dead, simplify
+from ..graph.stage import EXACT, GraphTracer, Staged, stage
 from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Cell, Tensor, Tracer, wrap
 from .call import call
+from .environment import Environment, fixed
 
-_SCALARS = {1: default_int, 2: default_float, 3: default_complex}
+_ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
 _lock = threading.RLock()  # tracing puts tracers into cells, so one thread at a time may look at them
 
 
 class Arguments:
     """The arguments of a call, taken apart into what a trace depends on and what it computes with."""
 
-    __slots__ = ("cells", "key", "leaves", "structure", "values")
+    __slots__ = ("cells", "key", "leaves", "operands", "positions", "structure", "weak")
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: Any, outside: set[int] | frozenset[int] = frozenset()) -> None:
         self.leaves, self.structure = trees.flatten(tree, open_objects=False)
-        self.values: list[tuple[int, Any]] = []  # (position of the leaf, operand)
+        self.positions: list[int] = []  # of the leaves that are operands of the graph
+        self.operands: list[Any] = []
+        self.weak: list[int | None] = []  # which of them are Python numbers
         self.cells: list[Cell] = []
         keys: list[Any] = [self.structure]
         for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, np.generic):
+                leaf = leaf.item()  # NumPy's scalars behave as Python's
             kind = type(leaf)
             if isinstance(leaf, Cell):
                 self.cells.append(leaf)
-                keys.append(("cell", aval_of(leaf)))
-            elif isinstance(leaf, Tensor):
-                keys.append((leaf.shape, leaf.dtype, getattr(leaf, "weak", None)))
-                self.values.append((i, leaf))
+                keys.append((kind, leaf.settings(), leaf.shape, leaf.dtype, id(leaf) in outside))
+            elif isinstance(leaf, (Tensor, np.ndarray, Aval)):
+                value = asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+                weak = value.weak if kind is GraphTracer else None
+                keys.append((value.shape, value.dtype, weak))
+                self._add(i, value if weak is None else value.exact, weak)
             elif kind in SCALAR_KIND and kind is not bool:
                 keys.append(kind)
-                self.values.append((i, leaf))
-            elif isinstance(leaf, (np.ndarray, np.generic, Aval)):
-                made = leaf if isinstance(leaf, Aval) else asarray(leaf)
-                keys.append((made.shape, made.dtype, None))
-                self.values.append((i, made))
+                self._add(i, from_scalar(leaf, EXACT[SCALAR_KIND[kind]]), SCALAR_KIND[kind])
             elif trees.is_stateful(leaf):
-                found, shape = trees.flatten(leaf)
-                cells = [c for c in found if isinstance(c, Cell)]
-                self.cells.extend(cells)
-                keys.append((shape, tuple(aval_of(c) for c in cells), tuple(getattr(c, "trainable", False) for c in cells)))
+                keys.append((self._open(leaf), id(leaf) in outside))
             else:
-                keys.append(trees.Static(leaf))
+                keys.append(_static(leaf))
+        if len(distinct := {id(c): i for i, c in enumerate(self.cells)}) < len(self.cells):
+            keys.append(tuple(distinct[id(c)] for c in self.cells))  # which of them are the same
         self.key = tuple(keys)
 
-    def avals(self) -> tuple[list[Aval], list[int | None]]:
-        """The types of the operands, and which of them are Python numbers."""
-        avals, weak = [], []
-        for _, value in self.values:
-            scalar = SCALAR_KIND.get(type(value))
-            avals.append(Aval((), _SCALARS[scalar]) if scalar else aval_of(value))
-            weak.append(scalar or getattr(value, "weak", None))
-        return avals, weak
+    def _add(self, position: int, operand: Any, weak: int | None) -> None:
+        self.positions.append(position)
+        self.operands.append(operand)
+        self.weak.append(weak)
 
-    def operands(self) -> list[Any]:
-        return [
-            from_scalar(v, _SCALARS[SCALAR_KIND[type(v)]]) if type(v) in SCALAR_KIND else v for _, v in self.values
-        ]
+    def _open(self, leaf: Any) -> Any:
+        """Collect the cells of a module; what a trace depends on are its structure and their types."""
+        found, structure = trees.flatten(leaf)
+        keys = []
+        for part in found:
+            if isinstance(part, Cell):
+                self.cells.append(part)
+                value = part.value
+                keys.append((value.shape, value.dtype))
+            else:
+                keys.append(fixed(part))
+        return (structure, tuple(keys))
 
     def rebuilt(self, tracers: Any) -> Any:
         leaves = list(self.leaves)
-        for (i, _), tracer in zip(self.values, tracers, strict=True):
+        for i, tracer in zip(self.positions, tracers, strict=True):
             leaves[i] = tracer
         return trees.unflatten(self.structure, leaves)
+
+
+def _static(value: Any) -> trees.Static:
+    """An argument that a trace takes for a constant."""
+    try:
+        hash(value)
+    except TypeError as error:
+        raise InputError(
+            f"jit: an argument of type {type(value).__name__} is neither a tensor nor a constant ({error}).",
+            "a tensor, a number, a tree of those, or a static argument that can be hashed, such as a tuple",
+        ) from error
+    return trees.Static(value)
 
 
 class Traced:
     """A traced function and how to call it."""
 
-    def __init__(self, f: Callable[..., Any], arguments: Arguments, name: str, purpose: str) -> None:
+    def __init__(
+        self, f: Callable[..., Any], arguments: Arguments, name: str, purpose: str, closes_over_state: bool = False
+    ) -> None:
         self.version = structure_version()
         out: dict[str, Any] = {}
 
         def flat(*tracers: Any) -> list[Any]:
             args, kwargs = arguments.rebuilt(tracers)
             leaves, out["structure"] = trees.flatten(f(*args, **kwargs), open_objects=False)
+            given = {id(leaf): i for i, leaf in enumerate(arguments.leaves) if trees.is_stateful(leaf)}
             out["places"] = []
             tensors: list[Any] = []
             for leaf in leaves:
                 if isinstance(leaf, (Tensor, np.ndarray)):
                     out["places"].append(("tensor", len(tensors)))
                     tensors.append(read(leaf) if isinstance(leaf, Cell) else asarray(leaf))
+                elif id(leaf) in given:
+                    out["places"].append(("argument", given[id(leaf)]))
                 else:
                     out["places"].append(("as is", leaf))
             return tensors
 
-        avals, weak = arguments.avals()
-        staged: Staged = stage(flat, avals, name=name, purpose=purpose, weak=weak)
-        self.graph: Graph = simplify(staged.graph)
+        avals = [aval_of(operand) for operand in arguments.operands]
+        staged: Staged = stage(flat, avals, name=name, purpose=purpose, weak=arguments.weak)
+        self.graph: Graph = remove_dead(staged.graph)
         self.captured = staged.captured
         self.structure: trees.Structure = out["structure"]
         self.places: list[tuple[str, Any]] = out["places"]
@@ -118,8 +141,12 @@ class Traced:
         # a cell of an argument is found by its position, so that another module of the same structure can take its place
         self.read_cells: list[Any] = [position.get(id(c), c) for c in staged.read_cells]
         self.written_cells: list[Any] = [position.get(id(c), c) for c in staged.written_cells]
-        self.closes_over_state = any(isinstance(c, Cell) for c in self.read_cells + self.written_cells)
-        self.reusable = not any(isinstance(v, Tracer) for v in self.captured)
+        self.made_cells = staged.made_cells
+        self.closes_over_state = closes_over_state or any(
+            isinstance(c, Cell) for c in self.read_cells + self.written_cells
+        )
+        # cells that were made belong to this call alone; the next one makes its own or finds them
+        self.reusable = not self.made_cells and not any(isinstance(v, Tracer) for v in self.captured)
         self.trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
 
     def stale(self) -> bool:
@@ -132,22 +159,35 @@ class Traced:
             plain = state.trace is None and (self.trains or not state.grad_enabled)
             operands = list(self.captured)
             for c in self.read_cells:
-                cell = cells[c] if isinstance(c, int) else c
+                cell = cells[c] if type(c) is int else c
                 operands.append(cell.value if plain else read(cell))
-        operands += arguments.operands()
+        operands += arguments.operands
         if state.trace is None and all(type(o) is Tensor and (o._node is None or plain) for o in operands):
             outs = [wrap(a) for a in evaluate(self.graph, [o._data for o in operands])]
         else:
             outs = bind(primitive, *operands, graph=self.graph)
-        for c, value in zip(self.written_cells, outs[self.count :], strict=True):
-            cell = cells[c] if isinstance(c, int) else c
-            if cell.value is None:  # made while tracing, as by a lazy layer
-                cell.value = value
-            else:
-                assign(cell, value)
-        return trees.unflatten(
-            self.structure, [outs[what] if kind == "tensor" else what for kind, what in self.places]
-        )
+        if len(outs) > self.count:
+            self._write(cells, outs[self.count :])
+        return self.result(arguments, outs)
+
+    def result(self, arguments: Arguments, outs: list[Any]) -> Any:
+        """What the function returns, from the outputs of its graph."""
+        if self.structure is trees.LEAF and self.count:
+            return outs[0]
+        leaves = [
+            outs[what] if kind == "tensor" else arguments.leaves[what] if kind == "argument" else what
+            for kind, what in self.places
+        ]
+        return trees.unflatten(self.structure, leaves)
+
+    def _write(self, cells: list[Cell], values: list[Any]) -> None:
+        with _lock:
+            for c, value in zip(self.written_cells, values, strict=False):
+                assign(cells[c] if type(c) is int else c, value)
+            for made, value in zip(self.made_cells, values[len(self.written_cells) :], strict=True):
+                made.value = value
+                if state.trace is not None:
+                    state.trace.note_create(made)
 
 
 class Jitted:
@@ -163,93 +203,110 @@ class Jitted:
         functools.update_wrapper(self, f)
         self._primitive = primitive
         self._f = f
-        self._static_argnums = static_argnums
-        self._static_argnames = static_argnames
-        self._traces: dict[Any, Traced] = {}
+        self._name = getattr(f, "__name__", "function")
+        self._static_argnums, self._static_argnames = _static_parameters(f, static_argnums, static_argnames)
+        self._environment: Environment | None = None
+        self._remembered: dict[Any, dict[Any, Traced]] = {}  # by the state of the environment
+        self._traces: dict[Any, Traced] = {}  # those for the present one
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced, arguments = self._find(args, kwargs)
         return traced.run(arguments, self._primitive)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else MethodType(self, instance)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph for these arguments."""
-        return self._find(args, kwargs)[0].graph
+        return simplify(self._find(args, kwargs)[0].graph)
 
     @property
     def traces(self) -> int:
-        """How many times the function was traced and is remembered."""
-        return len(self._traces)
+        """How many traces are remembered."""
+        return sum(len(traces) for traces in self._remembered.values())
 
     def clear(self) -> None:
         """Forget all traces."""
-        self._traces.clear()
+        with _lock:
+            self._environment = None
+            self._remembered.clear()
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, Arguments]:
         f, args, kwargs, static = self._split(args, kwargs)
         with _lock:
-            arguments = Arguments((args, kwargs))
-            key = (arguments.key, static, state.strict_broadcast, environment(self._f))
-            try:
-                found = self._traces.get(key)
-            except TypeError as error:
-                raise InputError(f"jit: an argument that is not a tensor cannot be hashed ({error}).", "hashable static arguments") from error
+            environment = self._look_around()
+            arguments = Arguments((args, kwargs), environment.objects)
+            key = (arguments.key, static, state.strict_broadcast)
+            found = self._traces.get(key)
             if found is None or found.stale():
-                found = Traced(f, arguments, getattr(self._f, "__name__", "function"), self._purpose)
+                traces = self._traces
+                purpose = "jit" if self._primitive is call else self._primitive.name
+                found = Traced(f, arguments, self._name, purpose, bool(environment.objects))
                 if found.reusable:
-                    # tracing may have completed lazy modules: what was traced is valid for the structure before
-                    self._traces[key] = found
+                    traces[key] = found
         return found, arguments
 
-    @property
-    def _purpose(self) -> str:
-        return "jit" if self._primitive is call else self._primitive.name
+    def _look_around(self) -> Environment:
+        """The environment as it is now; `_traces` are the traces that hold in it."""
+        if self._environment is None or self._environment.changed():
+            self._environment = Environment(self._f)
+            self._traces = self._remembered.pop(self._environment.key, {})
+            self._remembered[self._environment.key] = self._traces
+            if len(self._remembered) > _ENVIRONMENTS:
+                del self._remembered[next(iter(self._remembered))]
+        return self._environment
 
-    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any], Any]:
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, tuple[Any, ...], dict[str, Any], Any]:
         """Take the static arguments out."""
         if not self._static_argnums and not self._static_argnames:
             return self._f, args, kwargs, ()
-        places = {n % len(args) if args else n for n in self._static_argnums if -len(args) <= n < len(args)}
-        fixed = {i: args[i] for i in places}
+        places = {n + len(args) if n < 0 else n for n in self._static_argnums}
+        fixed_args = {i: args[i] for i in sorted(places) if 0 <= i < len(args)}
         named = {k: kwargs[k] for k in self._static_argnames if k in kwargs}
-        for what in (*fixed.values(), *named.values()):
+        for what in (*fixed_args.values(), *named.values()):
             if isinstance(what, Tracer):
-                raise TraceError("jit: a static argument is a traced value.", "a Python value, or an argument that is not static")
+                raise TraceError(
+                    "jit: a static argument is a traced value.", "a Python value, or an argument that is not static"
+                )
 
         def f(*rest: Any, **kw: Any) -> Any:
             dynamic = iter(rest)
-            full = [fixed[i] if i in fixed else next(dynamic) for i in range(len(args))]
+            full = [fixed_args[i] if i in fixed_args else next(dynamic) for i in range(len(args))]
             return self._f(*full, **kw, **named)
 
         static = (
-            tuple((i, trees.Static(v)) for i, v in sorted(fixed.items())),
-            tuple((k, trees.Static(v)) for k, v in sorted(named.items())),
+            tuple((i, _static(v)) for i, v in fixed_args.items()),
+            tuple((k, _static(v)) for k, v in named.items()),
         )
-        remaining = tuple(a for i, a in enumerate(args) if i not in fixed)
+        remaining = tuple(a for i, a in enumerate(args) if i not in fixed_args)
         return f, remaining, {k: v for k, v in kwargs.items() if k not in named}, static
 
 
-def environment(f: Any) -> tuple[Any, ...]:
-    """The tensors and constants that a function's own code refers to: a trace is valid only while they are the same."""
-    f = getattr(f, "__func__", f)
-    code = getattr(f, "__code__", None)
-    if code is None:
-        return ()
-    values = []
-    for cell in f.__closure__ or ():
-        try:
-            values.append(cell.cell_contents)
-        except ValueError:  # not assigned yet
-            continue
-    names = f.__globals__
-    values.extend(names[name] for name in code.co_names if name in names)
-    return tuple(
-        trees.Static(v)
-        for v in values
-        if isinstance(v, (bool, int, float, complex, str)) or (isinstance(v, Tensor) and not isinstance(v, Cell))
-    )
+def _static_parameters(
+    f: Any, numbers: tuple[int, ...], names: tuple[str, ...]
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of the static arguments: each may be passed either way."""
+    if not numbers and not names:
+        return numbers, names
+    import inspect  # takes a while to load
+
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):  # a built-in function that does not say
+        return numbers, names
+    kinds = {p.kind for p in parameters}
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if inspect.Parameter.VAR_POSITIONAL not in kinds and any(not -len(positional) <= n < len(positional) for n in numbers):
+        raise InputError(f"jit: static_argnums={numbers} for a function of {len(positional)} arguments.", "positions of arguments")
+    known = {p.name for p in parameters}
+    if inspect.Parameter.VAR_KEYWORD not in kinds and (unknown := [n for n in names if n not in known]):
+        raise InputError(f"jit: static_argnames={unknown}, but the arguments are {sorted(known)}.", "names of arguments")
+    numbers = tuple(n + len(positional) if n < 0 and -n <= len(positional) else n for n in numbers)
+    both = [positional[n] for n in numbers if 0 <= n < len(positional)]
+    places = [positional.index(name) for name in names if name in positional]
+    return tuple(dict.fromkeys([*numbers, *places])), tuple(dict.fromkeys([*names, *both]))
 
 
 def jit(
@@ -277,6 +334,10 @@ def jit(
     Python numbers are traced; bools, strings, functions and other objects are static, and so are the arguments named by
     `static_argnums` and `static_argnames`. Modules and optimizers can be arguments; their new state is written back. A
     Python `print` runs while tracing only. Book, section 6.4.2.
+
+    Values that the function refers to without receiving them (globals, closures, and those of functions that it calls) are
+    constants of a trace; when one is replaced, the function is traced again. Attributes of objects that are not modules
+    are not watched: pass what changes as an argument, or keep it in a module.
     """
     if f is None:
         return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames)
@@ -287,20 +348,30 @@ def jit(
     return Jitted(f, numbers, names)
 
 
+def _traced(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], purpose: str
+) -> tuple[Traced, Arguments]:
+    with _lock:
+        arguments = Arguments((args, kwargs))
+        return Traced(f, arguments, getattr(f, "__name__", "function"), purpose), arguments
+
+
 def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
     """A function that returns the graph of f for given arguments, to look at.
 
     >>> import wonderland as wl
-    >>> print(wl.make_graph(wl.grad(lambda x: x**2))(3.0))
+    >>> print(wl.make_graph(wl.grad(lambda x: x**2))(wl.tensor(3.0)))
     grad_of_<lambda>(a: float32[]) {
       b: float32[] = multiply 2.0 a
       c: float32[] = full [shape=(), value=1.0, dtype=float32]
       d: float32[] = multiply c b
     } -> d
+
+    A Python number is an input in Python's own precision, from which functions and tensors take what they need.
     """
 
     def wrapper(*args: Any, **kwargs: Any) -> Graph:
-        return Traced(f, Arguments((args, kwargs)), getattr(f, "__name__", "function"), "make_graph").graph
+        return simplify(_traced(f, args, kwargs, "make_graph")[0].graph)
 
     return wrapper
 
@@ -312,16 +383,5 @@ def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> print(wl.eval_shape(lambda x, w: x @ w, wl.ShapeDtype((10**6, 512), wl.float32), wl.ones((512, 3))))
     float32[1000000,3]
     """
-    traced = Traced(f, Arguments((args, kwargs)), getattr(f, "__name__", "function"), "eval_shape")
-    avals = [atom.aval for atom in traced.graph.outputs]
-    return trees.unflatten(
-        traced.structure, [avals[what] if kind == "tensor" else what for kind, what in traced.places]
-    )
-
-
-def structure_version() -> int:
-    """Grows whenever some module changes other than in its cells."""
-    import sys
-
-    module = sys.modules.get("wonderland.nn.module")
-    return module.structure_version() if module is not None else 0
+    traced, arguments = _traced(f, args, kwargs, "eval_shape")
+    return traced.result(arguments, [atom.aval for atom in traced.graph.outputs])

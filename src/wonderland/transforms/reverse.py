@@ -6,12 +6,13 @@ the recorded linear operations in reverse order and calls one transpose rule per
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections.abc import Callable
 from typing import Any
 
 from .. import array, trees
-from ..context import state
+from ..context import BACKWARD, FORWARD, at, state
 from ..dtypes import is_complex, is_inexact
 from ..errors import GradientError
 from ..interpreter import Node, Tangent, bind
@@ -62,13 +63,11 @@ def pull_back(seeds: list[tuple[Tangent, Any]], wanted: list[Tangent], *, free: 
 
 def transposed(node: Node, ct: Any) -> list[Any]:
     """The adjoints of a linear operation's arguments."""
-    if state.debug is None:
+    if node.place is None:
         return _transposed(node, ct)
-    state.backward, outer = node, state.backward  # type: ignore[assignment]
-    try:
+    source, module, phase = node.place
+    with at(source, module, f"{BACKWARD}, derivative of {node.primitive.name}" if phase == FORWARD else phase):
         return _transposed(node, ct)
-    finally:
-        state.backward = outer
 
 
 def _transposed(node: Node, ct: Any) -> list[Any]:
@@ -113,7 +112,8 @@ def push_forward(
     for order in sorted(nodes):
         node = nodes[order]
         args = [value(a) if type(a) is Tangent else residuals.get(id(a), a) for a in node.args]
-        known[order] = bind(node.primitive, *args, **node.params)
+        with contextlib.nullcontext() if node.place is None else at(*node.place):
+            known[order] = bind(node.primitive, *args, **node.params)
     return [None if t is None else value(t) for t in outputs]
 
 

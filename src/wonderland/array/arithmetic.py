@@ -1,0 +1,396 @@
+"""Arithmetic element by element, with broadcasting. Book, section 2.1.1.
+
+Two arguments are brought to one dtype and broadcast to one shape: sizes agree from the right, or one of them
+is 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..dtypes import KIND, is_complex, is_inexact
+from ..interpreter import bind
+from ..primitives import elementwise as p
+from ..primitives.creation import ones_like, zeros_like
+from ..tensor import Tensor
+from .conversion import as_inexact, as_real, as_tensor, convert, promote, promote_inexact, promote_kind
+
+__all__ = [
+    "abs",
+    "absolute",
+    "add",
+    "ceil",
+    "clip",
+    "copysign",
+    "divide",
+    "floor",
+    "floor_divide",
+    "hypot",
+    "maximum",
+    "minimum",
+    "multiply",
+    "nan_to_num",
+    "negative",
+    "nextafter",
+    "positive",
+    "pow",
+    "power",
+    "reciprocal",
+    "remainder",
+    "round",
+    "rsqrt",
+    "sign",
+    "signbit",
+    "sqrt",
+    "square",
+    "subtract",
+    "trunc",
+]
+
+# --- the four operations
+
+
+def add(x1: Any, x2: Any, /) -> Tensor:
+    """x1 + x2; for bools, at least one true.
+
+    >>> import wonderland as wl
+    >>> wl.add(wl.ones(3), 2)
+    tensor([3., 3., 3.])
+    """
+    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
+        x1, x2 = promote("add", x1, x2)
+    if x1.dtype is dtypes.bool_:
+        return p.bitwise_or(x1, x2)
+    return bind(p.add, x1, x2)
+
+
+def subtract(x1: Any, x2: Any, /) -> Tensor:
+    """x1 - x2.
+
+    >>> import wonderland as wl
+    >>> wl.subtract(wl.tensor([5, 7]), 1)
+    tensor([4, 6])
+    """
+    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
+        x1, x2 = promote("subtract", x1, x2)
+    return bind(p.subtract, x1, x2)
+
+
+def multiply(x1: Any, x2: Any, /) -> Tensor:
+    r"""The Hadamard product \([X \odot Y]_{ij} = X_{ij} Y_{ij}\); for bools, both true. Book, D.2.4.
+
+    >>> import wonderland as wl
+    >>> wl.multiply(wl.tensor([1.0, 2.0]), wl.tensor([3.0, 0.0]))
+    tensor([3., 0.])
+    """
+    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
+        x1, x2 = promote("multiply", x1, x2)
+    if x1.dtype is dtypes.bool_:
+        return p.bitwise_and(x1, x2)
+    return bind(p.multiply, x1, x2)
+
+
+def divide(x1: Any, x2: Any, /) -> Tensor:
+    """x1 / x2; integers become floating first.
+
+    >>> import wonderland as wl
+    >>> wl.divide(wl.tensor([1, 3]), 2)
+    tensor([0.5, 1.5])
+    """
+    if not (
+        isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and is_inexact(x1.dtype)
+    ):
+        x1, x2 = promote_inexact("divide", x1, x2)
+    return bind(p.divide, x1, x2)
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+    r"""\(\lfloor x_1 / x_2 \rfloor\); derivative zero.
+
+    >>> import wonderland as wl
+    >>> wl.floor_divide(wl.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """
+    return p.floor_divide(*promote_kind("floor_divide", p.NUMERIC, x1, x2))
+
+
+def remainder(x1: Any, x2: Any, /) -> Tensor:
+    r"""\(x_1 - \lfloor x_1 / x_2 \rfloor x_2\): the sign is that of x2.
+
+    >>> import wonderland as wl
+    >>> wl.remainder(wl.tensor([7, -7]), 3)
+    tensor([1, 2])
+    """
+    return p.remainder(*promote_kind("remainder", p.NUMERIC, x1, x2))
+
+
+# --- powers and roots
+
+
+def pow(x1: Any, x2: Any, /) -> Tensor:
+    r"""\(x_1^{x_2}\). Book, section 2.2.1.
+
+    >>> import wonderland as wl
+    >>> print(wl.grad(lambda x: x**2)(0.0), wl.grad(lambda x: x**0)(0.0))
+    tensor(0.) tensor(0.)
+
+    At x1 = 0 the derivative with respect to x1 is that of the polynomial for exponents 0, 1, 2, ...; the
+    derivative with respect to the exponent is 0 there.
+    """
+    if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not dtypes.bool_:
+        return p.square(x1)
+    return p.power(*promote_kind("pow", p.NUMERIC, x1, x2))
+
+
+power = pow
+
+
+def square(x: Any, /) -> Tensor:
+    r"""\(x^2\).
+
+    >>> import wonderland as wl
+    >>> wl.square(wl.tensor([-3, 2]))
+    tensor([9, 4])
+    """
+    x = as_tensor("square", x)
+    p.check_kind("square", p.NUMERIC, x)
+    return p.square(x)
+
+
+def sqrt(x: Any, /) -> Tensor:
+    r"""\(\sqrt{x}\); NaN for negative numbers, and the derivative \(1/(2\sqrt x)\) is infinite at 0.
+
+    >>> import wonderland as wl
+    >>> wl.sqrt(wl.tensor([4.0, 9.0]))
+    tensor([2., 3.])
+    """
+    return p.sqrt(as_inexact("sqrt", x))
+
+
+def rsqrt(x: Any, /) -> Tensor:
+    r"""\(1/\sqrt{x}\).
+
+    >>> import wonderland as wl
+    >>> wl.rsqrt(wl.tensor([4.0, 16.0]))
+    tensor([0.5 , 0.25])
+    """
+    return reciprocal(p.sqrt(as_inexact("rsqrt", x)))
+
+
+def reciprocal(x: Any, /) -> Tensor:
+    r"""\(1/x\).
+
+    >>> import wonderland as wl
+    >>> wl.reciprocal(wl.tensor([2.0, 4.0]))
+    tensor([0.5 , 0.25])
+    """
+    x = as_inexact("reciprocal", x)
+    return p.divide(ones_like(x), x)
+
+
+def hypot(x1: Any, x2: Any, /) -> Tensor:
+    r"""\(\sqrt{x_1^2 + x_2^2}\) without overflow; the derivative at the origin is 0.
+
+    >>> import wonderland as wl
+    >>> wl.hypot(wl.tensor([3.0]), 4.0)
+    tensor([5.])
+    """
+    return p.hypot(*promote_inexact("hypot", x1, x2))
+
+
+# --- signs and sizes
+
+
+def negative(x: Any, /) -> Tensor:
+    """-x.
+
+    >>> import wonderland as wl
+    >>> wl.negative(wl.tensor([1, -2]))
+    tensor([-1,  2])
+    """
+    return p.negative(as_tensor("negative", x))
+
+
+def positive(x: Any, /) -> Tensor:
+    """x itself.
+
+    >>> import wonderland as wl
+    >>> wl.positive(wl.tensor([1, -2]))
+    tensor([ 1, -2])
+    """
+    return as_tensor("positive", x)
+
+
+def abs(x: Any, /) -> Tensor:
+    r"""\(|x|\), for complex numbers the modulus. The derivative at 0 is 0. Book, section 6.4.4.
+
+    >>> import wonderland as wl
+    >>> wl.abs(wl.tensor([-1.5, 2.0])), wl.abs(wl.tensor(3 + 4j))
+    (tensor([1.5, 2. ]), tensor(5.))
+    """
+    x = as_tensor("abs", x)
+    return x if x.dtype is dtypes.bool_ else p.abs_(x)
+
+
+absolute = abs
+
+
+def sign(x: Any, /) -> Tensor:
+    r"""-1, 0 or 1, with derivative zero; for complex numbers \(x / |x|\), and 0 at 0.
+
+    >>> import wonderland as wl
+    >>> wl.sign(wl.tensor([-2.0, 0.0, 5.0]))
+    tensor([-1.,  0.,  1.])
+    """
+    x = as_tensor("sign", x)
+    if not is_complex(x.dtype):
+        return p.sign(x)
+    size = p.abs_(x)
+    size = p.where(p.equal(size, zeros_like(size)), ones_like(size), size)
+    return p.divide(x, p.astype(size, dtype=x.dtype))
+
+
+def signbit(x: Any, /) -> Tensor:
+    """Whether the sign bit is set: true for negative numbers and for -0.0.
+
+    >>> import wonderland as wl
+    >>> wl.signbit(wl.tensor([-1.0, -0.0, 0.0]))
+    tensor([ True,  True, False])
+    """
+    return p.signbit(as_real("signbit", x))
+
+
+def copysign(x1: Any, x2: Any, /) -> Tensor:
+    """The size of x1 with the sign of x2.
+
+    >>> import wonderland as wl
+    >>> wl.copysign(wl.tensor([1.0, 2.0]), wl.tensor([-3.0, 0.5]))
+    tensor([-1.,  2.])
+    """
+    return p.copysign(*promote_inexact("copysign", x1, x2))
+
+
+def nextafter(x1: Any, x2: Any, /) -> Tensor:
+    """The next floating-point number after x1 towards x2.
+
+    >>> import wonderland as wl
+    >>> wl.nextafter(wl.tensor(1.0), 2.0) - 1 == wl.finfo(wl.float32).eps
+    tensor(True)
+    """
+    return p.nextafter(*promote_inexact("nextafter", x1, x2))
+
+
+# --- rounding
+
+
+def _rounding(name: str, primitive: Any, x: Any) -> Tensor:
+    x = as_tensor(name, x)
+    p.check_kind(name, p.NUMERIC, x)
+    return x if x.dtype.kind in "iu" else primitive(x)
+
+
+def floor(x: Any, /) -> Tensor:
+    """The largest integer not above x; derivative zero.
+
+    >>> import wonderland as wl
+    >>> wl.floor(wl.tensor([1.5, -1.5]))
+    tensor([ 1., -2.])
+    """
+    return _rounding("floor", p.floor, x)
+
+
+def ceil(x: Any, /) -> Tensor:
+    """The smallest integer not below x; derivative zero.
+
+    >>> import wonderland as wl
+    >>> wl.ceil(wl.tensor([1.5, -1.5]))
+    tensor([ 2., -1.])
+    """
+    return _rounding("ceil", p.ceil, x)
+
+
+def trunc(x: Any, /) -> Tensor:
+    """x without its fraction; derivative zero.
+
+    >>> import wonderland as wl
+    >>> wl.trunc(wl.tensor([1.5, -1.5]))
+    tensor([ 1., -1.])
+    """
+    return _rounding("trunc", p.trunc, x)
+
+
+def round(x: Any, /) -> Tensor:
+    """The nearest integer, halves to even; derivative zero.
+
+    >>> import wonderland as wl
+    >>> wl.round(wl.tensor([0.5, 1.5, 2.4]))
+    tensor([0., 2., 2.])
+    """
+    return _rounding("round", p.round_, x)
+
+
+# --- the larger and the smaller
+
+
+def maximum(x1: Any, x2: Any, /) -> Tensor:
+    """The larger of two, NaN if one is NaN; equal arguments share the derivative.
+
+    >>> import wonderland as wl
+    >>> wl.maximum(wl.tensor([1.0, 5.0]), 3.0)
+    tensor([3., 5.])
+    """
+    return p.maximum(*promote_kind("maximum", p.REAL, x1, x2))
+
+
+def minimum(x1: Any, x2: Any, /) -> Tensor:
+    """The smaller of two, NaN if one is NaN; equal arguments share the derivative.
+
+    >>> import wonderland as wl
+    >>> wl.minimum(wl.tensor([1.0, 5.0]), 3.0)
+    tensor([1., 3.])
+    """
+    return p.minimum(*promote_kind("minimum", p.REAL, x1, x2))
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
+    """x limited to [min, max]; either may be None. The derivative is 1 inside (ends included), 0 outside.
+
+    >>> import wonderland as wl
+    >>> wl.clip(wl.tensor([-1.0, 0.5, 3.0]), 0.0, 1.0)
+    tensor([0. , 0.5, 1. ])
+    """
+    x = as_tensor("clip", x)
+    for bound, outside in ((min, p.less), (max, p.greater)):
+        if bound is None:
+            continue
+        wide, limit = promote("clip", x, bound)
+        if KIND[wide.dtype] > KIND[x.dtype]:
+            x = wide  # integers limited by fractions become fractions
+        limit = convert(limit, x.dtype)
+        x = p.where(outside(x, limit), limit, x)
+    return x
+
+
+def nan_to_num(
+    x: Any, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """x with NaN replaced by `nan` and infinities by the given numbers, or by the largest finite ones.
+
+    >>> import math, wonderland as wl
+    >>> wl.nan_to_num(wl.tensor([math.nan, 1.0, math.inf]), posinf=9.0)
+    tensor([0., 1., 9.])
+
+    No derivative passes where an element was replaced.
+    """
+    x = as_real("nan_to_num", x)
+    limits = finfo(x.dtype)
+    infinite = p.isinf(x)
+    above = p.greater(x, zeros_like(x))
+    high = convert(limits.max if posinf is None else posinf, x.dtype)
+    low = convert(limits.min if neginf is None else neginf, x.dtype)
+    x = p.where(infinite, p.where(above, high, low), x)
+    return p.where(p.isnan(x), convert(nan, x.dtype), x)
+
+
+from .types import finfo  # noqa: E402 - types.py needs the conversions only

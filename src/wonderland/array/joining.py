@@ -1,0 +1,306 @@
+"""Tensors put together, cut apart, turned round, repeated and padded. Book, section 2.1.2."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from ..dtypes import bool_
+from ..errors import AxisError, InputError, ShapeError
+from ..primitives import elementwise as pe
+from ..primitives import structure as p
+from ..primitives.broadcasting import normalize_axes, normalize_axis
+from ..primitives.creation import check_size, full
+from ..tensor import Tensor, wrap
+from .conversion import as_shape, as_tensor, convert_into, promote
+from .manipulation import broadcast_to, expand_dims, reshape
+
+__all__ = [
+    "concat",
+    "concatenate",
+    "flip",
+    "hstack",
+    "pad",
+    "repeat",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+    "unstack",
+    "vstack",
+]
+
+# --- joining
+
+
+def _parts(name: str, arrays: Any) -> list[Any]:
+    if isinstance(arrays, Tensor) and arrays.ndim == 0:
+        raise ShapeError(f"{name}: received one 0-d tensor.", "a list of tensors")
+    xs = promote(name, *arrays)
+    if not xs:
+        raise InputError(f"{name}: there is nothing to join.", "at least one tensor")
+    return xs
+
+
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+    """Tensors joined along an existing axis; with `axis=None` flattened first.
+
+    >>> import wonderland as wl
+    >>> wl.concat([wl.zeros((2, 3)), wl.ones((1, 3))]).shape
+    (3, 3)
+    """
+    xs = _parts("concat", arrays)
+    if axis is None:
+        xs, axis = [reshape(x, (x.size,)) for x in xs], 0
+    if any(x.ndim == 0 for x in xs):
+        raise ShapeError("concat: 0-d tensors have no axis to join along.", "wl.stack")
+    return p.concatenate(*xs, axis=normalize_axis("concat", axis, xs[0].ndim))
+
+
+def concatenate(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
+    """`concat` under NumPy's name.
+
+    >>> import wonderland as wl
+    >>> wl.concatenate([wl.zeros(1), wl.ones(2)])
+    tensor([0., 1., 1.])
+    """
+    return concat(arrays, axis=axis)
+
+
+def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+    """Tensors of one shape joined along a new axis: n vectors (d) become a matrix (n, d). Book, 2.1.2.
+
+    >>> import wonderland as wl
+    >>> wl.stack([wl.zeros(2), wl.ones(2)])
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    xs = _parts("stack", arrays)
+    if len({x.shape for x in xs}) > 1:
+        raise ShapeError(
+            f"stack: shapes {', '.join(str(x.shape) for x in xs)} differ.", "tensors of one shape"
+        )
+    place = normalize_axis("stack", axis, xs[0].ndim + 1)
+    return p.concatenate(*[expand_dims(x, axis=place) for x in xs], axis=place)
+
+
+def vstack(arrays: Sequence[Any], /) -> Tensor:
+    """Tensors put one below the other: joined along axis 0, vectors as rows.
+
+    >>> import wonderland as wl
+    >>> wl.vstack([wl.zeros(2), wl.ones((3, 2))]).shape
+    (4, 2)
+    """
+    return concat([reshape(x, (1, x.size)) if x.ndim < 2 else x for x in _parts("vstack", arrays)])
+
+
+def hstack(arrays: Sequence[Any], /) -> Tensor:
+    """Tensors put side by side: joined along axis 1, vectors along their only axis.
+
+    >>> import wonderland as wl
+    >>> wl.hstack([wl.zeros((2, 1)), wl.ones((2, 3))]).shape
+    (2, 4)
+    """
+    xs = [x if x.ndim else reshape(x, (1,)) for x in _parts("hstack", arrays)]
+    return concat(xs, axis=0 if xs[0].ndim == 1 else 1)
+
+
+# --- cutting apart
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis: the inverse of `stack`.
+
+    >>> import wonderland as wl
+    >>> wl.unstack(wl.tensor([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    x = as_tensor("unstack", x)
+    place = normalize_axis("unstack", axis, x.ndim)
+    rest = x.shape[:place] + x.shape[place + 1 :]
+    return tuple(p.reshape(p.take_slice(x, place, i, i + 1), shape=rest) for i in range(x.shape[place]))
+
+
+def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    """x cut along an axis, into equal parts or at the given positions.
+
+    >>> import wonderland as wl
+    >>> wl.split(wl.arange(6), 3), wl.split(wl.arange(4), [1])
+    ([tensor([0, 1]), tensor([2, 3]), tensor([4, 5])], [tensor([0]), tensor([1, 2, 3])])
+    """
+    x = as_tensor("split", x)
+    place = normalize_axis("split", axis, x.ndim)
+    n = x.shape[place]
+    if isinstance(indices_or_sections, (int, np.integer)):
+        parts = int(indices_or_sections)
+        if parts < 1 or n % parts:
+            raise ShapeError(
+                f"split: axis {axis} of size {n} does not divide into {parts} equal parts.",
+                "a divisor of the size, or a list of positions",
+            )
+        edges = [i * (n // parts) for i in range(parts + 1)]
+    else:
+        edges = [0, *[slice(None, int(c)).indices(n)[1] for c in indices_or_sections], n]
+    return [p.take_slice(x, place, a, max(a, b)) for a, b in itertools.pairwise(edges)]
+
+
+# --- turning and moving
+
+
+def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+    """The order reversed along the axes; along all of them if none is named.
+
+    >>> import wonderland as wl
+    >>> wl.flip(wl.tensor([[1, 2], [3, 4]]), axis=1)
+    tensor([[2, 1],
+            [4, 3]])
+    """
+    x = as_tensor("flip", x)
+    axes = normalize_axes("flip", axis, x.ndim)
+    index = tuple((n - 1, None, -1) if i in axes and n else (0, None, 1) for i, n in enumerate(x.shape))
+    return p.slice_(x, index=index)
+
+
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
+    """Elements moved along an axis (or the flattened tensor); what falls off the end comes back at the start.
+
+    >>> import wonderland as wl
+    >>> wl.roll(wl.arange(4), 1)
+    tensor([3, 0, 1, 2])
+    """
+    x = as_tensor("roll", x)
+    if axis is None:
+        amount = sum(shift) if isinstance(shift, (tuple, list)) else shift
+        return reshape(roll(reshape(x, (x.size,)), amount, axis=0), x.shape)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise AxisError(f"roll: {len(shifts)} shifts for {len(axes)} axes.", "one shift per axis")
+    for s, a in zip(shifts, axes, strict=True):
+        place = normalize_axis("roll", a, x.ndim)
+        n = x.shape[place]
+        if n and int(s) % n:
+            cut = n - int(s) % n
+            x = p.concatenate(p.take_slice(x, place, cut, n), p.take_slice(x, place, 0, cut), axis=place)
+    return x
+
+
+# --- repeating
+
+
+def tile(x: Any, repetitions: Any, /) -> Tensor:
+    """x repeated as a whole along each axis.
+
+    >>> import wonderland as wl
+    >>> wl.tile(wl.tensor([1, 2]), (2, 2))
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    x = as_tensor("tile", x)
+    counts = as_shape("tile", repetitions)
+    rank = max(x.ndim, len(counts))
+    counts = (1,) * (rank - len(counts)) + counts
+    sizes = (1,) * (rank - x.ndim) + x.shape
+    result = tuple(r * n for r, n in zip(counts, sizes, strict=True))
+    check_size("tile", result, x.dtype)
+    paired = tuple(v for n in sizes for v in (1, n))
+    wide = tuple(v for r, n in zip(counts, sizes, strict=True) for v in (r, n))
+    return reshape(broadcast_to(reshape(x, paired), wide), result)
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None, **sizes: int) -> Tensor:
+    """Each element repeated along an axis (of the flattened tensor if none is named), or a pattern of einops.
+
+    >>> import wonderland as wl
+    >>> wl.repeat(wl.tensor([1, 2]), 2), wl.repeat(wl.tensor([1, 2]), wl.tensor([1, 3]))
+    (tensor([1, 1, 2, 2]), tensor([1, 2, 2, 2]))
+
+    `repeats` is one number, or one per element of the axis. With a string x is repeated along the new axes of
+    a pattern, whose `sizes` are given by name (see `wl.rearrange` for the notation):
+
+    >>> wl.repeat(wl.zeros((2, 3)), "h w -> h w c", c=4).shape
+    (2, 3, 4)
+    """
+    x = as_tensor("repeat", x)
+    if isinstance(repeats, str):
+        if axis is not None:
+            sizes["axis"] = axis
+        return rearrangement.repeat_pattern(x, repeats, sizes)
+    if sizes:
+        raise InputError(
+            f"repeat: {', '.join(sizes)} without a pattern.", 'wl.repeat(x, "h w -> h w c", c=3)'
+        )
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    place = normalize_axis("repeat", axis, x.ndim)
+    n = x.shape[place]
+    given = np.asarray(repeats)
+    if given.dtype.kind not in "iu" or given.ndim > 1 or given.size not in (1, n):
+        raise InputError(
+            f"repeat: counts of {given.dtype}{list(given.shape)} for axis {axis} of size {n}.",
+            "one integer, or one per element of the axis",
+        )
+    counts = np.broadcast_to(given, (n,))
+    if counts.size and counts.min() < 0:
+        raise InputError("repeat: a negative number of repetitions.", "counts of 0 or more")
+    check_size("repeat", (*x.shape[:place], int(counts.sum()), *x.shape[place + 1 :]), x.dtype)
+    return take(x, wrap(np.repeat(np.arange(n), counts)), axis=place)
+
+
+# --- padding
+
+
+def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+    """x with elements added before and after each axis.
+
+    >>> import wonderland as wl
+    >>> wl.pad(wl.ones(2), 1), wl.pad(wl.arange(3), (0, 2), mode="reflect")
+    (tensor([0., 1., 1., 0.]), tensor([0, 1, 2, 1, 0]))
+
+    `pad_width` is one number, a pair (before, after), or a pair per axis. `mode` is "constant" (filled with
+    `constant_values`), "edge", "reflect", "symmetric" or "wrap".
+    """
+    x = as_tensor("pad", x)
+    try:
+        widths = np.broadcast_to(np.asarray(pad_width, dtype=np.int64), (x.ndim, 2))
+    except ValueError as error:
+        raise ShapeError(
+            f"pad: the widths {pad_width} do not fit a tensor of shape {x.shape}.",
+            "a pair (before, after) per axis",
+        ) from error
+    if widths.size and widths.min() < 0:
+        raise InputError(f"pad: the widths {widths.tolist()} are negative.", "slicing to remove elements")
+    if mode == "constant":
+        return _pad_constant(x, widths, constant_values)
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise InputError(f"pad: mode={mode!r}.", '"constant", "edge", "reflect", "symmetric" or "wrap"')
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            if not x.shape[axis]:
+                raise ShapeError(
+                    f"pad: axis {axis} of shape {x.shape} has no elements to repeat.", 'mode="constant"'
+                )
+            source = np.pad(np.arange(x.shape[axis]), (before, after), mode=cast(Any, mode))
+            x = take(x, wrap(source), axis=axis)
+    return x
+
+
+def _pad_constant(x: Any, widths: Any, value: Any) -> Tensor:
+    shape = tuple(int(n + a + b) for n, (a, b) in zip(x.shape, widths, strict=True))
+    index = tuple((int(a), int(a + n), 1) for n, (a, _) in zip(x.shape, widths, strict=True))
+    padded = p.place(x, shape=shape, index=index)
+    if isinstance(value, (int, float)) and value == 0 and math.copysign(1, value) > 0:
+        return padded
+    inside = p.place(full(x.shape, True, bool_), shape=shape, index=index)
+    filling = convert_into("pad", value, x.dtype)
+    if filling.ndim:
+        raise ShapeError(f"pad: constant_values of shape {filling.shape}.", "one number")
+    return pe.where(inside, padded, filling)
+
+
+from . import rearrangement  # noqa: E402 - these build on the functions above
+from .gathering import take  # noqa: E402

@@ -1,0 +1,61 @@
+"""What the Array API standard asks of the namespace itself: its version, its constants and what it can do."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import dtypes
+from ..dtypes import DType
+from .conversion import check_device
+from .types import isdtype
+
+__all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"]
+
+__array_api_version__ = "2024.12"
+
+e: float = math.e
+inf: float = math.inf
+nan: float = math.nan
+pi: float = math.pi
+newaxis: None = None
+
+
+class NamespaceInfo:
+    """Answers to the questions of the standard about capabilities, devices and dtypes."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Data-dependent shapes (masks, `nonzero`, `unique`) work on computed values, not inside `jit` or
+        `vmap`.
+        """
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        return "cpu"
+
+    def devices(self) -> list[str]:
+        return ["cpu"]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        check_device("default_dtypes", device)
+        return {
+            "real floating": dtypes.default_float,
+            "complex floating": dtypes.default_complex,
+            "integral": dtypes.default_int,
+            "indexing": dtypes.int64,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        check_device("dtypes", device)
+        return {d.name: d for d in dtypes.ALL if kind is None or isdtype(d, kind)}
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 - the standard's name
+    """What the namespace can do.
+
+    >>> import wonderland as wl
+    >>> info = wl.__array_namespace_info__()
+    >>> info.default_dtypes()["real floating"], sorted(info.dtypes(kind="complex floating"))
+    (dtype('float32'), ['complex128', 'complex64'])
+    """
+    return NamespaceInfo()

@@ -1,0 +1,291 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions and erf, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..primitives import elementwise as p
+from ..primitives.creation import full_like
+from ..tensor import Tensor
+from .conversion import as_inexact, as_real, promote_inexact
+
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+]
+
+# --- exponentials and logarithms
+
+
+def exp(x: Any, /) -> Tensor:
+    r"""\(e^x\), element by element: \([\exp X]_{ij} = e^{X_{ij}}\). Book, E.2.6.
+
+    >>> import wonderland as wl
+    >>> print(wl.exp(1.0))
+    tensor(2.71828)
+
+    The matrix exponential (E.2.7) is `wl.linalg.matrix_exp`.
+    """
+    return p.exp(as_inexact("exp", x))
+
+
+def exp2(x: Any, /) -> Tensor:
+    r"""\(2^x\).
+
+    >>> import wonderland as wl
+    >>> wl.exp2(wl.tensor([3, -1]))
+    tensor([8. , 0.5])
+    """
+    x = as_inexact("exp2", x)
+    return p.power(full_like(x, 2), x)
+
+
+def expm1(x: Any, /) -> Tensor:
+    r"""\(e^x - 1\), exact for small x.
+
+    >>> import wonderland as wl
+    >>> print(wl.expm1(1e-10))
+    tensor(1.e-10)
+    """
+    return p.expm1(as_inexact("expm1", x))
+
+
+def log(x: Any, /) -> Tensor:
+    r"""\(\ln x\).
+
+    >>> import wonderland as wl
+    >>> print(wl.log(10.0))
+    tensor(2.30258)
+    """
+    return p.log(as_inexact("log", x))
+
+
+def log1p(x: Any, /) -> Tensor:
+    r"""\(\ln(1 + x)\), exact for small x.
+
+    >>> import wonderland as wl
+    >>> print(wl.log1p(1e-10))
+    tensor(1.e-10)
+    """
+    return p.log1p(as_inexact("log1p", x))
+
+
+def log2(x: Any, /) -> Tensor:
+    r"""\(\log_2 x\).
+
+    >>> import wonderland as wl
+    >>> wl.log2(wl.tensor([1.0, 8.0]))
+    tensor([0., 3.])
+    """
+    return p.log2(as_inexact("log2", x))
+
+
+def log10(x: Any, /) -> Tensor:
+    r"""\(\log_{10} x\).
+
+    >>> import wonderland as wl
+    >>> print(wl.log10(1000.0))
+    tensor(3.)
+    """
+    return p.log10(as_inexact("log10", x))
+
+
+def logaddexp(x1: Any, x2: Any, /) -> Tensor:
+    r"""\(\ln(e^{x_1} + e^{x_2})\) without overflow.
+
+    >>> import wonderland as wl
+    >>> print(wl.logaddexp(wl.tensor(1000.0, wl.float64), 1000.0))
+    tensor(1000.69314718, dtype=float64)
+    """
+    return p.logaddexp(*promote_inexact("logaddexp", x1, x2))
+
+
+# --- trigonometric
+
+
+def sin(x: Any, /) -> Tensor:
+    """The sine.
+
+    >>> import wonderland as wl
+    >>> wl.sin(wl.tensor([0.0, wl.pi / 2]))
+    tensor([0., 1.])
+    """
+    return p.sin(as_inexact("sin", x))
+
+
+def cos(x: Any, /) -> Tensor:
+    """The cosine.
+
+    >>> import wonderland as wl
+    >>> wl.cos(wl.tensor([0.0, wl.pi]))
+    tensor([ 1., -1.])
+    """
+    return p.cos(as_inexact("cos", x))
+
+
+def tan(x: Any, /) -> Tensor:
+    """The tangent.
+
+    >>> import wonderland as wl
+    >>> print(wl.tan(0.5))
+    tensor(0.54630)
+    """
+    return p.tan(as_inexact("tan", x))
+
+
+def asin(x: Any, /) -> Tensor:
+    """The angle with sine x, in [-pi/2, pi/2].
+
+    >>> import wonderland as wl
+    >>> print(wl.asin(1.0))
+    tensor(1.57079)
+    """
+    return p.asin(as_inexact("asin", x))
+
+
+def acos(x: Any, /) -> Tensor:
+    """The angle with cosine x, in [0, pi].
+
+    >>> import wonderland as wl
+    >>> print(wl.acos(0.0))
+    tensor(1.57079)
+    """
+    return p.acos(as_inexact("acos", x))
+
+
+def atan(x: Any, /) -> Tensor:
+    """The angle with tangent x, in [-pi/2, pi/2].
+
+    >>> import wonderland as wl
+    >>> print(wl.atan(1.0))
+    tensor(0.78539)
+    """
+    return p.atan(as_inexact("atan", x))
+
+
+def atan2(x1: Any, x2: Any, /) -> Tensor:
+    """The angle of the point with coordinates (x2, x1), in [-pi, pi].
+
+    >>> import wonderland as wl
+    >>> print(wl.atan2(-1.0, 0.0))
+    tensor(-1.57079)
+    """
+    return p.atan2(*promote_inexact("atan2", x1, x2))
+
+
+# --- hyperbolic
+
+
+def sinh(x: Any, /) -> Tensor:
+    r"""\((e^x - e^{-x})/2\).
+
+    >>> import wonderland as wl
+    >>> print(wl.sinh(1.0))
+    tensor(1.17520)
+    """
+    return p.sinh(as_inexact("sinh", x))
+
+
+def cosh(x: Any, /) -> Tensor:
+    r"""\((e^x + e^{-x})/2\).
+
+    >>> import wonderland as wl
+    >>> print(wl.cosh(1.0))
+    tensor(1.54308)
+    """
+    return p.cosh(as_inexact("cosh", x))
+
+
+def tanh(x: Any, /) -> Tensor:
+    r"""\(\sinh x / \cosh x\), in (-1, 1), with derivative \(1 - \tanh^2 x\).
+
+    >>> import wonderland as wl
+    >>> print(wl.tanh(0.5), wl.grad(wl.tanh)(0.0))
+    tensor(0.46211) tensor(1.)
+    """
+    return p.tanh(as_inexact("tanh", x))
+
+
+def asinh(x: Any, /) -> Tensor:
+    """The inverse of sinh.
+
+    >>> import wonderland as wl
+    >>> print(wl.asinh(1.0))
+    tensor(0.88137)
+    """
+    return p.asinh(as_inexact("asinh", x))
+
+
+def acosh(x: Any, /) -> Tensor:
+    """The inverse of cosh on [1, inf).
+
+    >>> import wonderland as wl
+    >>> print(wl.acosh(2.0))
+    tensor(1.31695)
+    """
+    return p.acosh(as_inexact("acosh", x))
+
+
+def atanh(x: Any, /) -> Tensor:
+    """The inverse of tanh on (-1, 1).
+
+    >>> import wonderland as wl
+    >>> print(wl.atanh(0.5))
+    tensor(0.54930)
+    """
+    return p.atanh(as_inexact("atanh", x))
+
+
+# --- the error function
+
+
+def erf(x: Any, /) -> Tensor:
+    r"""The error function \(\frac{2}{\sqrt\pi}\int_0^x e^{-t^2}\,dt\).
+
+    >>> import wonderland as wl
+    >>> print(wl.erf(1.0))
+    tensor(0.84270)
+    """
+    return p.erf(as_real("erf", x))
+
+
+def erfc(x: Any, /) -> Tensor:
+    """1 - erf(x), exact also where erf(x) is nearly 1.
+
+    >>> import wonderland as wl
+    >>> print(wl.erfc(wl.tensor(5.0, wl.float64)))
+    tensor(1.53745979e-12, dtype=float64)
+    """
+    return p.erfc(as_real("erfc", x))
+
+
+def erfinv(x: Any, /) -> Tensor:
+    """The inverse of erf on [-1, 1].
+
+    >>> import wonderland as wl
+    >>> print(wl.erfinv(0.5))
+    tensor(0.47693)
+    """
+    return p.erfinv(as_real("erfinv", x))

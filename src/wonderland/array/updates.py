@@ -1,0 +1,155 @@
+"""Functional updates: `x.at[index].set(v)` and relatives give changed copies of x. Book, section 2.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, ShapeError
+from ..primitives import indexing as p
+from ..primitives import structure as ps
+from ..tensor import Tensor, wrap
+from .arithmetic import divide, maximum, minimum, multiply, negative, reciprocal
+from .conversion import convert_into
+from .indexing import Plan, getitem, make_plan
+from .logic import where
+from .manipulation import broadcast_to
+
+__all__: list[str] = []
+
+_COMBINE: dict[str, Callable[[Any, Any], Tensor]] = {"multiply": multiply, "min": minimum, "max": maximum}
+
+
+class At:
+    """`x.at[index]`: copies of x with the indexed elements changed. Any index of NumPy's works.
+
+    >>> import wonderland as wl
+    >>> wl.zeros(3).at[1:].set(5.0)
+    tensor([0., 5., 5.])
+    >>> wl.zeros(3).at[wl.tensor([0, 0, 2])].add(1.0)
+    tensor([2., 0., 1.])
+
+    Where an index occurs several times, add, subtract, multiply, divide, min and max take all values into
+    account; of several values set, the last one stays and it alone receives a derivative. `values` broadcast
+    to the shape of x[index] and are converted to the dtype of x.
+    """
+
+    def __init__(self, x: Tensor, index: tuple[Any] | None = None) -> None:
+        self._x = x
+        self._index = index  # in a tuple of its own, since None is an index
+
+    def __getitem__(self, index: Any) -> At:
+        return At(self._x, (index,))
+
+    def __repr__(self) -> str:
+        return f"{self._x!r}.at" + ("" if self._index is None else f"[{self._index[0]!r}]")
+
+    def get(self) -> Tensor:
+        """x[index]."""
+        return getitem(self._x, self._where())
+
+    def set(self, values: Any) -> Tensor:
+        """The elements replaced by `values`."""
+        return self._update(values, "set")
+
+    def add(self, values: Any) -> Tensor:
+        """`values` added to the elements."""
+        return self._update(values, "add")
+
+    def subtract(self, values: Any) -> Tensor:
+        """`values` subtracted from the elements."""
+        return self._update(negative(convert_into("at", values, self._x.dtype)), "add")
+
+    def multiply(self, values: Any) -> Tensor:
+        """The elements multiplied by `values`."""
+        return self._update(values, "multiply")
+
+    mul = multiply
+
+    def divide(self, values: Any) -> Tensor:
+        """The elements divided by `values`."""
+        x, plan = self._x, make_plan(self._x.shape, self._where())
+        values = convert_into("at", values, x.dtype)
+        if plan.indices:
+            return self._update(reciprocal(values), "multiply")
+        return self.set(divide(self.get(), values))
+
+    def min(self, values: Any) -> Tensor:
+        """The smaller of element and value."""
+        return self._update(values, "min")
+
+    def max(self, values: Any) -> Tensor:
+        """The larger of element and value."""
+        return self._update(values, "max")
+
+    def apply(self, f: Callable[[Tensor], Any]) -> Tensor:
+        """The elements replaced by f of them."""
+        return self.set(f(self.get()))
+
+    def _where(self) -> Any:
+        if self._index is None:
+            raise InputError("at: an index is missing.", "x.at[index].set(values)")
+        return self._index[0]
+
+    def _update(self, values: Any, mode: str) -> Tensor:
+        x, index = self._x, self._where()
+        plan = make_plan(x.shape, index)
+        values = convert_into("at", values, x.dtype)
+        if not plan.indices:
+            if mode in _COMBINE:  # every element occurs once
+                values, mode = _COMBINE[mode](self.get(), values), "set"
+            return _update_slice(x, values, plan, mode)
+        if not plan.sliced and plan.shape == x.shape:
+            return _update_block(x, values, plan, mode)
+        # slices and indices together: the flat positions of the elements, then a scatter into the
+        # flattened tensor
+        positions = getitem(wrap(np.arange(x.size).reshape(x.shape)), index)
+        block = _fill(values, positions.shape)
+        flat = ps.reshape(x, shape=(x.size,))
+        done = p.scatter(
+            flat,
+            ps.reshape(block, shape=(block.size,)),
+            ps.reshape(positions, shape=(block.size,)),
+            axes=(0,),
+            mode=mode,
+        )
+        return ps.reshape(done, shape=x.shape)
+
+
+def _fill(values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The values broadcast to the indexed elements; as in NumPy, leading axes of size 1 may be too many."""
+    extra = values.ndim - len(shape)
+    if extra > 0 and values.shape[:extra] == (1,) * extra:
+        values = ps.reshape(values, shape=values.shape[extra:])
+    fits = values.ndim <= len(shape) and all(
+        n in (1, m) for n, m in zip(values.shape[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        raise ShapeError(
+            f"at: values of shape {values.shape} do not fill the indexed elements of shape {shape}.",
+            "values that broadcast to x[index]",
+        )
+    return broadcast_to(values, shape)
+
+
+def _update_slice(x: Tensor, values: Tensor, plan: Plan, mode: str) -> Tensor:
+    """Set or add where no index occurs twice: the values among zeros, and a choice or a sum."""
+    lengths = ps.slice_lengths(x.shape, plan.slices)
+    placed = ps.place(ps.reshape(_fill(values, plan.shape), shape=lengths), shape=x.shape, index=plan.slices)
+    if mode == "add":
+        return x + placed
+    inside = ps.place(wrap(np.ones(lengths, bool)), shape=x.shape, index=plan.slices)
+    return where(inside, placed, x)
+
+
+def _update_block(x: Tensor, values: Tensor, plan: Plan, mode: str) -> Tensor:
+    """A scatter along the indexed axes, the other axes whole."""
+    block = plan.indices[0].shape
+    rest = [n for i, n in enumerate(x.shape) if i not in plan.axes]
+    shape = (*rest[: plan.place], *block, *rest[plan.place :])
+    filled = _fill(values, shape)
+    if plan.place:
+        filled = ps.transpose(filled, axes=plan.block_first(len(shape)))
+    return p.scatter(x, filled, *plan.indices, axes=plan.axes, mode=mode)

@@ -1,0 +1,236 @@
+"""Where NaN and infinity come from. Book, section 6 (numerical stability of derivatives).
+
+`nans()` watches every operation that is computed and stops at the one that *made* the first NaN or infinity: its inputs
+are in order and its result is not. Operations that only pass a NaN on are not to blame and are not reported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import array, trees
+from .context import at, place, state, switch
+from .dtypes import is_inexact
+from .errors import InputError, NonFiniteError, TraceError
+from .primitives import elementwise
+from .primitives.primitive import Primitive
+from .tensor import Tensor
+
+__all__ = ["check_finite", "disable_nans", "enable_nans", "nans"]
+
+Array = np.ndarray[Any, Any]
+
+# In these an element of the result depends on the same element of the inputs only, so that one can look closer.
+_ELEMENTWISE = {value for value in vars(elementwise).values() if isinstance(value, Primitive)}
+
+_REMEDIES = {
+    "log": "arguments above 0: wl.log(x + 1e-6), wl.log_softmax and wl.log_sigmoid in place of a log of probabilities, wl.xlogy",
+    "sqrt": "arguments above 0: wl.sqrt(x + 1e-6), or wl.norm, whose derivative at 0 is 0",
+    "divide": "a divisor that cannot be 0: x / (y + 1e-6), or x / wl.where(y == 0, 1, y)",
+    "exp": "smaller arguments: wl.softmax, wl.logsumexp, wl.softplus and wl.sigmoid do not overflow",
+    "power": "a positive base, or an exponent of at least 1 if the base can be 0",
+    "astype": "a dtype with a larger range",
+}
+
+
+class nans(contextlib.ContextDecorator):  # noqa: N801 - used as a function
+    r"""Raise `wl.errors.NonFiniteError` at the operation that makes the first NaN or infinity.
+
+    >>> import wonderland as wl
+    >>> with wl.debug.nans():
+    ...     wl.grad(lambda x: wl.sqrt(x).sum())(wl.tensor([4.0, 0.0]))
+    Traceback (most recent call last):
+        ...
+    wonderland.errors.NonFiniteError: sqrt: the derivative of sqrt made inf in the backward pass: 1 of 2 elements of ...
+
+    The message names the operation, the path of the module, the user's line, and the pass: forward, or backward with the
+    operation whose derivative was being computed (then the line is the one of the forward pass). It works eagerly, in all
+    transformations and inside `jit`, loops and branches; put it around the call of a jitted function, not inside. Also
+    usable as a decorator, `@wl.debug.nans()`. It concerns the thread in which it is used.
+
+    An operation makes a NaN if its result has one and its inputs have none, as 0/0 does; it makes an infinity if its inputs
+    are finite and its result is not, as log(0) or an overflow. Elementwise operations are judged element by element. So
+    constants such as `wl.full(n, -wl.inf)` and masks made from them are fine, and so is a softmax over masked entries.
+    With `inf=False` only NaN counts. With `inputs=True` a NaN that came in from outside (in the data, in a constant,
+    computed before) is reported, too, at the first operation that receives it.
+    """
+
+    def __init__(self, inf: bool = True, inputs: bool = False) -> None:
+        if not isinstance(inf, bool) or not isinstance(inputs, bool):
+            raise InputError("nans: inf and inputs are bools.", "@wl.debug.nans() with parentheses as a decorator")
+        self._watch = Watch(inf, inputs)
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        if state.trace is not None and state.trace.staged:
+            raise TraceError(
+                "nans: inside a traced function only the tracing would be watched, where nothing is computed.",
+                "with wl.debug.nans(): around the call of the jitted function",
+            )
+        self._before.append(state.debug)
+        _set(self._watch)
+
+    def __exit__(self, *exception: Any) -> None:
+        _set(self._before.pop())
+
+
+def enable_nans(inf: bool = True, inputs: bool = False) -> None:
+    """Switch on what `nans()` does, until `disable_nans()`.
+
+    >>> import wonderland as wl
+    >>> wl.debug.enable_nans()
+    >>> try:
+    ...     wl.zeros(2) / wl.zeros(2)
+    ... except wl.errors.NonFiniteError as error:
+    ...     print(error.operation, error.phase)
+    divide forward pass
+    >>> wl.debug.disable_nans()
+    """
+    _set(nans(inf, inputs)._watch)
+
+
+def disable_nans() -> None:
+    """Switch off what `enable_nans()` switched on."""
+    _set(None)
+
+
+def check_finite(tree: Any, name: str = "value") -> Any:
+    """The tree itself, after a look at all its tensors: raises `wl.errors.NonFiniteError` if one has a NaN or infinity.
+
+    >>> import wonderland as wl
+    >>> batch = wl.debug.check_finite({"x": wl.ones(3), "y": wl.arange(3)}, "batch")
+    >>> wl.debug.check_finite({"x": wl.tensor([1.0, wl.nan])}, "batch")
+    Traceback (most recent call last):
+        ...
+    wonderland.errors.NonFiniteError: check_finite: batch.x has NaN (1 of 2 elements of float32[2]; the first at [1])....
+    """
+    for path, leaf in trees.flatten_with_paths(tree)[0]:
+        if not array.is_operand(leaf):
+            continue
+        data = leaf._item_data() if isinstance(leaf, Tensor) else array.asarray(leaf)._data
+        if not is_inexact(data.dtype):
+            continue
+        bad = ~np.isfinite(data)
+        if bad.any():
+            label = ".".join([name, *map(str, path)])
+            first = [int(i) for i in np.argwhere(bad)[0]]
+            where = f"; the first at {first}" if data.ndim else ""
+            raise NonFiniteError(
+                f"check_finite: {label} has {_kinds(data)} ({bad.sum()} of {data.size} elements of "
+                f"{data.dtype}{list(data.shape)}{where}).",
+                "with wl.debug.nans(): around the computation to find the operation that made it; or clean the data",
+            )
+    return tree
+
+
+def _set(watch: Any) -> None:
+    state.debug = watch
+    switch(state.trace)  # operations must not skip the watch
+
+
+class Watch:
+    """Looks at every computed operation: called by the interpreter, and by the evaluator of graphs."""
+
+    def __init__(self, inf: bool, inputs: bool) -> None:
+        self.inf = inf
+        self.inputs = inputs
+
+    def __call__(self, primitive: Primitive, args: list[Any], outs: list[Any], equation: Any = None) -> None:
+        if primitive.linearize is not None or primitive.name in ("custom_jvp", "custom_linear"):
+            return  # it consists of other operations, which were looked at one by one
+        ins = [a._data for a in args if is_inexact(a.dtype)]
+        if self.inputs:
+            for data in ins:
+                if np.isnan(data).any():
+                    with _placed(equation):
+                        raise _from_outside(primitive, data)
+        for out in outs:
+            if is_inexact(out.dtype) and not np.isfinite(out._data).all() and args:
+                made = self._made(primitive, ins, out._data)
+                if made.any():
+                    with _placed(equation):
+                        raise _report(primitive, args, out._data, made)
+
+    def _made(self, primitive: Primitive, ins: list[Array], out: Array) -> Array:
+        """Which elements of the result are not finite and do not owe that to the inputs."""
+        if primitive not in _ELEMENTWISE:  # every element of the inputs may be behind it
+            ins = [np.asarray(_one_of_all(data)) for data in ins]
+        nan_in, inf_in = np.zeros((), bool), np.zeros((), bool)
+        for data in ins:
+            nan_in = nan_in | np.isnan(data)
+            inf_in = inf_in | np.isinf(data)
+        made = np.isnan(out) & ~nan_in
+        if self.inf:
+            made = made | (np.isinf(out) & ~nan_in & ~inf_in)
+        return np.asarray(made)
+
+
+def _one_of_all(data: Array) -> float:
+    """A number that is NaN or infinite if some element is."""
+    if np.isnan(data).any():
+        return np.nan
+    return np.inf if np.isinf(data).any() else 0.0
+
+
+def _placed(equation: Any) -> Any:
+    """Inside, errors point to where the equation was traced."""
+    if equation is None:
+        return contextlib.nullcontext()
+    return at(equation.source, equation.module, equation.phase)
+
+
+def _report(primitive: Primitive, args: list[Any], out: Array, made: Array) -> NonFiniteError:
+    phase = place().phase
+    mode, _, name = phase.partition(", derivative of ")
+    subject = f"{name}: the derivative of {name}" if name else f"{primitive.name}:"
+    received = " and ".join(_summary(a._data) for a in args)
+    error = NonFiniteError(
+        f"{subject} made {_kinds(out[made])} in the {mode}: {made.sum()} of {out.size} elements of {primitive.name} "
+        f"of {received}.",
+        _REMEDIES.get(name) or _REMEDIES.get(primitive.name) or "arguments in the domain of the operation, of moderate size",
+    )
+    error.operation, error.phase = name or primitive.name, phase
+    return error
+
+
+def _from_outside(primitive: Primitive, data: Array) -> NonFiniteError:
+    phase = place().phase
+    error = NonFiniteError(
+        f"{primitive.name}: received a NaN that came in from outside ({np.isnan(data).sum()} of {data.size} elements of "
+        f"{data.dtype}{list(data.shape)}): it is in the data or in a constant, or was computed before nans() was switched on.",
+        'wl.debug.check_finite(batch, "batch") on the data; with wl.debug.nans(): around the whole computation',
+    )
+    error.operation, error.phase = primitive.name, phase
+    return error
+
+
+def _kinds(data: Array) -> str:
+    """What is not finite in the data, in words."""
+    return " and ".join(_found(data))
+
+
+def _found(data: Array) -> Iterator[str]:
+    if np.isnan(data).any():
+        yield "NaN"
+    if data.dtype.kind == "c":
+        if np.isinf(data).any():
+            yield "inf"
+        return
+    if (data == np.inf).any():
+        yield "inf"
+    if (data == -np.inf).any():
+        yield "-inf"
+
+
+def _summary(data: Array) -> str:
+    """A tensor in a few words: its type, and its number or the range of its numbers."""
+    kind = f"{data.dtype}{list(data.shape)}"
+    if data.size == 0 or data.dtype.kind in "bc":
+        return kind
+    if data.size == 1:
+        return f"{kind} = {data.reshape(()).item():.6g}"
+    return f"{kind} from {np.nanmin(data):.6g} to {np.nanmax(data):.6g}"

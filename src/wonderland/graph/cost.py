@@ -1,0 +1,175 @@
+"""What a function costs, counted on its graph without running it: operations, multiply-adds, bytes, peak memory.
+
+Loops count their body as often as it runs (a `while` loop once), branches their dearest side. Book, sections 2.1.2, 6.2, 6.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..interpreter import Tangent
+from ..primitives.primitive import aval_of
+from .ir import Equation, Graph, Var, carried
+
+# Moving and naming elements is not arithmetic; of these, the views do not even copy.
+VIEWS = {"reshape", "transpose", "broadcast_to", "slice", "stop_gradient"}
+FREE = VIEWS | {"place", "concatenate", "full", "iota", "constant", "gather", "scatter", "astype", "where"}
+
+
+@dataclass
+class Cost:
+    """The cost of one evaluation."""
+
+    operations: Counter[str] = field(default_factory=Counter)
+    multiply_adds: int = 0
+    bytes: int = 0  # read and written by all operations
+    peak_bytes: int = 0  # held at one time, arguments included
+
+    @property
+    def total_operations(self) -> int:
+        return sum(self.operations.values())
+
+    @property
+    def intensity(self) -> float:
+        """Multiply-adds per byte moved: low means that memory is the limit."""
+        return self.multiply_adds / self.bytes if self.bytes else 0.0
+
+    def __str__(self) -> str:
+        names = ", ".join(f"{name} {n}" for name, n in self.operations.most_common())
+        return (
+            f"operations     {self.total_operations:>14,}  ({names})\n"
+            f"multiply-adds  {self.multiply_adds:>14,}\n"
+            f"bytes moved    {self.bytes:>14,}\n"
+            f"peak bytes     {self.peak_bytes:>14,}"
+        )
+
+
+def count(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Cost:
+    """What `f(*args)` costs. Arguments may be `wl.ShapeDtype`; nothing is computed.
+
+    >>> import wonderland as wl
+    >>> cost = wl.count(lambda x, y: x @ y, wl.ShapeDtype((2, 3), wl.float32), wl.ShapeDtype((3, 5), wl.float32))
+    >>> cost.multiply_adds, cost.bytes
+    (30, 124)
+
+    `wl.count(wl.grad(f), x)` counts the forward and the backward pass together.
+    """
+    from ..transforms.jit import make_graph
+
+    return cost_of(make_graph(f)(*args, **kwargs))
+
+
+def cost_of(graph: Graph) -> Cost:
+    """The cost of a graph."""
+    cost = Cost()
+    for equation in graph.equations:
+        inner = [cost_of(g) for g in carried(equation)]
+        if not inner:
+            cost.operations[equation.primitive.name] += 1
+            cost.multiply_adds += _multiply_adds(equation)
+            if equation.primitive.name not in VIEWS:
+                cost.bytes += sum(a.aval.nbytes for a in [*equation.inputs, *equation.outputs])
+            continue
+        if equation.primitive.name == "branch":
+            inner = [max(inner, key=lambda c: (c.multiply_adds, c.bytes))]
+        times = equation.params.get("length", 1)
+        for part in inner:
+            cost.operations.update({name: n * times for name, n in part.operations.items()})
+            cost.multiply_adds += part.multiply_adds * times
+            cost.bytes += part.bytes * times
+    cost.peak_bytes = _peak(graph)
+    return cost
+
+
+def _multiply_adds(equation: Equation) -> int:
+    primitive = equation.primitive
+    if primitive.cost is not None:
+        return int(primitive.cost(*equation.inputs, **equation.params))
+    if primitive.name in FREE:
+        return 0
+    return sum(math.prod(v.shape) for v in equation.outputs)
+
+
+def _peak(graph: Graph) -> int:
+    """The most bytes alive at once when equations run in order and values are dropped after their last use."""
+    base: dict[Var, Var] = {}  # a view keeps the value that it looks at alive
+
+    def owner(var: Var) -> Var:
+        while var in base:
+            var = base[var]
+        return var
+
+    for equation in graph.equations:
+        if equation.primitive.name in VIEWS and isinstance(equation.inputs[0], Var):
+            base[equation.outputs[0]] = equation.inputs[0]
+    last: dict[Var, int] = {}
+    for i, equation in enumerate(graph.equations):
+        for atom in [*equation.inputs, *equation.outputs]:
+            if isinstance(atom, Var):
+                last[owner(atom)] = i
+    end = len(graph.equations)
+    for atom in [*graph.outputs, *graph.inputs]:
+        if isinstance(atom, Var):
+            last[owner(atom)] = end
+    live = sum(v.aval.nbytes for v in graph.inputs)
+    peak = live
+    dying: dict[int, int] = {}
+    for i, equation in enumerate(graph.equations):
+        made = [v for v in equation.outputs if v not in base]
+        live += sum(v.aval.nbytes for v in made)
+        for v in made:
+            dying[last[v]] = dying.get(last[v], 0) + v.aval.nbytes
+        inside = max((_peak(g) - sum(v.aval.nbytes for v in g.inputs) for g in carried(equation)), default=0)
+        peak = max(peak, live + inside)
+        live -= dying.get(i, 0)
+    return peak
+
+
+@dataclass
+class Saved:
+    """The values that a forward pass keeps for its backward pass."""
+
+    entries: list[tuple[str, tuple[int, ...], int]]  # the linear operation that needs it, shape, bytes
+
+    @property
+    def bytes(self) -> int:
+        return sum(size for _, _, size in self.entries)
+
+    def __str__(self) -> str:
+        lines = [f"{name:<16} {shape!s:<20} {size:>12,}" for name, shape, size in self.entries]
+        return "\n".join([*lines, f"{'total':<37} {self.bytes:>12,}"])
+
+
+def saved(f: Callable[..., Any], *args: Any) -> Saved:
+    """What reverse mode keeps of f between its forward and its backward pass: each value once, the arguments not counted.
+
+    >>> import wonderland as wl
+    >>> wl.saved(lambda x: wl.sin(wl.sin(x)).sum(), wl.ones(4)).bytes  # two cosines of 4 float32 numbers
+    32
+    """
+    from ..transforms.inputs import Inputs
+    from ..transforms.reverse import Recording
+
+    recording = Recording("saved", f, Inputs("saved", args), {}, False)
+    given = {id(v) for v in recording.inputs.values}
+    found: dict[int, tuple[str, tuple[int, ...], int]] = {}
+    seen: set[int] = set()
+    stack = [t for t in recording.out_tangents if t is not None]
+    alive: list[Any] = []
+    while stack:
+        t = stack.pop()
+        if t.node is None or t.order in seen:
+            continue
+        seen.add(t.order)
+        for arg in t.node.args:
+            if type(arg) is Tangent:
+                stack.append(arg)
+            elif id(arg) not in given:
+                alive.append(arg)
+                owner = arg._data if arg._data.base is None else arg._data.base
+                found[id(owner)] = (t.node.primitive.name, arg.shape, aval_of(arg).nbytes)
+    return Saved(sorted(found.values(), key=lambda entry: -entry[2]))

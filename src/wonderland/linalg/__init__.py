@@ -1,0 +1,77 @@
+"""Operations on matrices as wholes, `wl.linalg`. Book, section 2.1.2 (Box C.2.2).
+
+The linear algebra extension of the Python Array API standard (2024.12) and the usual companions. Matrices are
+the last two axes; all axes before them are batch axes. Everything is differentiable in both modes, to any
+order, where the derivative exists. The matrix functions have names of their own: `wl.exp` acts element by
+element, `wl.linalg.matrix_exp` on the matrix.
+"""
+
+from ..array import cross, diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
+from .factorizations import (
+    EighResult,
+    QRResult,
+    SVDResult,
+    cholesky,
+    eigh,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from .norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from .powers import expm, matrix_exp, matrix_power, multi_dot
+from .systems import (
+    LstsqResult,
+    SlogdetResult,
+    det,
+    inv,
+    lstsq,
+    pinv,
+    slogdet,
+    solve,
+    solve_triangular,
+)
+
+__all__ = [
+    # systems and inverses
+    "solve",
+    "solve_triangular",
+    "lstsq",
+    "inv",
+    "pinv",
+    "det",
+    "slogdet",
+    # factorisations
+    "cholesky",
+    "qr",
+    "eigh",
+    "eigvalsh",
+    "svd",
+    "svdvals",
+    # norms
+    "norm",
+    "vector_norm",
+    "matrix_norm",
+    "cond",
+    "matrix_rank",
+    # powers
+    "matrix_exp",
+    "expm",
+    "matrix_power",
+    "multi_dot",
+    # products and parts, as in the top-level namespace
+    "cross",
+    "diagonal",
+    "matmul",
+    "matrix_transpose",
+    "outer",
+    "tensordot",
+    "trace",
+    "vecdot",
+    # results with several parts
+    "EighResult",
+    "LstsqResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+]

@@ -1,0 +1,93 @@
+"""A module as a pure function of its parameters. Book, section 6.4.2."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .. import array, interpreter
+from ..context import state
+from ..errors import ModuleError, ShapeError
+from ..tensor import Cell, Tracer
+from ..transforms.custom import stop_gradient
+from .members import cells
+
+
+def functional_call(module: Any, params: Mapping[str, Any], /, *args: Any, **kwargs: Any) -> Any:
+    r"""\(f(x; w)\) with the given values \(w\) in place of the module's own, and the module left as it was.
+
+    >>> import wonderland as wl
+    >>> model = wl.nn.Linear(2, 1, bias=False)
+    >>> params = {"weight": wl.tensor([[3.0], [4.0]])}
+    >>> wl.nn.functional_call(model, params, wl.ones(2))
+    tensor([7.])
+    >>> wl.grad(lambda p, x: wl.nn.functional_call(model, p, x).sum())(params, wl.ones(2))
+    {'weight': tensor([[1.],
+            [1.]])}
+
+    `params` maps paths of parameters and buffers to tensors of the same shapes, as
+    `dict(model.named_parameters())` does; those that are not named keep their values. State that the call
+    would change (buffers, random streams) is put back afterwards, also after an exception. With stacked
+    values under `wl.vmap` it runs an ensemble at once.
+    """
+    with substituted(module, params):
+        return module(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def substituted(module: Any, values: Mapping[str, Any]) -> Iterator[None]:
+    """Other values in the cells of a module for a while; all its cells get their own back at the end."""
+    chosen = _choose(module, values)
+    staged = state.trace is not None and state.trace.staged
+    # reading makes a cell known to a trace that builds a graph, which expects its own tracer in it later
+    before = [
+        (cell, interpreter.read(cell) if staged else cell.value, cell._leaf) for _, cell in cells(module)
+    ]
+    try:
+        for cell, value in chosen:
+            # the trace must not take a constant for the cell's own value, so it gets a traced one
+            cell.value = stop_gradient(value) if staged and not isinstance(value, Tracer) else value
+            cell._leaf = None  # gradients go to the given value
+        yield
+    finally:
+        for cell, value, leaf in before:
+            cell.value = value
+            cell._leaf = leaf
+
+
+def _choose(module: Any, values: Mapping[str, Any]) -> list[tuple[Cell, Any]]:
+    module._cells("functional_call")
+    paths = dict(cells(module, again=True))
+    chosen: dict[int, tuple[str, Cell, Any]] = {}
+    for path, given in values.items():
+        cell = paths.get(path)
+        if cell is None:
+            raise ModuleError(
+                f"functional_call: this {type(module).__name__} has no parameter or buffer {path!r}.",
+                f"paths such as {', '.join(map(repr, list(paths)[:4]))}"
+                if paths
+                else "an empty dict: it has none",
+            )
+        if not array.is_operand(given):
+            raise ModuleError(
+                f"functional_call: the value for {path!r} is a {type(given).__name__}, not a tensor."
+            )
+        if isinstance(given, Cell):
+            value = interpreter.read(given)
+        else:
+            value = array.asarray(given, dtype=None if hasattr(given, "dtype") else cell.dtype)
+        if value.shape != cell.shape:
+            raise ShapeError(
+                f"functional_call: the value for {path!r} has shape {value.shape}, expected {cell.shape}.",
+                "wl.vmap over stacked values"
+                if value.shape[1:] == cell.shape
+                else "a value of the same shape",
+            )
+        if id(cell) in chosen and values[chosen[id(cell)][0]] is not given:
+            raise ModuleError(
+                f"functional_call: {chosen[id(cell)][0]!r} and {path!r} are one parameter with two values.",
+                "one of the two paths",
+            )
+        chosen[id(cell)] = (path, cell, value)
+    return [(cell, value) for _, cell, value in chosen.values()]

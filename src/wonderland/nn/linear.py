@@ -1,0 +1,152 @@
+"""The linear layer. Book, sections 2.1.2 and 5.1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import array, dtypes
+from ..array.conversion import as_tensor
+from ..errors import DTypeError, InputError, ShapeError
+from ..random.continuous import uniform
+from ..random.keys import split
+from ..random.streams import take_key
+from ..tensor import Tensor
+from .lazy import Lazy, at_once
+from .module import Module
+from .parameter import Parameter
+
+
+class Linear(Module):
+    r"""\(y = x W + b\) on the last axis: (..., in_features) to (..., out_features). Book, E.2.4, section 5.1.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.Linear(64, 10)
+    >>> layer
+    Linear(in_features=64, out_features=10, bias=True)
+    >>> layer(wl.ones((32, 64))).shape, layer.weight.shape
+    ((32, 10), (64, 10))
+
+    `weight` is (in_features, out_features) and `bias` (out_features,), or None without one. Both start from
+    \(U(-1/\sqrt{c}, 1/\sqrt{c})\) with c = in_features, drawn with `key` or one from the global stream.
+
+    With `in_features=None` the layer is lazy: its first input decides in_features and makes the parameters.
+
+    >>> layer = wl.nn.Linear(None, 10)
+    >>> layer(wl.ones((32, 64))).shape, layer.weight.shape
+    ((32, 10), (64, 10))
+    """
+
+    weight: Any
+    bias: Any
+    _key: Any
+
+    def __init__(
+        self,
+        in_features: int | None,
+        out_features: int,
+        bias: bool = True,
+        dtype: Any = None,
+        key: Any = None,
+    ) -> None:
+        for name, size in (("in_features", in_features), ("out_features", out_features)):
+            lazy = size is None and name == "in_features"
+            if not lazy and not (isinstance(size, int) and size >= 0):
+                raise InputError(
+                    f"Linear: {name}={size!r} is not a size.", "Linear(in_features, out_features)"
+                )
+        self.in_features = in_features
+        self.out_features = out_features
+        self.dtype = dtypes.default_float if dtype is None else dtypes.as_dtype(dtype)
+        if not dtypes.is_floating(self.dtype):
+            raise DTypeError(
+                f"Linear: parameters do not start from random numbers of {self.dtype}.",
+                "a floating dtype, or Linear.from_matrix for complex numbers of your own",
+            )
+        self.weight = Lazy()
+        self.bias = Lazy() if bias else None
+        self._key = take_key("Linear", key)
+        if in_features is not None:
+            self._build(in_features)
+
+    @classmethod
+    def from_matrix(cls, weight: Any, bias: Any = None, *, layout: str = "in out") -> Linear:
+        r"""A layer with given numbers; `layout="out in"` for a matrix that is applied as \(W x + b\).
+
+        >>> import wonderland as wl
+        >>> layer = wl.nn.Linear.from_matrix([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], layout="out in")
+        >>> layer(wl.ones(3))
+        tensor([ 6., 15.])
+        """
+        matrix = array.asarray(weight)
+        if matrix.ndim != 2 or layout not in ("in out", "out in"):
+            raise ShapeError(
+                f"Linear.from_matrix: received a weight of shape {matrix.shape} with layout={layout!r}.",
+                'a matrix, with layout="in out" or layout="out in"',
+            )
+        matrix = matrix if layout == "in out" else matrix.mT
+        vector = None if bias is None else array.asarray(bias, dtype=matrix.dtype)
+        if vector is not None and vector.shape != matrix.shape[1:]:
+            raise ShapeError(
+                f"Linear.from_matrix: a bias of shape {vector.shape} does not fit {matrix.shape[1]} outputs.",
+                f"a bias of shape {matrix.shape[1:]}",
+            )
+        layer = cls.__tree_new__()  # not by __init__, which takes random numbers
+        layer.in_features, layer.out_features = matrix.shape
+        layer.dtype = matrix.dtype
+        layer.weight = Parameter(matrix)
+        layer.bias = None if vector is None else Parameter(vector)
+        layer._key = None
+        return layer
+
+    def _build(self, in_features: int) -> None:
+        """Make the parameters."""
+        bound = 1 / math.sqrt(max(in_features, 1))
+        with at_once(self._key):
+            keys = split(self._key, 2)
+            weight = uniform((in_features, self.out_features), -bound, bound, key=keys[0], dtype=self.dtype)
+            self.weight = Parameter(weight)
+            if self.bias is not None:
+                self.bias = Parameter(
+                    uniform((self.out_features,), -bound, bound, key=keys[1], dtype=self.dtype)
+                )
+        self.in_features = in_features
+        self._key = None
+
+    def forward(self, x: Any) -> Tensor:
+        x = as_tensor("Linear", x)
+        if self.in_features is None and x.ndim:
+            self._build(x.shape[-1])
+        if not x.ndim or x.shape[-1] != self.in_features:
+            got = f"has {x.shape[-1]} features along its last axis" if x.ndim else "has no axis of features"
+            raise ShapeError(
+                f"{self._describe()}: an input of shape {x.shape} {got}.",
+                f"an input of shape (..., {'features' if self.in_features is None else self.in_features})",
+            )
+        y = array.matmul(x, self.weight)
+        return y if self.bias is None else y + self.bias
+
+    def multiply_adds(self, args: tuple[Any, ...], output: Any) -> int | None:
+        return output.size * self.in_features if self.in_features is not None else None
+
+    def extra_repr(self) -> str:
+        text = (
+            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        )
+        return text if self.dtype == dtypes.default_float else f"{text}, dtype={self.dtype}"
+
+
+class LazyLinear(Linear):
+    """`LazyLinear(out)` is `Linear(None, out)`: its first input decides `in_features`. Book, section 6.1.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.LazyLinear(10)
+    >>> layer
+    LazyLinear(in_features=None, out_features=10, bias=True)
+    >>> _ = layer(wl.ones((2, 3)))
+    >>> layer.num_parameters()
+    40
+    """
+
+    def __init__(self, out_features: int, bias: bool = True, dtype: Any = None, key: Any = None) -> None:
+        super().__init__(None, out_features, bias, dtype, key)

@@ -1,0 +1,123 @@
+"""What a module does to shapes, and how much it costs, without computing anything."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, NamedTuple
+
+from .. import dtypes, trees
+from ..array.conversion import as_shape
+from ..primitives.primitive import Aval
+from ..tensor import Tensor
+from .members import members
+from .module import Module
+from .parameter import Parameter
+
+
+class Row(NamedTuple):
+    """One call of a module."""
+
+    path: str
+    kind: str
+    shape: Any
+    parameters: int
+    multiply_adds: int | None
+
+
+class Summary:
+    """The rows of a summary and their totals; prints as a table."""
+
+    def __init__(self, rows: list[Row], parameters: int, trainable: int, multiply_adds: int) -> None:
+        self.rows = rows
+        self.parameters = parameters
+        self.trainable = trainable
+        self.multiply_adds = multiply_adds
+
+    def __repr__(self) -> str:
+        table = [("path", "module", "output shape", "parameters", "multiply-adds")]
+        for row in self.rows:
+            cost = "" if row.multiply_adds is None else f"{row.multiply_adds:,}"
+            table.append((row.path, row.kind, str(row.shape), f"{row.parameters:,}", cost))
+        table.append(("total", "", "", f"{self.parameters:,}", f"{self.multiply_adds:,}"))
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = []
+        for cells in table:
+            words = [
+                c.ljust(w) if i < 3 else c.rjust(w)
+                for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+            ]
+            lines.append("  ".join(words).rstrip())
+        rule = "-" * max(map(len, lines))
+        frozen = self.parameters - self.trainable
+        notes = [f"trainable: {self.trainable:,}, frozen: {frozen:,}"] if frozen else []
+        return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1], *notes])
+
+
+def summary(module: Module, *inputs: Any) -> Summary:
+    """A table of the calls in a forward pass: output shapes, parameters and, where known, multiply-adds.
+
+    >>> import wonderland as wl
+    >>> wl.nn.summary(wl.nn.Sequential(wl.nn.Linear(64, 128), wl.tanh, wl.nn.Linear(128, 10)), (32, 64))
+    path   module      output shape  parameters  multiply-adds
+    ----------------------------------------------------------
+           Sequential  (32, 10)               0
+    0      Linear      (32, 128)          8,320        262,144
+    2      Linear      (32, 10)           1,290         40,960
+    ----------------------------------------------------------
+    total                                 9,610        303,104
+
+    The inputs are examples, shapes (of float32), or `wl.ShapeDtype(shape, dtype)`; nothing is computed, and
+    no state changes, but lazy modules get their parameters. A row counts the parameters of the module itself
+    that no earlier call has counted, so the column adds up.
+    """
+    rows: list[Row] = []
+    counted: set[int] = set()
+    multiply_adds = 0
+    paths = {id(m): path for path, m in module.named_modules()}
+
+    def note(called: Module, args: tuple[Any, ...], output: Any) -> None:
+        nonlocal multiply_adds
+        own = [c for c in members(called).values() if isinstance(c, Parameter) and id(c) not in counted]
+        counted.update(id(c) for c in own)
+        cost = called.multiply_adds(args, output)
+        multiply_adds += cost or 0
+        row = Row(paths[id(called)], type(called).__name__, shapes(output), sum(c.size for c in own), cost)
+        rows[places.pop()] = row
+
+    places: list[int] = []
+
+    def begin(called: Module, args: tuple[Any, ...]) -> None:
+        places.append(len(rows))
+        rows.append(
+            Row("", "", None, 0, None)
+        )  # filled in when its output is known; the outer module stays above
+
+    with contextlib.ExitStack() as stack:
+        for inner in module.modules():
+            stack.enter_context(inner.register_forward_pre_hook(begin))
+            stack.enter_context(inner.register_forward_hook(note))
+        eval_shape(module, *[example(x) for x in inputs])
+    return Summary(rows, module.num_parameters(), module.num_parameters(trainable_only=True), multiply_adds)
+
+
+def output_shape(module: Module, input_shape: Any, dtype: Any) -> Any:
+    """The shape of the output for such an input; a tree of shapes for a tree of outputs."""
+    return shapes(eval_shape(module, Aval(as_shape("output_shape", input_shape), dtypes.as_dtype(dtype))))
+
+
+def eval_shape(module: Module, *inputs: Any) -> Any:
+    from ..transforms.jit import eval_shape
+
+    return eval_shape(module, *inputs)
+
+
+def example(x: Any) -> Any:
+    """A shape as an abstract tensor of float32; anything else as it is."""
+    if isinstance(x, (tuple, list)) and type(x) in (tuple, list) and all(type(n) is int for n in x):
+        return Aval(tuple(x), dtypes.default_float)
+    return x
+
+
+def shapes(output: Any) -> Any:
+    leaves, structure = trees.flatten(output, open_objects=False)
+    return trees.unflatten(structure, [x.shape if isinstance(x, (Tensor, Aval)) else x for x in leaves])

@@ -1,0 +1,182 @@
+"""A plot of curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, ShapeError
+
+PALETTE = ("#0284c7", "#d97706", "#059669", "#db2777", "#7c3aed", "#475569")
+STYLE = """
+.wl-plot text { font: 12px system-ui, Helvetica, Arial, "DejaVu Sans", sans-serif; fill: #334155; }
+.wl-plot .title { font-size: 15px; font-weight: 600; fill: #0f172a; text-anchor: middle; }
+.wl-plot .x { text-anchor: middle; } .wl-plot .y { text-anchor: end; }
+.wl-plot .grid { stroke: #e2e8f0; } .wl-plot .axis { stroke: #94a3b8; }
+.wl-plot .curve { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
+"""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points (x, y) joined by a line, or shown as dots. Not-finite points interrupt the line."""
+
+    x: Any
+    y: Any
+    label: str = ""
+    dashed: bool = False
+    dots: bool = False
+
+
+def ticks(low: float, high: float, count: int = 6) -> list[float]:
+    """About `count` round numbers (1, 2 or 5 times a power of ten apart) from low to high.
+
+    >>> ticks(0.0, 1.0)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    raw = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * (1 - 1e-9))
+    numbers = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    return [round(n * step, 12 - math.floor(math.log10(step))) + 0.0 for n in numbers]
+
+
+def plot(
+    curves: Iterable[Curve | tuple[Any, Any]],
+    *,
+    title: str = "",
+    x_label: str = "x",
+    y_label: str = "",
+    size: tuple[int, int] = (640, 400),
+    y_range: tuple[float, float] | None = None,
+) -> str:
+    """Curves as the text of an SVG picture.
+
+    >>> import wonderland as wl
+    >>> x = wl.linspace(-1.0, 2.5, 50)
+    >>> plot([Curve(x, x**2 - 1.5 * x, "f")], title="f(x) = x² - 1.5x").count("<polyline")
+    1
+
+    x and y are vectors of one length: lists, arrays or tensors. What leaves `y_range` is cut off.
+    """
+    drawn = [curve if isinstance(curve, Curve) else Curve(*curve) for curve in curves]
+    points = [_points(curve) for curve in drawn]
+    finite = [p[np.isfinite(p).all(axis=1)] for p in points]
+    everything = np.concatenate([*finite, np.empty((0, 2))])
+    if not len(everything):
+        raise InputError("plot: there is no finite point to show.", "at least one curve with numbers")
+    x_low, x_high = _range(everything[:, 0], 0.0)
+    y_low, y_high = _range(everything[:, 1], 0.06) if y_range is None else y_range
+    width, height = size
+    left, right, top, bottom = 62, width - 20, 46 if title else 20, height - 48
+
+    def across(x: Any) -> Any:
+        return left + (x - x_low) / (x_high - x_low) * (right - left)
+
+    def down(y: Any) -> Any:
+        return bottom - (y - y_low) / (y_high - y_low) * (bottom - top)
+
+    extent = f'width="{width}" height="{height}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="wl-plot" viewBox="0 0 {width} {height}" {extent} '
+        f'role="img" aria-label="{escape(title or "plot")}">',
+        f"<title>{escape(title or 'plot')}</title><style>{escape(STYLE, quote=False)}</style>",
+        f'<rect {extent} rx="8" fill="#ffffff"/>',
+        f'<text class="title" x="{(left + right) / 2:g}" y="28">{escape(title)}</text>' if title else "",
+    ]
+    for tick in ticks(x_low, x_high):
+        lines.append(_rule("axis" if tick == 0 else "grid", across(tick), top, across(tick), bottom))
+        lines.append(f'<text class="x" x="{across(tick):.1f}" y="{bottom + 18}">{_number(tick)}</text>')
+    for tick in ticks(y_low, y_high):
+        lines.append(_rule("axis" if tick == 0 else "grid", left, down(tick), right, down(tick)))
+        lines.append(f'<text class="y" x="{left - 9}" y="{down(tick) + 4:.1f}">{_number(tick)}</text>')
+    lines.append(f'<text class="x" x="{(left + right) / 2:g}" y="{height - 12}">{escape(x_label)}</text>')
+    if y_label:
+        place = f'transform="translate(17 {(top + bottom) / 2:g}) rotate(-90)"'
+        lines.append(f'<text class="x" {place}>{escape(y_label)}</text>')
+    frame = f'x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"'
+    lines.append(
+        f'<svg {frame} viewBox="{left} {top} {right - left} {bottom - top}">'
+    )  # cuts off what leaves it
+    colours = [PALETTE[i % len(PALETTE)] for i in range(len(drawn))]
+    screens = [np.stack([across(xy[:, 0]), down(xy[:, 1])], axis=1) for xy in points]
+    for curve, colour, screen in zip(drawn, colours, screens, strict=True):
+        if curve.dots:
+            lines += [
+                f'<circle cx="{x:.2f}" cy="{y:.2f}" r="4" fill="{colour}"/>'
+                for x, y in screen
+                if np.isfinite(x + y)
+            ]
+            continue
+        dash = ' stroke-dasharray="7 5"' if curve.dashed else ""
+        for piece in _pieces(screen):
+            path = " ".join(f"{x:.2f},{y:.2f}" for x, y in piece)
+            lines.append(f'<polyline class="curve" points="{path}" stroke="{colour}"{dash}/>')
+    lines.append("</svg>")
+    entries = [(curve, colour) for curve, colour in zip(drawn, colours, strict=True) if curve.label]
+    lines += _legend(entries, np.concatenate(screens), (left, right, top, bottom))
+    return "\n".join(line for line in [*lines, "</svg>"] if line) + "\n"
+
+
+def _points(curve: Curve) -> np.ndarray[Any, Any]:
+    x, y = np.asarray(curve.x, float), np.asarray(curve.y, float)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ShapeError(
+            f"plot: a curve has x of shape {x.shape} and y of shape {y.shape}.", "two vectors of one length"
+        )
+    return np.stack([x, y], axis=1)
+
+
+def _range(values: np.ndarray[Any, Any], margin: float) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return low - 0.5, high + 0.5
+    return low - margin * (high - low), high + margin * (high - low)
+
+
+def _pieces(screen: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """The runs of finite points; far outside the picture is as good as at its rim."""
+    finite = np.isfinite(screen).all(axis=1)
+    cuts = np.flatnonzero(np.diff(finite)) + 1
+    runs: Sequence[Any] = np.split(screen.clip(-1e5, 1e5), cuts)
+    return [run for run, keep in zip(runs, np.split(finite, cuts), strict=True) if len(run) and keep[0]]
+
+
+def _rule(kind: str, x0: float, y0: float, x1: float, y1: float) -> str:
+    return f'<line class="{kind}" x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}"/>'
+
+
+def _number(tick: float) -> str:
+    return f"{tick:.6g}".replace("-", "−")
+
+
+def _legend(
+    entries: list[tuple[Curve, str]], points: np.ndarray[Any, Any], frame: tuple[float, ...]
+) -> list[str]:
+    """What the colours mean, in the corner where the fewest points are."""
+    if not entries:
+        return []
+    left, right, top, bottom = frame
+    width, height = 52 + 6.8 * max(len(curve.label) for curve, _ in entries), 20 * len(entries) + 8
+    corners = [(x, y) for y in (top + 8, bottom - height - 8) for x in (right - width - 8, left + 8)]
+
+    def covered(corner: tuple[float, float]) -> int:
+        return int(((points > corner) & (points < np.add(corner, (width, height)))).all(axis=1).sum())
+
+    x, y = min(corners, key=covered)
+    box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}" rx="5"'
+    lines = [f'<rect {box} fill="#ffffff" fill-opacity="0.88" stroke="#e2e8f0"/>']
+    for number, (curve, colour) in enumerate(entries):
+        middle = y + 14 + 20 * number
+        dash = ' stroke-dasharray="7 5"' if curve.dashed else ""
+        mark = f'<path class="curve" d="M{x + 10:.1f},{middle} h24" stroke="{colour}"{dash}/>'
+        lines.append(
+            f'<circle cx="{x + 22:.1f}" cy="{middle}" r="4" fill="{colour}"/>' if curve.dots else mark
+        )
+        lines.append(f'<text x="{x + 42:.1f}" y="{middle + 4}">{escape(curve.label)}</text>')
+    return lines

@@ -1,0 +1,31 @@
+"""A trace as a picture of its graph."""
+
+from __future__ import annotations
+
+from ..viz.graph import Edge, Node, draw
+from .program import Trace
+from .tables import result_name, tensor_text
+
+WIDEST = 34  # characters of an expression
+
+
+def draw_trace(trace: Trace, *, adjoints: bool, precision: int) -> str:
+    """Inputs and steps as cards with value and adjoint; an arrow for every use of a value."""
+    found = trace.adjoints() if adjoints and trace.scalar else {}
+
+    def rows(name: str) -> list[tuple[str, str]]:
+        lines = [("value", tensor_text(values[name], precision))]
+        return [*lines, ("adjoint", tensor_text(found[name], precision))] if name in found else lines
+
+    values = trace.values
+    results = {o for o in trace.outputs if isinstance(o, str)}
+    nodes = [Node(name, "", rows(name), "input", name) for name in trace.inputs]
+    edges = []
+    for step in trace.steps:
+        for name in step.outputs:
+            kind = "output" if name in results else "operation"
+            text = step.expression if len(step.expression) <= WIDEST else step.expression[: WIDEST - 1] + "…"
+            nodes.append(Node(name, text, rows(name), kind, name))
+            edges += [Edge(use, name) for use in step.uses]
+    title = f"{result_name(trace)} = {trace.title}" if trace.title else "evaluation trace"
+    return draw(nodes, edges, title=title)

@@ -1,0 +1,567 @@
+"""The table of cases: primitive name -> cases. A new primitive gets a line here, or the suite fails.
+
+Every primitive has a case with an empty axis and one with a 0-d value, or the end of this file says why not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import wonderland as wl
+from tests.primitives.makers import (
+    Case,
+    Maker,
+    away,
+    between_integers,
+    booleans,
+    complexes,
+    definite,
+    distinct,
+    fixed,
+    integers,
+    matrices,
+    real,
+    spread_matrices,
+)
+from wonderland.transforms.call import Constant
+
+# --- elementwise
+
+
+def unary(maker: Any = real, *, complex_: bool = False, integer: bool = False, **options: Any) -> list[Case]:
+    cases = [
+        Case("matrix", (maker(2, 3, **options),)),
+        Case("0-d", (maker(**options),)),
+        Case("empty", (maker(0, 3, **options),)),
+    ]
+    if complex_:
+        cases.append(Case("complex", (complexes(2, 2),)))
+    if integer:
+        cases.append(Case("integer", (integers(4),)))
+    return cases
+
+
+def binary(
+    x: Any = real, y: Any = real, *, complex_: bool = False, integer: bool = False, wrt: Any = None
+) -> list[Case]:
+    cases = [
+        Case("matrices", (x(2, 3), y(2, 3)), wrt=wrt),
+        Case("broadcast", (x(3, 1), y(4)), wrt=wrt),
+        Case("more axes", (x(), y(2, 1, 3)), wrt=wrt),
+        Case("0-d", (x(), y()), wrt=wrt),
+        Case("empty", (x(0, 3), y(1, 3)), wrt=wrt),
+    ]
+    if complex_:
+        cases.append(Case("complex", (complexes(2, 2), complexes(2)), wrt=wrt))
+    if integer:
+        cases.append(Case("integer", (integers(2, 3), integers(3, low=1)), wrt=wrt))
+    return cases
+
+
+def within(low: float, high: float) -> Any:
+    return lambda *shape: real(*shape, low=low, high=high)
+
+
+def apart(offset: float) -> Any:
+    return lambda *shape: distinct(*shape, offset=offset)
+
+
+positive, inside = within(0.3, 3.0), within(-0.8, 0.8)
+
+CASES: dict[str, list[Case]] = {
+    "add": binary(complex_=True, integer=True),
+    "subtract": binary(complex_=True, integer=True),
+    "multiply": binary(complex_=True, integer=True),
+    "divide": binary(real, away, complex_=True),
+    "negative": unary(complex_=True, integer=True),
+    "conj": [
+        Case("matrix", (complexes(2, 3),)),
+        Case("0-d", (complexes(),)),
+        Case("empty", (complexes(0),)),
+    ],
+    "real": [
+        Case("matrix", (complexes(2, 3),)),
+        Case("0-d", (complexes(),)),
+        Case("empty", (complexes(0),)),
+    ],
+    "imag": [
+        Case("matrix", (complexes(2, 3),)),
+        Case("0-d", (complexes(),)),
+        Case("empty", (complexes(0),)),
+    ],
+    "complex": binary(),
+    "exp": unary(complex_=True),
+    "expm1": unary(complex_=True),
+    "log": unary(positive, complex_=True),
+    "log1p": unary(within(-0.6, 2.0), complex_=True),
+    "log2": unary(positive, complex_=True),
+    "log10": unary(positive, complex_=True),
+    "sqrt": unary(positive, complex_=True),
+    "square": unary(complex_=True, integer=True),
+    "power": [
+        *binary(positive, real, complex_=True),
+        Case("integer", (integers(2, 3), integers(3, low=0))),
+        Case("negative base", (away(4), fixed([2.0, 3.0, 1.0, 0.0])), wrt=(0,)),
+    ],
+    "sin": unary(complex_=True),
+    "cos": unary(complex_=True),
+    "tan": unary(within(-1.2, 1.2), complex_=True),
+    "asin": unary(inside, complex_=True),
+    "acos": unary(inside, complex_=True),
+    "atan": unary(complex_=True),
+    "sinh": unary(complex_=True),
+    "cosh": unary(complex_=True),
+    "tanh": unary(complex_=True),
+    "asinh": unary(complex_=True),
+    "acosh": unary(within(1.3, 3.0), complex_=True),
+    "atanh": unary(inside, complex_=True),
+    "atan2": binary(away, away),
+    "hypot": binary(away, away),
+    "sigmoid": unary(within(-6.0, 6.0)),
+    "logaddexp": [*binary(), Case("equal", (fixed([1.0, -2.0]), fixed([1.0, -2.0])))],
+    "erf": unary(),
+    "erfc": unary(),
+    "erfinv": unary(inside),
+    "abs": unary(away, complex_=True, integer=True),
+    "sign": unary(away, complex_=True, integer=True),
+    "floor": unary(between_integers, integer=True),
+    "ceil": unary(between_integers, integer=True),
+    "trunc": unary(between_integers, integer=True),
+    "round": unary(between_integers, complex_=False, integer=True),
+    "maximum": binary(apart(0.0), apart(0.17), integer=True),
+    "minimum": binary(apart(0.0), apart(0.17), integer=True),
+    "remainder": [
+        *binary(within(2.4, 2.6), within(1.0, 1.1), integer=True),
+        Case("negative", (real(3, low=-2.6, high=-2.4), real(3, low=1.0, high=1.1))),
+        Case("negative divisor", (real(3, low=2.4, high=2.6), real(3, low=-1.1, high=-1.0))),
+    ],
+    "floor_divide": binary(within(2.4, 2.6), within(1.0, 1.1), integer=True),
+    "copysign": binary(away, away),
+    "nextafter": binary(wrt=()),
+    "where": [
+        Case("matrices", (booleans(2, 3), real(2, 3), real(2, 3))),
+        Case("broadcast", (booleans(2, 1), real(3), real())),
+        Case("0-d", (booleans(), real(), real())),
+        Case("wide condition", (booleans(4, 2), real(2), real(2))),
+        Case("empty", (booleans(0, 1), real(3), real())),
+        Case("complex", (booleans(3), complexes(3), complexes())),
+        Case("integer", (booleans(3), integers(3), integers())),
+    ],
+    "equal": binary(complex_=True, integer=True),
+    "not_equal": binary(complex_=True, integer=True),
+    "less": binary(integer=True),
+    "less_equal": binary(integer=True),
+    "greater": binary(integer=True),
+    "greater_equal": binary(integer=True),
+    "isfinite": unary(complex_=True, integer=True),
+    "isinf": unary(complex_=True, integer=True),
+    "isnan": unary(complex_=True, integer=True),
+    "signbit": unary(),
+    "astype": [
+        Case("to complex", (real(2, 3),), {"dtype": wl.complex128}),
+        Case("0-d", (real(),), {"dtype": wl.float64}),
+        Case("empty", (real(0, 2),), {"dtype": wl.float32}),
+        Case("to float32", (real(3),), {"dtype": wl.float32}, differences=False),
+        Case("to bfloat16", (real(3),), {"dtype": wl.bfloat16}, differences=False),
+        Case("to integer", (between_integers(3),), {"dtype": wl.int32}),
+        Case("to bool", (away(3),), {"dtype": wl.bool}),
+        Case("from integer", (integers(3),), {"dtype": wl.float64}),
+        Case("from bool", (booleans(3),), {"dtype": wl.int8}),
+    ],
+    "stop_gradient": [
+        Case("matrix", (real(2, 3),), differences=False),
+        Case("0-d", (real(),), differences=False),
+        Case("empty", (real(0),), differences=False),
+        Case("integer", (integers(3),)),
+    ],
+}
+
+for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    CASES[_name] = [
+        Case("integer", (integers(2, 3), integers(3))),
+        Case("bool", (booleans(2, 1), booleans(3))),
+        Case("0-d", (integers(), integers())),
+        Case("empty", (integers(0, 3), integers(3))),
+    ]
+CASES["bitwise_invert"] = [
+    Case("integer", (integers(2, 3),)),
+    Case("bool", (booleans(3),)),
+    Case("0-d", (integers(),)),
+    Case("empty", (integers(0),)),
+]
+for _name in ("bitwise_left_shift", "bitwise_right_shift"):
+    CASES[_name] = [
+        Case("integer", (integers(2, 3), integers(3, low=0, high=4))),
+        Case(
+            "unsigned",
+            (integers(3, low=0, high=9, dtype=np.uint8), integers(3, low=0, high=4, dtype=np.uint8)),
+        ),
+        Case("0-d", (integers(), integers(low=0))),
+        Case("empty", (integers(0, 3), integers(3, low=0))),
+    ]
+
+# --- creation
+
+CASES |= {
+    "full": [
+        Case("matrix", (), {"shape": (2, 3), "value": 2.5, "dtype": wl.float64}),
+        Case("0-d", (), {"shape": (), "value": 1 + 2j, "dtype": wl.complex64}),
+        Case("empty", (), {"shape": (0, 2), "value": True, "dtype": wl.bool}),
+    ],
+    "iota": [
+        Case("vector", (), {"size": 5, "dtype": wl.int32}),
+        Case("floating", (), {"size": 3, "dtype": wl.bfloat16}),
+        Case("empty", (), {"size": 0, "dtype": wl.int64}),
+    ],
+    "constant": [
+        Case("matrix", (), {"value": Constant(wl.ones((2, 3)))}),
+        Case("0-d", (), {"value": Constant(wl.tensor(1))}),
+        Case("empty", (), {"value": Constant(wl.zeros((0, 2)))}),
+    ],
+    # --- structure
+    "reshape": [
+        Case("matrix", (real(2, 6),), {"shape": (3, 4)}),
+        Case("to 0-d", (real(1, 1),), {"shape": ()}),
+        Case("0-d", (real(),), {"shape": (1, 1)}),
+        Case("empty", (real(0, 3),), {"shape": (2, 0)}),
+        Case("complex", (complexes(4),), {"shape": (2, 2)}),
+    ],
+    "transpose": [
+        Case("three axes", (real(2, 3, 4),), {"axes": (2, 0, 1)}),
+        Case("0-d", (real(),), {"axes": ()}),
+        Case("empty", (real(0, 3),), {"axes": (1, 0)}),
+        Case("complex", (complexes(2, 3),), {"axes": (1, 0)}),
+    ],
+    "broadcast_to": [
+        Case("new axes", (real(3),), {"shape": (2, 4, 3)}),
+        Case("stretched", (real(2, 1, 3),), {"shape": (2, 4, 3)}),
+        Case("0-d", (real(),), {"shape": (2, 3)}),
+        Case("to empty", (real(1, 3),), {"shape": (0, 3)}),
+        Case("empty", (real(0, 1),), {"shape": (2, 0, 3)}),
+        Case("complex", (complexes(2, 1),), {"shape": (2, 3)}),
+    ],
+    "concatenate": [
+        Case("rows", (real(2, 3), real(1, 3), real(4, 3)), {"axis": 0}),
+        Case("columns", (real(2, 3), real(2, 1)), {"axis": 1}),
+        Case("one", (real(2),), {"axis": 0}),
+        Case("some fixed", (real(2), real(3)), {"axis": 0}, wrt=(1,)),
+        Case("empty", (real(2, 0), real(2, 3), real(2, 0)), {"axis": 1}),
+        Case("complex", (complexes(2), complexes(3)), {"axis": 0}),
+    ],
+    "slice": [
+        Case("block", (real(5, 6),), {"index": ((1, 4, 1), (0, None, 1))}),
+        Case("steps", (real(5, 6),), {"index": ((0, 5, 2), (1, 6, 3))}),
+        Case("backwards", (real(5, 6),), {"index": ((4, None, -1), (4, 0, -2))}),
+        Case("to empty", (real(3),), {"index": ((1, 1, 1),)}),
+        Case("empty", (real(0, 2),), {"index": ((0, None, 1), (0, 1, 1))}),
+        Case("0-d", (real(),), {"index": ()}),
+        Case("complex", (complexes(4),), {"index": ((1, 3, 1),)}),
+    ],
+    "place": [
+        Case("block", (real(3, 6),), {"shape": (5, 6), "index": ((1, 4, 1), (0, None, 1))}),
+        Case("steps", (real(3, 2),), {"shape": (5, 6), "index": ((0, 5, 2), (1, 6, 3))}),
+        Case("backwards", (real(5, 2),), {"shape": (5, 6), "index": ((4, None, -1), (4, 0, -2))}),
+        Case("empty", (real(0),), {"shape": (3,), "index": ((1, 1, 1),)}),
+        Case("0-d", (real(),), {"shape": (), "index": ()}),
+        Case("complex", (complexes(2),), {"shape": (4,), "index": ((1, 3, 1),)}),
+    ],
+}
+
+# --- reductions
+
+
+def reductions(
+    maker: Any, *, complex_: bool = False, integer: bool = False, empty: bool = True
+) -> list[Case]:
+    cases = [
+        Case("one axis", (maker(2, 3, 4),), {"axes": (1,)}),
+        Case("two axes", (maker(2, 3, 4),), {"axes": (0, 2)}),
+        Case("all", (maker(2, 3),), {"axes": (0, 1)}),
+        Case("no axis", (maker(2, 3),), {"axes": ()}),
+        Case("0-d", (maker(),), {"axes": ()}),
+        Case("empty", (maker(0, 3),), {"axes": (1,)}),
+    ]
+    if empty:
+        cases.append(Case("empty sum", (maker(0, 3),), {"axes": (0,)}))
+    if complex_:
+        cases.append(Case("complex", (complexes(2, 3),), {"axes": (1,)}))
+    if integer:
+        cases.append(Case("integer", (integers(2, 3),), {"axes": (0,)}))
+    return cases
+
+
+def running(maker: Any = real) -> list[Case]:
+    return [
+        Case("rows", (maker(3, 5),), {"axis": 1, "reverse": False}),
+        Case("columns", (maker(3, 5),), {"axis": 0, "reverse": False}),
+        Case("reverse", (maker(3, 4),), {"axis": 1, "reverse": True}),
+        Case("with zeros", (fixed([0.0, 2.0, 0.0, 3.0, -1.0]),), {"axis": 0, "reverse": False}),
+        Case("single", (maker(1),), {"axis": 0, "reverse": False}),
+        Case("empty", (maker(0, 2),), {"axis": 0, "reverse": False}),
+        Case("empty rows", (maker(0, 2),), {"axis": 1, "reverse": True}),
+        Case("complex", (complexes(4),), {"axis": 0, "reverse": True}),
+    ]
+
+
+CASES |= {
+    "sum": reductions(real, complex_=True, integer=True),
+    "prod": [
+        *reductions(away, complex_=True, integer=True),
+        Case("one zero", (fixed([[2.0, 0.0, 3.0], [1.0, -1.0, 4.0]]),), {"axes": (1,)}),
+        Case("two zeros", (fixed([0.0, 5.0, 0.0]),), {"axes": (0,)}),
+    ],
+    "max": reductions(distinct, integer=True, empty=False),
+    "min": reductions(distinct, integer=True, empty=False),
+    "any": reductions(booleans),
+    "all": reductions(booleans),
+    "cumsum": running(),
+    "cumprod": running(),
+}
+for _name in ("argmax", "argmin"):
+    CASES[_name] = [
+        Case("rows", (distinct(3, 4),), {"axis": 1}),
+        Case("columns", (distinct(3, 4),), {"axis": 0}),
+        Case("ties", (fixed([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]),), {"axis": 1}, wrt=()),
+        Case("integer", (integers(3, 4),), {"axis": 0}),
+        Case("empty", (distinct(0, 4),), {"axis": 1}),
+    ]
+
+# --- indexing
+
+
+def positions(*shape: int, size: int) -> Maker:
+    """Indices with repetitions, some of them counted from the end."""
+    return integers(*shape, low=-size, high=size)
+
+
+def different(count: int, size: int) -> Maker:
+    """Indices without repetition."""
+    return lambda rng: rng.permutation(size)[:count]
+
+
+CASES |= {
+    "gather": [
+        Case("rows", (real(4, 3), positions(5, size=4)), {"axes": (0,)}),
+        Case("columns", (real(4, 3), positions(2, 2, size=3)), {"axes": (1,)}),
+        Case("pairs", (real(4, 3, 2), positions(5, size=4), positions(5, size=2)), {"axes": (0, 2)}),
+        Case("axes in any order", (real(4, 3), positions(5, size=3), positions(5, size=4)), {"axes": (1, 0)}),
+        Case("one", (real(4, 3), positions(size=4)), {"axes": (0,)}),
+        Case("small indices", (real(4), integers(3, low=0, high=4, dtype=np.uint8)), {"axes": (0,)}),
+        Case("no index", (real(4, 3), integers(0)), {"axes": (0,)}),
+        Case("empty", (real(2, 0), positions(3, size=2)), {"axes": (0,)}),
+        Case("complex", (complexes(4), positions(6, size=4)), {"axes": (0,)}),
+        Case("integer", (integers(4), positions(6, size=4)), {"axes": (0,)}),
+    ],
+    "scatter": [
+        Case("add", (real(4, 3), real(5, 3), positions(5, size=4)), {"axes": (0,), "mode": "add"}),
+        Case(
+            "add pairs",
+            (real(4, 3), real(5), positions(5, size=4), positions(5, size=3)),
+            {"axes": (0, 1), "mode": "add"},
+        ),
+        Case("add columns", (real(4, 3), real(2, 4), positions(2, size=3)), {"axes": (1,), "mode": "add"}),
+        Case("set", (real(4, 3), real(2, 3), different(2, 4)), {"axes": (0,), "mode": "set"}),
+        Case("set repeatedly", (real(4), real(6), positions(6, size=4)), {"axes": (0,), "mode": "set"}),
+        Case(
+            "multiply", (real(4), real(6), positions(6, size=4)), {"axes": (0,), "mode": "multiply"}, wrt=(0,)
+        ),
+        Case(
+            "max",
+            (distinct(4), distinct(5, offset=0.17), positions(5, size=4)),
+            {"axes": (0,), "mode": "max"},
+        ),
+        Case(
+            "min",
+            (distinct(4), distinct(5, offset=0.17), positions(5, size=4)),
+            {"axes": (0,), "mode": "min"},
+        ),
+        Case("no index", (real(4), real(0), integers(0)), {"axes": (0,), "mode": "add"}),
+        Case("empty", (real(2, 0), real(3, 0), positions(3, size=2)), {"axes": (0,), "mode": "set"}),
+        Case("one", (real(4), real(), positions(size=4)), {"axes": (0,), "mode": "set"}),
+        Case("complex", (complexes(4), complexes(6), positions(6, size=4)), {"axes": (0,), "mode": "add"}),
+        Case("integer", (integers(4), integers(6), positions(6, size=4)), {"axes": (0,), "mode": "max"}),
+    ],
+    # --- contraction
+    "matmul": [
+        Case("matrices", (real(2, 3), real(3, 4))),
+        Case("batched", (real(2, 2, 3), real(2, 3, 4))),
+        Case("broadcast", (real(2, 1, 2, 3), real(5, 3, 2))),
+        Case("one matrix on the right", (real(2, 4, 3), real(3, 2))),
+        Case("one matrix on the left", (real(2, 3), real(4, 3, 2))),
+        Case("empty", (real(0, 3), real(3, 2))),
+        Case("empty sum", (real(2, 0), real(0, 3))),
+        Case("empty batch", (real(0, 2, 3), real(3, 2))),
+        Case("complex", (complexes(2, 3), complexes(3, 2))),
+        Case("integer", (integers(2, 3), integers(3, 2))),
+    ],
+    # --- sorting
+    "argsort": [
+        Case("rows", (distinct(3, 4),), {"axis": 1, "descending": False}),
+        Case("descending", (distinct(3, 4),), {"axis": 0, "descending": True}),
+        Case("ties", (fixed([2, 1, 2, 1, 1]),), {"axis": 0, "descending": True}),
+        Case("empty", (distinct(0, 4),), {"axis": 0, "descending": False}),
+    ],
+    "searchsorted": [
+        Case(
+            "left", (fixed([0.0, 1.0, 1.0, 2.0]), fixed([[1.0, -1.0], [3.0, 0.5]])), {"side": "left"}, wrt=()
+        ),
+        Case("right", (fixed([0.0, 1.0, 1.0, 2.0]), real(3)), {"side": "right"}, wrt=()),
+        Case("batched", (fixed([[0.0, 1.0], [2.0, 3.0]]), real(2, 3)), {"side": "left"}, wrt=()),
+        Case("empty", (real(0), real(3)), {"side": "left"}, wrt=()),
+        Case("0-d", (fixed([0.0, 1.0]), real()), {"side": "left"}, wrt=()),
+    ],
+}
+
+# --- linear algebra: eigenvectors and singular vectors are compared where they are determined
+
+
+def squares(maker: Any, complex_maker: Any) -> list[Case]:
+    return [
+        Case("matrix", (maker(3, 3),)),
+        Case("batched", (maker(2, 3, 3),)),
+        Case("1 x 1", (maker(1, 1),)),
+        Case("empty", (maker(0, 3, 3),)),
+        Case("0 x 0", (maker(0, 0),)),
+        Case("complex", (complex_maker,)),
+    ]
+
+
+def solutions(params: dict[str, Any]) -> list[Case]:
+    complex_matrix = spread_matrices(3, 3, complex_=True)
+    return [
+        Case("matrix", (matrices(3, 3), real(3, 2)), params),
+        Case("broadcast", (matrices(2, 3, 3), real(3, 1)), params),
+        Case("one matrix", (matrices(3, 3), real(2, 3, 2)), params),
+        Case("empty", (matrices(3, 3), real(3, 0)), params),
+        Case("complex", (complex_matrix, complexes(3, 2)), params),
+    ]
+
+
+def spread(*shape: int) -> Maker:
+    return spread_matrices(*shape)
+
+
+def phases(u: Any, s: Any, vh: Any) -> list[Any]:
+    """What does not change when a singular vector is turned by a phase."""
+    return [s, wl.abs(u), wl.abs(vh), (u * s) @ vh]
+
+
+CASES |= {
+    "solve": solutions({}),
+    "solve_triangular": [
+        *solutions({"lower": True}),
+        Case("upper", (matrices(3, 3), real(3, 2)), {"lower": False}),
+        Case("large", (matrices(70, 70), real(70, 1)), {"lower": False}, wrt=(1,)),
+    ],
+    "inv": squares(matrices, spread_matrices(3, 3, complex_=True)),
+    "pinv": [
+        Case("tall", (spread(4, 3), fixed([[1e-8]])), wrt=(0,)),
+        Case("wide", (spread(2, 3), fixed([[1e-8]])), wrt=(0,)),
+        Case("batched", (spread(2, 3, 2), fixed([[1e-8]])), wrt=(0,)),
+        Case("complex", (spread_matrices(3, 2, complex_=True), fixed([[1e-8]])), wrt=(0,)),
+        Case("empty", (spread(0, 3, 2), fixed([[1e-8]])), wrt=(0,)),
+    ],
+    "det": squares(matrices, spread_matrices(3, 3, complex_=True)),
+    "cofactor": squares(matrices, spread_matrices(3, 3, complex_=True)),
+    "slogdet": squares(matrices, spread_matrices(3, 3, complex_=True)),
+    "cholesky": squares(definite, definite(3, 3, complex_=True)),
+    "matrix_exp": squares(real, complexes(3, 3)),
+    "matrix_exp_derivative": [
+        Case("matrix", (real(3, 3), real(3, 3))),
+        Case("broadcast", (real(2, 3, 3), real(3, 3))),
+        Case("empty", (real(0, 2, 2), real(2, 2))),
+        Case("complex", (complexes(2, 2), complexes(2, 2))),
+    ],
+    "qr": [
+        Case("square", (matrices(3, 3),), {"complete": False}),
+        Case("tall", (matrices(4, 2),), {"complete": False}),
+        Case("wide", (matrices(2, 4),), {"complete": False}),
+        Case("batched", (matrices(2, 3, 2),), {"complete": False}),
+        Case("complete", (matrices(4, 2),), {"complete": True}, wrt=()),
+        Case("empty", (matrices(0, 3, 2),), {"complete": False}),
+        Case("complex", (spread_matrices(3, 3, complex_=True),), {"complete": False}),
+    ],
+    "eigh": [
+        Case("matrix", (spread(3, 3),)),
+        Case("batched", (spread(2, 3, 3),)),
+        Case("empty", (spread(0, 2, 2),)),
+        Case("complex", (spread_matrices(3, 3, complex_=True),), observe=lambda w, v: [w, wl.abs(v)]),
+    ],
+    "svd": [
+        Case("square", (spread(3, 3),), {"full": False}),
+        Case("tall", (spread(4, 2),), {"full": False}),
+        Case("wide", (spread(2, 4),), {"full": False}),
+        Case("batched", (spread(2, 3, 2),), {"full": False}),
+        Case("full", (spread(4, 2),), {"full": True}, wrt=()),
+        Case("empty", (spread(0, 3, 2),), {"full": False}),
+        Case("complex", (spread_matrices(3, 3, complex_=True),), {"full": False}, observe=phases),
+        Case("complex tall", (spread_matrices(4, 2, complex_=True),), {"full": False}, observe=phases),
+    ],
+}
+
+# --- Fourier transforms and random bits
+
+CASES |= {
+    "fft": [
+        Case("one axis", (complexes(3, 4),), {"axes": (1,), "inverse": False, "norm": "backward"}),
+        Case("two axes", (complexes(3, 4),), {"axes": (0, 1), "inverse": True, "norm": "forward"}),
+        Case("ortho", (complexes(5),), {"axes": (0,), "inverse": True, "norm": "ortho"}),
+        Case("empty", (complexes(0, 4),), {"axes": (1,), "inverse": False, "norm": "backward"}),
+    ],
+    "rfft": [
+        Case("even", (real(2, 6),), {"axis": 1, "norm": "backward"}),
+        Case("odd", (real(5, 2),), {"axis": 0, "norm": "ortho"}),
+        Case("one", (real(1),), {"axis": 0, "norm": "forward"}),
+        Case("empty", (real(0, 4),), {"axis": 1, "norm": "backward"}),
+    ],
+    "irfft": [
+        Case("even", (complexes(2, 4),), {"n": 6, "axis": 1, "norm": "backward"}),
+        Case("odd", (complexes(3, 2),), {"n": 5, "axis": 0, "norm": "ortho"}),
+        Case("one", (complexes(1),), {"n": 1, "axis": 0, "norm": "forward"}),
+        Case("empty", (complexes(0, 3),), {"n": 4, "axis": 1, "norm": "backward"}),
+    ],
+    "random_bits": [
+        Case("few", (integers(2, low=0, high=99, dtype=np.uint32),), {"shape": (3, 2), "domain": 0}),
+        Case("many", (integers(2, low=0, high=99, dtype=np.uint32),), {"shape": (301,), "domain": 1}),
+        Case("keys", (integers(3, 2, low=0, high=99, dtype=np.uint32),), {"shape": (2,), "domain": 0}),
+        Case("no draw", (integers(2, low=0, high=99, dtype=np.uint32),), {"shape": (0, 2), "domain": 0}),
+        Case("empty", (integers(0, 2, low=0, high=99, dtype=np.uint32),), {"shape": (2,), "domain": 0}),
+        Case("0-d", (integers(2, low=0, high=99, dtype=np.uint32),), {"shape": (), "domain": 0}),
+    ],
+}
+
+# They carry graphs or the user's functions; tests/transforms tests them.
+CARRY_GRAPHS = frozenset(
+    {
+        "branch",
+        "call",
+        "checkpoint",
+        "custom_jvp",
+        "custom_linear",
+        "custom_vjp",
+        "linear_scan",
+        "scan",
+        "while",
+    }
+)
+
+# They need at least one axis, so there is no 0-d argument.
+NEED_AXES = frozenset(
+    {
+        *("argmax", "argmin", "argsort", "concatenate", "cumprod", "cumsum", "gather", "iota"),
+        *(
+            "cholesky",
+            "cofactor",
+            "det",
+            "eigh",
+            "inv",
+            "matmul",
+            "matrix_exp",
+            "matrix_exp_derivative",
+            "pinv",
+        ),
+        *("fft", "irfft", "qr", "rfft", "slogdet", "solve", "solve_triangular", "svd"),
+    }
+)

@@ -1,0 +1,150 @@
+"""Every example runs as its users run it, without a warning, and the numbers that it shows are right."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wonderland as wl
+
+FOLDER = Path(__file__).resolve().parent.parent / "examples"
+SRC = Path(wl.__file__).resolve().parent.parent
+FILES = sorted(FOLDER.glob("*.py"))
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(file, *arguments, **environment):
+    command = [sys.executable, "-W", "error", str(file), *arguments]
+    settings = os.environ | {"PYTHONPATH": str(SRC)} | environment
+    return subprocess.run(command, capture_output=True, text=True, env=settings, timeout=120)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_runs(file):
+    done = run(file)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert len(done.stdout) > 100
+
+
+def test_there_are_examples():
+    assert len(FILES) >= 8
+
+
+@pytest.mark.book("6-23", "6-24", name=["examples/symbolic_comparison.py", "wl.grad"])
+def test_automatic_equals_symbolic_differentiation():
+    sympy = pytest.importorskip("sympy")
+    module = example("symbolic_comparison")
+    x, a, b = sympy.symbols("x a b")
+    derivative = sympy.diff(a * sympy.sin(x) + b * x * sympy.sin(x), x)
+    assert derivative == a * sympy.cos(x) + b * x * sympy.cos(x) + b * sympy.sin(x)
+    symbolic = sympy.lambdify(x, derivative.subs({a: 2, b: 3}), "math")
+    assert module.automatic(1.0) == pytest.approx(5.225924483764388, rel=1e-15)
+    for point in np.random.default_rng(0).uniform(-5, 5, 20):
+        assert module.automatic(point) == pytest.approx(symbolic(point), rel=1e-12, abs=1e-12)
+        assert module.numerical(point) == pytest.approx(symbolic(point), rel=1e-6, abs=1e-6)
+
+
+def test_without_sympy_the_comparison_says_so(tmp_path):
+    (tmp_path / "sympy.py").write_text("raise ImportError('pretend that it is not installed')")
+    done = run(FOLDER / "symbolic_comparison.py", PYTHONPATH=os.pathsep.join([str(tmp_path), str(SRC)]))
+    assert done.returncode == 0, done.stderr
+    assert "SymPy is not installed" in done.stdout
+    assert "5.2259244837643" in done.stdout
+
+
+@pytest.mark.book("2.55", name=["examples/linearization.py", "wl.linearize"])
+def test_linearization():
+    module = example("linearization")
+    x = wl.tensor(0.51, dtype=wl.float64)
+    assert module.f(x).item() == pytest.approx(-0.5049)
+    assert module.linearized(0.5)(x).item() == pytest.approx(-0.5050)
+
+
+@pytest.mark.book("2.56", name="examples/linearization.py")
+def test_the_picture_of_the_linearization(tmp_path):
+    file = tmp_path / "picture.svg"
+    assert run(FOLDER / "linearization.py", str(file)).returncode == 0
+    lines = list(ET.parse(file).getroot().iter("{http://www.w3.org/2000/svg}polyline"))
+    assert len(lines) == 3
+
+
+@pytest.mark.book("2.82", "2.83", name="examples/gradient_by_hand.py")
+def test_gradient_by_hand():
+    module = example("gradient_by_hand")
+    points = wl.tensor([[1.0, 1.0], [5.0, 5.0]], dtype=wl.float64)
+    np.testing.assert_allclose(module.f(points), [0.875384, -0.751473], atol=5e-7)
+    expected = [[0.677002, -0.822998], [0.401380, -1.098620]]
+    np.testing.assert_allclose(module.gradient_by_hand(points), expected, atol=5e-7)
+    many = wl.asarray(np.random.default_rng(0).uniform(0, 10, (100, 2)))
+    difference = module.gradient_by_hand(many) - module.gradient_by_machine(many)
+    assert np.abs(difference).max() < 1e-9
+
+
+@pytest.mark.book("A3-33", name=["examples/logistic_backprop.py", "wl.wengert.Trace.adjoints"])
+def test_logistic_backprop():
+    module = example("logistic_backprop")
+    X, y, w, b = (t.numpy() for t in (module.X, module.Y, module.W, module.B))
+    yhat = 1 / (1 + np.exp(-(X @ w + b)))
+    expected = X.T @ (yhat - y) / len(y)
+    for gradient in (
+        wl.grad(module.loss)(module.W, module.B),
+        module.gradient_by_hand(module.W, module.B)[0],
+    ):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-12)
+    shown = run(FOLDER / "logistic_backprop.py").stdout
+    assert shown.count("agrees") == 2
+    assert " ".join(f"{g:8.4f}" for g in expected) in shown
+
+
+def test_two_layer_network_learns():
+    _, accuracy = example("two_layer_network").train(steps=400)
+    assert accuracy > 0.93
+
+
+@pytest.mark.book("S-08", name=["examples/implicit_layer.py", "wl.custom_vjp"])
+def test_implicit_layers():
+    module = example("implicit_layer")
+    theta = wl.tensor([0.7, -0.3], dtype=wl.float64)
+    start = wl.zeros(2, dtype=wl.float64)
+    argmin = module.argmin_layer(module.energy, start)
+    fixed_point = module.fixed_point_layer(module.contraction, start)
+    # the layers solve their problems
+    assert np.abs(wl.grad(module.energy)(argmin(theta), theta)).max() < 1e-12
+    assert np.abs(fixed_point(theta) - module.contraction(fixed_point(theta), theta)).max() < 1e-12
+    # and are differentiated as finite differences say
+    for layer in (argmin, fixed_point):
+        loss = lambda theta, layer=layer: (layer(theta) ** 3).sum()
+        steps = 1e-5 * np.eye(2)
+        expected = [((loss(theta + e) - loss(theta - e)) / 2e-5).item() for e in steps]
+        np.testing.assert_allclose(wl.grad(loss)(theta), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.book("A3-34", name=["examples/operator_table.py", "wl.vjp"])
+@pytest.mark.parametrize("row", example("operator_table").table(), ids=lambda row: row.operator)
+def test_every_row_of_the_operator_table(row):
+    module = example("operator_table")
+    assert module.largest_error(row) < 1e-12
+    # and against finite differences along a random direction
+    rng = np.random.default_rng(2)
+    directions = [wl.asarray(rng.normal(size=a.shape)) for a in row.args]
+    pairs = list(zip(row.args, directions, strict=True))
+    above, below = (row.f(*[a + h * d for a, d in pairs]) for h in (1e-6, -1e-6))
+    adjoint = wl.asarray(rng.normal(size=above.shape))
+    adjoints = row.backward(adjoint, *row.args)
+    expected = (adjoint * (above - below)).sum().item() / 2e-6
+    found = sum((a * d).sum().item() for a, d in zip(adjoints, directions, strict=True))
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-7)

@@ -1,0 +1,60 @@
+"""The README is true: its code runs and prints what it says, its picture is current, its links are good."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from wonderland.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_code_runs_and_prints_what_its_comments_say(capsys):
+    code = "\n".join(blocks("python"))
+    expected = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
+    assert len(expected) == code.count("print(")
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_the_commands_print_what_is_shown(capsys):
+    (session,) = blocks("console")
+    command, output = session.split("\n", 1)
+    program, *arguments = shlex.split(command.removeprefix("$ "))
+    assert program == "wonderland"
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == output
+
+
+def test_the_picture_is_what_the_command_draws(tmp_path, capsys):
+    install, run = re.search(
+        r"^    (pip install \.) && (wonderland trace .*)$", README, re.MULTILINE
+    ).groups()
+    assert install
+    file = tmp_path / "trace.svg"
+    assert main([*shlex.split(run)[1:], "--svg", str(file)]) == 0
+    capsys.readouterr()
+    shown = ROOT / "docs" / "images" / "trace.svg"
+    assert shown.read_text(encoding="utf-8") == file.read_text(encoding="utf-8"), f"run: {run} --svg {shown}"
+
+
+def test_the_installed_command_is_the_one_that_is_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"wonderland": "wonderland.cli:main"}
+    assert "test" in project["optional-dependencies"]
+    assert "pip install -e '.[test]' && .venv/bin/python -m tools.check" in README
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\((.*?)\)", README))
+def test_links_lead_somewhere(target):
+    assert (ROOT / target).exists()
