@@ -1,16 +1,21 @@
-"""Wonderland: tensors, derivatives in every mode, and models that can be read from end to end."""
+"""Wonderland: tensors, derivatives in every mode, and models that can be read from end to end.
+
+    import wonderland as wl
+
+Importing it loads the tensor, the array functions, and `grad`, `vjp`, `jvp` and `vmap`; every other part loads when its
+name is first used.
+"""
 
 from __future__ import annotations
 
+import importlib
 import warnings
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
-
-from . import debug, errors, fft, linalg, nn, random, tracebacks
+from . import errors as errors
+from . import tracebacks
 from . import trees as tree
 from .array import *  # noqa: F403
-from .checking import check_grads
-from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
 from .dtypes import (
     bfloat16,
     complex64,
@@ -28,29 +33,75 @@ from .dtypes import (
     uint64,
 )
 from .dtypes import bool_ as bool
-from .graph.cost import count, saved
 from .primitives.primitive import Aval as ShapeDtype
 from .tensor import Tensor
-from .transforms.associative import associative_scan
 from .transforms.batching import vmap
-from .transforms.branches import cond, switch
-from .transforms.checkpointing import checkpoint, checkpoint_sequential
 from .transforms.custom import custom_jvp, custom_vjp
-from .transforms.derivatives import (
-    derivative,
-    directional_derivative,
-    hessian,
-    hvp,
-    is_linear,
-    jacfwd,
-    jacobian,
-    jacrev,
-)
 from .transforms.forward import jvp
-from .transforms.jit import eval_shape, jit, make_graph
-from .transforms.loops import fori_loop, map, scan, while_loop
 from .transforms.imperative import enable_grad, no_grad
 from .transforms.reverse import grad, linearize, value_and_grad, vjp
+
+if TYPE_CHECKING:
+    from . import debug, fft, linalg, nn, random, shape, viz, wengert
+    from .checking import check_grads
+    from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
+    from .graph.cost import count, saved
+    from .transforms.associative import associative_scan
+    from .transforms.branches import cond, switch
+    from .transforms.checkpointing import checkpoint, checkpoint_sequential
+    from .transforms.derivatives import (
+        derivative,
+        directional_derivative,
+        hessian,
+        hvp,
+        is_linear,
+        jacfwd,
+        jacobian,
+        jacrev,
+    )
+    from .transforms.jit import eval_shape, jit, make_graph
+    from .transforms.loops import fori_loop, map, scan, while_loop
+
+__version__ = "0.1.0"
+
+# The same names for those who run the program: where each one is found when it is first used.
+_MODULES = ("debug", "fft", "linalg", "nn", "random", "shape", "viz", "wengert")
+_FUNCTIONS = {
+    "checking": ("check_grads",),
+    "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
+    "graph.cost": ("count", "saved"),
+    "transforms.associative": ("associative_scan",),
+    "transforms.branches": ("cond", "switch"),
+    "transforms.checkpointing": ("checkpoint", "checkpoint_sequential"),
+    "transforms.derivatives": (
+        "derivative",
+        "directional_derivative",
+        "hessian",
+        "hvp",
+        "is_linear",
+        "jacfwd",
+        "jacobian",
+        "jacrev",
+    ),
+    "transforms.jit": ("eval_shape", "jit", "make_graph"),
+    "transforms.loops": ("fori_loop", "map", "scan", "while_loop"),
+}
+_HOME = {name: module for module, names in _FUNCTIONS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name in _HOME:
+        value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'wonderland' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES, *_HOME])
+
 
 tracebacks.install()
 # NumPy's floating-point warnings point into our code and say nothing about the user's; `wl.debug.nans` finds NaN and inf.

@@ -146,6 +146,16 @@ class Tensor:
         view.flags.writeable = False
         return view
 
+    def __array_function__(self, f: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """NumPy's functions work on the numbers and give NumPy arrays; traced values have none to give."""
+
+        def convert(x: Any) -> Any:
+            if isinstance(x, Tensor):
+                return np.asarray(x._concrete(f"an argument of np.{f.__name__}"))
+            return type(x)(convert(item) for item in x) if type(x) in (list, tuple) else x
+
+        return f(*convert(args), **{name: convert(value) for name, value in kwargs.items()})
+
     def numpy(self) -> np.ndarray[Any, Any]:
         """The value as a read-only NumPy array that shares memory with the tensor."""
         return self.__array__()

@@ -1,4 +1,4 @@
-"""Shapes, axes, joining, cutting, repeating and padding against NumPy, and their gradients by transposition."""
+"""Shapes, axes, joining, cutting, repeating and padding against NumPy, and their adjoints."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from wonderland.context import state, switch
 def watching(see: Any) -> Iterator[None]:
     """Call `see(primitive, results)` after every primitive that is computed."""
     before = state.debug
-    state.debug = lambda primitive, values, outs: see(primitive, outs)
+    state.debug = lambda primitive, values, outs, *place: see(primitive, outs)
     switch(state.trace)
     try:
         yield

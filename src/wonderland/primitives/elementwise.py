@@ -320,10 +320,9 @@ def _where_abstract(condition: Any, x: Any, y: Any) -> Aval:
 
 
 def _where_jvp(primals: list[Any], tangents: list[Any], out: Any) -> Any:
-    condition, x, y = primals
-    t, u = (
-        zeros_like(p) if tangent is None else tangent for p, tangent in zip((x, y), tangents[1:], strict=True)
-    )
+    condition, x, _ = primals
+    # a 0-d zero, so that nothing but the condition is kept for the backward pass
+    t, u = (zeros_like(Aval((), x.dtype)) if tangent is None else tangent for tangent in tangents[1:])
     result = where(condition, t, u)
     return result if result.shape == out.shape else broadcast_to(result, shape=out.shape)
 
@@ -370,7 +369,7 @@ def _astype_transpose(ct: Any, x: Any, dtype: Any) -> Any:
 
 
 def _astype_impl(x: Any, dtype: Any) -> Any:
-    if is_complex(x.dtype) and not is_complex(dtype):
+    if is_complex(x.dtype) and not is_complex(dtype) and dtype != bool_:
         raise TypeError(f"a complex value has no {dtype} counterpart; use wl.real(x) or wl.abs(x)")
     if dtype == bool_:
         return x != 0
@@ -378,7 +377,7 @@ def _astype_impl(x: Any, dtype: Any) -> Any:
 
 
 def _astype_abstract(x: Any, dtype: Any) -> Aval:
-    if is_complex(x.dtype) and not is_complex(dtype):
+    if is_complex(x.dtype) and not is_complex(dtype) and dtype != bool_:
         raise DTypeError(f"astype: {x.dtype} has no {dtype} counterpart.", "wl.real(x), wl.imag(x) or wl.abs(x)")
     return Aval(x.shape, dtype)
 

@@ -164,11 +164,13 @@ argmin = Primitive(
 # --- running forms
 
 
-def _flipped(f: Any) -> Any:
+def _running(f: Any) -> Any:
+    """A running form from either end; as in sums, half precision is accumulated in float32."""
+
     def impl(x: Any, axis: int, reverse: bool) -> Any:
-        if reverse:
-            return np.flip(f(np.flip(x, axis), axis), axis)
-        return f(x, axis)
+        wide = x.astype(float32) if x.dtype in (bfloat16, float16) else x
+        out = f(np.flip(wide, axis) if reverse else wide, axis=axis, dtype=wide.dtype)
+        return (np.flip(out, axis) if reverse else out).astype(x.dtype, copy=False)
 
     return impl
 
@@ -179,7 +181,7 @@ def _same(x: Any, axis: int, reverse: bool) -> Aval:
 
 cumsum = Primitive(
     "cumsum",
-    _flipped(lambda x, axis: x.cumsum(axis=axis, dtype=x.dtype)),
+    _running(np.cumsum),
     _same,
     jvp=(LINEAR,),
     transpose=(lambda ct, x, axis, reverse: cumsum(ct, axis=axis, reverse=not reverse),),
@@ -210,7 +212,7 @@ def _shifted(x: Any, axis: int, shift: int, reverse: bool, fill: int) -> Any:
 
 cumprod = Primitive(
     "cumprod",
-    _flipped(lambda x, axis: x.cumprod(axis=axis, dtype=x.dtype)),
+    _running(np.cumprod),
     _same,
     jvp=(_cumprod_jvp,),
     batch=lambda args, batched, axis, reverse: cumprod(args[0], axis=axis + 1, reverse=reverse),
