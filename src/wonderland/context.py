@@ -28,7 +28,7 @@ class State(threading.local):
     plain: bool = True
     debug: Any = None  # a function called with every computed value, see `wonderland.debug`
     grad_enabled: bool = True  # whether tensors that require gradients record what happens to them
-    strict_broadcast: bool = False
+    strict_broadcast: bool = False  # whether accidental broadcasting is refused, see `wonderland.shape`
     phase: str = FORWARD  # what is being computed, such as "backward pass, derivative of sqrt"
     origin: Origin | None = None  # where that was written, if it was earlier: see `at`
 
@@ -43,7 +43,7 @@ def switch(trace: Any) -> Any:
     """Make `trace` the current interpreter and return the previous one."""
     previous = state.trace
     state.trace = trace
-    state.plain = (trace is None or not trace.staged) and state.debug is None
+    state.plain = (trace is None or not trace.staged) and state.debug is None and not state.strict_broadcast
     return previous
 
 

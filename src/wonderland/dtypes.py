@@ -51,7 +51,7 @@ def as_dtype(dtype: Any) -> DType:
     """
     try:
         found = _find(dtype)
-    except TypeError:  # not hashable, or not a dtype
+    except (TypeError, ValueError, SyntaxError):  # not hashable, or not a dtype
         found = None
     if found is None:
         raise DTypeError(

@@ -20,6 +20,7 @@ from .context import place
 __all__ = [
     "AxisError",
     "BroadcastError",
+    "ConversionError",
     "DTypeError",
     "GradientError",
     "GraphError",
@@ -84,6 +85,10 @@ class IndexOutOfRange(WonderlandError, IndexError):
 
 class DTypeError(WonderlandError, TypeError):
     """An element type that the operation does not take, or types that do not combine."""
+
+
+class ConversionError(InputError, OverflowError, TypeError):
+    """A number that has no counterpart of the Python type asked for, as int(x) of NaN."""
 
 
 class SizeError(WonderlandError, MemoryError):

@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import as_int, as_list, as_number
 from .array import astype, conj, roll
 from .array.conversion import as_inexact, as_real, as_tensor
-from .dtypes import as_dtype, complex_of, default_float, is_floating
+from .dtypes import as_dtype, complex_of, default_float, int64, is_floating
 from .errors import DTypeError, InputError
 from .primitives import fourier as p
 from .primitives.broadcasting import normalize_axes, normalize_axis
+from .primitives.creation import check_size
 from .primitives.structure import place, take_slice
 from .tensor import Tensor, wrap
 
@@ -37,7 +39,7 @@ def _complex(name: str, x: Any) -> Tensor:
 
 def _check_norm(name: str, norm: Any) -> str:
     norm = "backward" if norm is None else norm
-    if norm not in p.TRANSPOSED_NORM:
+    if not isinstance(norm, str) or norm not in p.TRANSPOSED_NORM:
         raise InputError(f"{name}: norm={norm!r}.", '"backward", "ortho" or "forward"')
     return norm
 
@@ -45,7 +47,8 @@ def _check_norm(name: str, norm: Any) -> str:
 def _resized(name: str, x: Tensor, axis: int, n: Any) -> Tensor:
     """x cut off, or filled up with zeros, to n elements along an axis."""
     old = x.shape[axis]
-    size = old if n is None or n == -1 else int(n)
+    size = old if n is None else as_int(name, "n", n)
+    size = old if size == -1 else size
     if size < 1:
         raise InputError(
             f"{name}: a transform of {size} elements (shape {x.shape}, axis {axis}) is not defined.", "n >= 1"
@@ -60,7 +63,7 @@ def _resized(name: str, x: Tensor, axis: int, n: Any) -> Tensor:
 
 def _axes_and_sizes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[Any]]:
     """The axes in the order given (the last len(s), or all, by default), and the size asked for of each."""
-    sizes = None if s is None else list(s)
+    sizes = None if s is None else as_list(name, "s", s)
     if axes is None:
         count = x.ndim if sizes is None else len(sizes)
         if count > x.ndim:
@@ -69,7 +72,8 @@ def _axes_and_sizes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int],
             )
         places = list(range(x.ndim - count, x.ndim))
     else:
-        normalize_axes(name, tuple(axes), x.ndim)  # refuses axes that do not exist or appear twice
+        axes = as_list(name, "axes", axes)
+        normalize_axes(name, axes, x.ndim)  # refuses axes that do not exist or appear twice
         places = [normalize_axis(name, a, x.ndim) for a in axes]
     if sizes is None:
         sizes = [None] * len(places)
@@ -289,6 +293,7 @@ def irfft2(
 
 
 def _frequencies(name: str, counts: Any, n: int, d: float, dtype: Any) -> Tensor:
+    d = as_number(name, "d", d)
     target = default_float if dtype is None else as_dtype(dtype)
     if not is_floating(target):
         raise DTypeError(f"{name}: frequencies are not {target}.", "a floating dtype")
@@ -296,8 +301,7 @@ def _frequencies(name: str, counts: Any, n: int, d: float, dtype: Any) -> Tensor
 
 
 def _check_length(name: str, n: Any) -> None:
-    if not isinstance(n, (int, np.integer)) or n < 1:
-        raise InputError(f"{name}: n={n!r} is not the length of a signal.", "an integer of 1 or more")
+    check_size(name, (as_int(name, "n", n, least=1),), int64)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:

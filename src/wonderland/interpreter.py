@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .context import next_order, place, state
+from .context import next_order, place, state, switch
 from .dtypes import is_inexact
 from .errors import (
     DTypeError,
@@ -46,6 +46,8 @@ def bind(primitive: Any, *args: Any, **params: Any) -> Any:
 
 def _bind(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """The general case: cells, tangents, tracers, recorded tensors, checks."""
+    if state.strict_broadcast and primitive.elementwise:
+        return _bind_strictly(primitive, args, params)
     values = []
     for arg in args:
         if isinstance(arg, Cell):
@@ -62,6 +64,18 @@ def _bind(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     if state.grad_enabled and any(value._node is not None for value in values):
         return imperative.record(primitive, values, params)
     return evaluate(primitive, values, params)
+
+
+def _bind_strictly(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Check the operation as the user wrote it, not what its rules make of it: under vmap they add a batch axis."""
+    check_no_outer(primitive.name, [arg.shape for arg in args])
+    state.strict_broadcast = False
+    switch(state.trace)
+    try:
+        return _bind(primitive, args, params)
+    finally:
+        state.strict_broadcast = True
+        switch(state.trace)
 
 
 def evaluate(primitive: Any, values: Any, params: dict[str, Any]) -> Any:
@@ -199,4 +213,5 @@ def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
     return Tangent(aval.shape, aval.dtype, node)
 
 
+from .primitives.broadcasting import check_no_outer  # noqa: E402
 from .transforms import imperative  # noqa: E402 - needs Tangent

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import dtypes
 from .dtypes import DType
-from .errors import DTypeError, GradientError, InputError, TraceError
+from .errors import ConversionError, DTypeError, GradientError, IndexOutOfRange, InputError, TraceError
 
 Shape = tuple[int, ...]
 
@@ -164,6 +164,11 @@ class Tensor:
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
         data = self._concrete("a DLPack capsule")
+        if max_version is not None and tuple(max_version) >= (1, 0):  # the protocol can say "read-only"
+            data = data.view()
+            data.flags.writeable = False
+        elif not data.flags.writeable:
+            data = data.copy()
         return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -174,7 +179,12 @@ class Tensor:
         data = self._item_data()
         if not index and data.size != 1:
             raise InputError(f"item: a tensor of shape {self.shape} has {data.size} elements.", "x.tolist()")
-        return data.item(*index)
+        try:
+            return data.item(*index)
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
+            raise IndexOutOfRange(
+                f"item: there is no element {index} in a tensor of shape {self.shape}.", "one integer per axis"
+            ) from error
 
     def _item_data(self) -> np.ndarray[Any, Any]:
         return self._concrete("a Python number")
@@ -191,14 +201,23 @@ class Tensor:
             )
         return self._concrete(what).reshape(()).item()
 
+    def _converted(self, kind: Any, what: str) -> Any:
+        value = self._scalar(what)
+        try:
+            return kind(value)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ConversionError(
+                f"{what}: {value} has no counterpart among Python's {what}s.", "a finite real number, x.item()"
+            ) from error
+
     def __bool__(self) -> bool:
         return bool(self._scalar("bool"))
 
     def __int__(self) -> int:
-        return int(self._scalar("int"))
+        return self._converted(int, "int")
 
     def __float__(self) -> float:
-        return float(self._scalar("float"))
+        return self._converted(float, "float")
 
     def __complex__(self) -> complex:
         return complex(self._scalar("complex"))
@@ -542,7 +561,7 @@ _new = object.__new__
 
 
 def _restore(data: np.ndarray[Any, Any]) -> Tensor:
-    return wrap(data)
+    return array.asarray(data)
 
 
 def _format(data: np.ndarray[Any, Any], name: str, extra: str = "") -> str:

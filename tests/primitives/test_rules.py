@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from wonderland.checking import GradientCheckError
 from wonderland.errors import DTypeError, GradientError
 from wonderland.primitives.primitive import LINEAR, TABLE, Primitive, aval_of
 
-for _module in ("linalg", "fft", "random", "nn"):  # their primitives are declared when they are first used
-    importlib.import_module(f"wonderland.{_module}")
+for _module in pkgutil.walk_packages(wl.__path__, "wonderland."):  # primitives are declared on import
+    if not _module.name.endswith("__main__"):
+        importlib.import_module(_module.name)
 
 PAIRS = [(name, case) for name in sorted(CASES) for case in CASES[name]]
 DIFFERENTIABLE = [(name, case) for name, case in PAIRS if case.differentiable(case.build(name))]

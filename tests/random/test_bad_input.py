@@ -32,6 +32,7 @@ BAD = [
     (lambda: R.normal((2,), 0.0, wl.tensor([1.0, -2.0])), E.InputError, "normal: std is -2.0", "std >= 0"),
     (lambda: R.normal((2,), 0.0, NAN), E.InputError, "normal: std is nan", "std >= 0"),
     (lambda: R.normal((2,), 1j), E.DTypeError, "normal: a parameter is complex", "real"),
+    (lambda: R.normal((2,), 0.0, "a"), E.DTypeError, "normal: an operand of type str", "tensor"),
     (lambda: R.normal((2,), "a"), E.DTypeError, "normal: an operand of type str", "tensor"),
     (lambda: R.normal((2,), dtype=wl.complex64), E.DTypeError, "normal", "float32"),
     (lambda: R.normal((-1,)), E.ShapeError, "normal: the shape (-1,) has a negative size", "0 or more"),

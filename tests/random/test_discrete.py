@@ -184,6 +184,20 @@ def test_counts_of_mixed_parameters_equal_those_of_each():
         assert fits(column, stats.binom(m, q)) > 1e-3
 
 
+def test_inversion_ends_for_the_largest_fraction(monkeypatch):
+    from wonderland.random import counts
+
+    monkeypatch.setattr(
+        counts, "draw_fraction", lambda key, shape, dtype: wl.full(shape, 1 - 2.0**-53, dtype=dtype)
+    )
+    rates = np.array([0.0, 1e-9, 0.1, 1.0, 5.0, 9.999])
+    k = wl.random.poisson((6,), rates, key=wl.random.key(0)).numpy()
+    assert (k == stats.poisson(rates).ppf(1 - 2.0**-46)).all()
+    n, p = np.array([1, 3, 50, 10**9, 10**15]), np.array([0.5, 1e-9, 0.1, 1e-9, 1e-15])
+    k = wl.random.binomial((5,), n, p, key=wl.random.key(0)).numpy()
+    assert (k == stats.binom(n, p).ppf(1 - 2.0**-46)).all()
+
+
 def test_the_acceptance_of_the_rejection_samplers_is_what_the_comment_says():
     """At least one half, so that 100 rounds leave nothing over."""
     from wonderland.random import counts
@@ -225,7 +239,6 @@ def test_all_orders_are_equally_likely():
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-@pytest.mark.book("B5-11", name="wl.random.permutation")
 def test_permutation_moves_whole_slices():
     x = wl.arange(24).reshape(2, 3, 4)
     for axis in (0, 1, 2, -1):

@@ -107,6 +107,20 @@ def test_traced_parameters_give_the_numbers_of_known_ones():
     assert_same("", wl.jit(half)(1.0), half(1.0))
 
 
+def test_a_cell_as_parameter_is_read_anew_in_every_call():
+    spread = wl.nn.Buffer(wl.tensor(1.0))
+    draw = wl.jit(lambda: wl.random.normal((3,), 0.0, spread, key=wl.random.key(0)))
+    first = draw()
+    spread.assign(wl.tensor(2.0))
+    assert_same("", draw(), first * 2)
+    rate = wl.nn.Buffer(wl.tensor(1.0))
+    count = lambda: wl.random.poisson((50,), rate, key=wl.random.key(0))
+    jitted = wl.jit(count)
+    for value in (1.0, 100.0):
+        rate.assign(wl.tensor(value))
+        assert_same("", jitted(), count())
+
+
 # --- state
 
 
@@ -130,6 +144,29 @@ def test_the_global_stream_inside_jit():
     wl.random.seed(7)
     assert_same("", jitted[0], wl.random.randn(3))
     assert_same("", jitted[1], wl.random.randn(3))
+
+
+class Noise(wl.nn.Module):
+    """A layer with a random stream of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.stream = wl.random.Stream(5)
+
+    def __call__(self, x):
+        return x + wl.random.normal(x.shape, key=self.stream)
+
+
+def test_a_stream_belongs_to_the_state_of_its_module():
+    layer, twin = Noise(), Noise()
+    assert list(layer.state_dict()) == ["stream"]
+    jitted = wl.jit(lambda layer, x: layer(x))
+    for _ in range(2):
+        assert_same("", jitted(layer, wl.zeros(3)), twin(wl.zeros(3)))
+    saved = layer.state_dict()
+    later = layer(wl.zeros(3))
+    twin.load_state_dict(saved)
+    assert_same("", twin(wl.zeros(3)), later)
 
 
 def test_under_vmap_a_stream_moves_once_and_is_shared():

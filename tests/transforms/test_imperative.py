@@ -347,3 +347,41 @@ def test_graph_and_checkpointed_functions_can_be_recorded() -> None:
         x.zero_grad()
         g(x).sum().backward()
         np.testing.assert_allclose(grad_of(x), wl.grad(lambda x: f(x).sum())(x.detach()), rtol=1e-14)
+
+
+def test_mixed_with_transformations() -> None:
+    x = leaf(rng.normal(size=(3, 2)))
+    wl.vmap(lambda row: (row**2).sum())(x).sum().backward()
+    np.testing.assert_allclose(grad_of(x), 2 * x.numpy())
+    y = leaf(2.0)
+    wl.grad(lambda y: y**3)(y).backward()  # the derivative is recorded like any other operation
+    assert grad_of(y) == 12.0
+    assert wl.grad(lambda x: _squared_without_recording(x))(3.0).item() == 6.0
+    with pytest.raises(GradientError, match="the transformation takes the gradient"):
+        wl.grad(lambda x: (x * 2).backward())(1.0)
+
+
+def _squared_without_recording(x: wl.Tensor) -> wl.Tensor:
+    with wl.no_grad():  # concerns backward() alone
+        return x**2
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    import threading
+
+    results: list[float] = []
+
+    def work() -> None:
+        for _ in range(20):
+            with wl.no_grad():
+                results.append(wl.grad(lambda x: wl.grad(lambda y: x * y * y)(3.0))(2.0).item())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    x = leaf(1.0)
+    for _ in range(20):
+        assert (x * 2).requires_grad
+    for thread in threads:
+        thread.join()
+    assert results == [6.0] * 80

@@ -62,8 +62,27 @@ def test_argnums() -> None:
     assert [g.item() for g in pair] == [2 * 9 * 3 * 25, 9 * 125]
     (only,) = wl.grad(f, argnums=(1,))(*args)
     assert only.item() == 2 * 2 * 3 * 125
-    with pytest.raises(GradientError, match="argnums=3, but the function received 3"):
-        wl.grad(f, argnums=3)(*args)
+    for bad, message in (
+        (3, "argnums=3, but the function received 3"),
+        ("x", "argnums='x'"),
+        ((0, -3), "twice"),
+    ):
+        for transform in (wl.grad, wl.value_and_grad, wl.jacobian, wl.hessian):
+            with pytest.raises(GradientError, match=message):
+                transform(f, argnums=bad)(*args)
+
+
+def test_only_functions_can_be_transformed() -> None:
+    loss = wl.tensor(2.0)
+    for transform in (wl.grad, wl.value_and_grad, wl.jacobian, wl.jacfwd, wl.hessian):
+        with pytest.raises(GradientError, match=r"takes a function, received a Tensor.\n.*loss.backward\(\)"):
+            transform(loss)
+    with pytest.raises(GradientError, match="vjp: takes a function, received a int"):
+        wl.vjp(3, 1.0)
+    with pytest.raises(GradientError, match="jvp: takes a function"):
+        wl.jvp(None, (1.0,), (1.0,))
+    with pytest.raises(GradientError, match="linearize: takes a function"):
+        wl.linearize([], 1.0)
 
 
 def test_other_arguments_may_be_anything() -> None:

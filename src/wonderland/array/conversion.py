@@ -94,7 +94,7 @@ def _from_tensor(x: Tensor, dtype: DType | None, copy: bool | None) -> Tensor:
     target = value.dtype if dtype is None else dtype
     if copy is False and value.dtype != target:
         raise _needs_copy(value.dtype, target)
-    if value.dtype == target and (not copy or isinstance(value, Tracer)):
+    if value.dtype == target and (not copy or isinstance(value, Tracer)) and scalar_kind(value) is None:
         return value
     return p.astype(value, dtype=target)
 
@@ -309,7 +309,7 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 def check_device(name: str, device: Any) -> None:
     """Refuse devices other than the only one there is."""
-    if device is not None and device != "cpu":
+    if device is not None and str(device) != "cpu":
         raise InputError(f"{name}: there is no device {device!r}.", 'device="cpu"')
 
 

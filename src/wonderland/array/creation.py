@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
+from ..arguments import as_int, as_number, shown
 from ..context import state
 from ..dtypes import as_dtype, is_integer
 from ..errors import DTypeError, InputError, ShapeError
@@ -93,7 +95,9 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 def _constant(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Tensor:
     check_device(name, device)
     target = dtypes.default_float if dtype is None else as_dtype(dtype)
-    return p.full(as_shape(name, shape), value, target)
+    sizes = as_shape(name, shape)
+    check_size(name, sizes, target)
+    return p.full(sizes, value, target)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -154,24 +158,25 @@ def arange(
     check_device("arange", device)
     if stop is None:
         start, stop = 0, start
-    start, stop, step = (v.item() if isinstance(v, (np.generic, Tensor)) else v for v in (start, stop, step))
+    start, stop, step = (as_number("arange", "a bound or step", v) for v in (start, stop, step))
+    if not all(map(math.isfinite, (start, stop, step))):
+        raise InputError(f"arange: from {start} to {stop} in steps of {step}.", "finite numbers")
     if step == 0:
         raise InputError("arange: the step is 0.", "a positive or negative step")
     whole = all(isinstance(v, int) for v in (start, stop, step))
     target = as_dtype(dtype) if dtype is not None else (dtypes.default_int if whole else dtypes.default_float)
     count = max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
     check_size("arange", (count,), target)
+    if is_integer(target) and count:
+        limits, last = iinfo(target), start + step * (count - 1)
+        if not limits.min <= min(start, last) <= max(start, last) <= limits.max:
+            raise DTypeError(f"arange: {start} to {last} does not fit into {target}.", "a wider dtype")
     if start == 0 and step == 1:
         return p.iota(size=count, dtype=target)
     if state.trace is not None and state.trace.staged:
         return p.iota(size=count, dtype=target) * asarray(step, dtype=target) + asarray(start, dtype=target)
     if whole and is_integer(target):
-        try:
-            return wrap(np.arange(start, start + step * count, step, dtype=target))
-        except OverflowError as error:
-            raise DTypeError(
-                f"arange: {start} to {stop} does not fit into {target}.", "a wider dtype"
-            ) from error
+        return wrap(np.arange(start, start + step * count, step, dtype=target))
     return wrap((start + step * np.arange(count)).astype(target))
 
 
@@ -185,8 +190,7 @@ def linspace(
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     check_device("linspace", device)
-    if num < 0:
-        raise InputError(f"linspace: num={num}.", "a count of 0 or more")
+    num = as_int("linspace", "num", num, least=0)
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         first, last = as_tensor("linspace", start), as_tensor("linspace", stop)
         part = linspace(0, 1, num, endpoint=endpoint, dtype=dtype or dtypes.floating_of(first.dtype))
@@ -197,7 +201,11 @@ def linspace(
     else:
         target = as_dtype(dtype)
     check_size("linspace", (num,), target)
-    return asarray(np.linspace(start, stop, num, endpoint=endpoint), dtype=target)
+    for end in (start, stop):
+        if not isinstance(end, numbers.Number):
+            raise InputError(f"linspace: {shown(end)} is not a number.", "two numbers")
+    with np.errstate(all="ignore"):
+        return asarray(np.linspace(start, stop, num, endpoint=endpoint), dtype=target)
 
 
 def logspace(start: Any, stop: Any, /, num: int, *, base: float = 10.0, dtype: Any = None) -> Tensor:
@@ -208,8 +216,11 @@ def logspace(start: Any, stop: Any, /, num: int, *, base: float = 10.0, dtype: A
     tensor([  1.,  10., 100.])
     """
     target = dtypes.default_float if dtype is None else as_dtype(dtype)
+    num = as_int("logspace", "num", num, least=0)
+    first, last, base = (as_number("logspace", "start, stop or base", v) for v in (start, stop, base))
     check_size("logspace", (num,), target)
-    return asarray(np.logspace(start, stop, num, base=base), dtype=target)
+    with np.errstate(all="ignore"):
+        return asarray(np.logspace(first, last, num, base=base), dtype=target)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
@@ -255,9 +266,10 @@ def eye(
     """
     check_device("eye", device)
     target = dtypes.default_float if dtype is None else as_dtype(dtype)
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows = as_int("eye", "n_rows", n_rows)
+    n_cols = n_rows if n_cols is None else as_int("eye", "n_cols", n_cols)
     check_size("eye", (n_rows, n_cols), target)
-    return wrap(np.eye(n_rows, n_cols, k=k, dtype=target))
+    return wrap(np.eye(n_rows, n_cols, k=_diagonal_number("eye", k, n_rows, n_cols), dtype=target))
 
 
 def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None) -> Tensor:
@@ -269,16 +281,24 @@ def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None
             [1, 1]])
     """
     target = dtypes.default_float if dtype is None else as_dtype(dtype)
-    n_cols = n_rows if n_cols is None else n_cols
-    check_size("tri", (n_rows, n_cols), target)
-    return wrap(np.tri(n_rows, n_cols, k, dtype=target))
+    n_rows = as_int("tri", "n_rows", n_rows)
+    n_cols = n_rows if n_cols is None else as_int("tri", "n_cols", n_cols)
+    check_size("tri", (n_rows, max(n_cols, 1)), target)
+    return wrap(np.tri(n_rows, n_cols, _diagonal_number("tri", k, n_rows, n_cols), dtype=target))
+
+
+def _diagonal_number(name: str, k: Any, n_rows: int, n_cols: int) -> int:
+    """The number of a diagonal, moved to the border if it lies outside of the matrix."""
+    return min(max(as_int(name, "k", k), -n_rows), n_cols)
 
 
 def _triangle(name: str, x: Any, k: int, lower: bool) -> Tensor:
     x = as_tensor(name, x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: a tensor of shape {x.shape} is not a matrix.", "at least two axes")
-    mask = np.tri(x.shape[-2], x.shape[-1], k if lower else k - 1, dtype=bool)
+    rows, columns = x.shape[-2:]
+    k = _diagonal_number(name, k, rows, columns)
+    mask = np.tri(rows, columns, k if lower else k - 1, dtype=bool)
     return where(wrap(mask if lower else ~mask), x, zeros_like(x))
 
 
@@ -336,3 +356,4 @@ def one_hot(indices: Any, /, num_classes: int, *, dtype: Any = None) -> Tensor:
 
 from .gathering import diagonal, take  # noqa: E402 - these build on the functions above
 from .logic import where  # noqa: E402
+from .types import iinfo  # noqa: E402

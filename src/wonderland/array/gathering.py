@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..errors import InputError, ShapeError
+from ..arguments import as_int, as_list
+from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
 from ..primitives.broadcasting import broadcast_shapes, normalize_axis
 from ..primitives.sorting import searchsorted as search_primitive
 from ..tensor import Tensor, wrap
 from .arithmetic import clip
-from .conversion import as_tensor, convert, convert_into
+from .conversion import as_shape, as_tensor, convert, convert_into
 from .indexing import getitem
 from .logic import where
 from .manipulation import broadcast_to, reshape
@@ -33,6 +34,13 @@ __all__ = [
 ]
 
 
+def _as_indices(name: str, indices: Any) -> Any:
+    indices = as_tensor(name, indices)
+    if not dtypes.is_integer(indices.dtype):
+        raise DTypeError(f"{name}: the indices are {indices.dtype}.", "integers; x[mask] for bools")
+    return indices
+
+
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The slices of x at `indices` along an axis (of the flattened tensor if none is named).
 
@@ -43,7 +51,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
 
     `indices` may have any shape, which then stands in the place of the axis. Out of range raises.
     """
-    x, indices = as_tensor("take", x), as_tensor("take", indices)
+    x, indices = as_tensor("take", x), _as_indices("take", indices)
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     place = normalize_axis("take", axis, x.ndim)
@@ -89,7 +97,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
 
     `indices` has as many axes as x; the other axes broadcast.
     """
-    x, indices = as_tensor("take_along_axis", x), as_tensor("take_along_axis", indices)
+    x, indices = as_tensor("take_along_axis", x), _as_indices("take_along_axis", indices)
     place = normalize_axis("take_along_axis", axis, x.ndim)
     return p.gather(x, *_along_axis("take_along_axis", x, indices, place), axes=tuple(range(x.ndim)))
 
@@ -102,7 +110,7 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1, mode
     tensor([[1., 0., 0.],
             [0., 0., 1.]])
     """
-    x, indices = as_tensor("put_along_axis", x), as_tensor("put_along_axis", indices)
+    x, indices = as_tensor("put_along_axis", x), _as_indices("put_along_axis", indices)
     if mode not in ("set", "add", "multiply", "min", "max"):
         raise InputError(f"put_along_axis: mode={mode!r}.", '"set", "add", "multiply", "min" or "max"')
     place = normalize_axis("put_along_axis", axis, x.ndim)
@@ -119,7 +127,9 @@ def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[int], /) -> Ten
     tensor([2, 3])
     """
     x = as_tensor("dynamic_slice", x)
-    _check_block("dynamic_slice", x.shape, len(starts), tuple(sizes))
+    starts = as_list("dynamic_slice", "starts", starts)
+    sizes = as_shape("dynamic_slice", sizes)
+    _check_block("dynamic_slice", x.shape, len(starts), sizes)
     for axis, size in enumerate(sizes):
         start = clip(as_tensor("dynamic_slice", starts[axis]), 0, x.shape[axis] - size)
         x = take(x, start + wrap(np.arange(size)), axis=axis)
@@ -134,6 +144,7 @@ def dynamic_update_slice(x: Any, update: Any, starts: Sequence[Any], /) -> Tenso
     tensor([0, 1, 2, 9, 9])
     """
     x, update = as_tensor("dynamic_update_slice", x), as_tensor("dynamic_update_slice", update)
+    starts = as_list("dynamic_update_slice", "starts", starts)
     _check_block("dynamic_update_slice", x.shape, len(starts), update.shape)
     index = []
     for axis, size in enumerate(update.shape):
@@ -166,6 +177,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     if x.ndim < 2:
         raise ShapeError(f"diagonal: a tensor of shape {x.shape} is not a matrix.", "at least two axes")
     n, m = x.shape[-2:]
+    offset = min(max(as_int("diagonal", "offset", offset), -n), m)
     first = max(0, -offset)
     rows = np.arange(first, max(first, min(n, m - offset)))
     return getitem(x, (..., wrap(rows), wrap(rows + offset)))

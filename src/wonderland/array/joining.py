@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..arguments import as_int, as_list
 from ..dtypes import bool_
 from ..errors import AxisError, InputError, ShapeError
 from ..primitives import elementwise as pe
@@ -40,7 +41,7 @@ __all__ = [
 def _parts(name: str, arrays: Any) -> list[Any]:
     if isinstance(arrays, Tensor) and arrays.ndim == 0:
         raise ShapeError(f"{name}: received one 0-d tensor.", "a list of tensors")
-    xs = promote(name, *arrays)
+    xs = promote(name, *as_list(name, "arrays", arrays))
     if not xs:
         raise InputError(f"{name}: there is nothing to join.", "at least one tensor")
     return xs
@@ -144,7 +145,8 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
             )
         edges = [i * (n // parts) for i in range(parts + 1)]
     else:
-        edges = [0, *[slice(None, int(c)).indices(n)[1] for c in indices_or_sections], n]
+        cuts = [as_int("split", "a position", c) for c in as_list("split", "indices", indices_or_sections)]
+        edges = [0, *[slice(None, c).indices(n)[1] for c in cuts], n]
     return [p.take_slice(x, place, a, max(a, b)) for a, b in itertools.pairwise(edges)]
 
 
@@ -174,7 +176,8 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
     """
     x = as_tensor("roll", x)
     if axis is None:
-        amount = sum(shift) if isinstance(shift, (tuple, list)) else shift
+        shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
+        amount = sum(as_int("roll", "shift", s) for s in shifts)
         return reshape(roll(reshape(x, (x.size,)), amount, axis=0), x.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
@@ -182,9 +185,9 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
         raise AxisError(f"roll: {len(shifts)} shifts for {len(axes)} axes.", "one shift per axis")
     for s, a in zip(shifts, axes, strict=True):
         place = normalize_axis("roll", a, x.ndim)
-        n = x.shape[place]
-        if n and int(s) % n:
-            cut = n - int(s) % n
+        n, amount = x.shape[place], as_int("roll", "shift", s)
+        if n and amount % n:
+            cut = n - amount % n
             x = p.concatenate(p.take_slice(x, place, cut, n), p.take_slice(x, place, 0, cut), axis=place)
     return x
 
@@ -267,7 +270,7 @@ def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: A
     x = as_tensor("pad", x)
     try:
         widths = np.broadcast_to(np.asarray(pad_width, dtype=np.int64), (x.ndim, 2))
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ShapeError(
             f"pad: the widths {pad_width} do not fit a tensor of shape {x.shape}.",
             "a pair (before, after) per axis",

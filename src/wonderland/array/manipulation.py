@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..arguments import as_list
 from ..dtypes import as_dtype
 from ..errors import AxisError, ShapeError
 from ..primitives import broadcasting
@@ -181,6 +182,7 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
     x = as_tensor("transpose", x)
     if axes is None:
         axes = tuple(range(x.ndim))[::-1]
+    axes = as_list("transpose", "axes", axes)
     if len(axes) != x.ndim:
         raise AxisError(f"transpose: axes {tuple(axes)} for a tensor of shape {x.shape}.", "each axis once")
     return p.transpose(x, axes=tuple(normalize_axis("transpose", a, x.ndim) for a in axes))

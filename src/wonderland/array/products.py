@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..arguments import as_int, as_list
 from ..dtypes import bool_
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, InputError, ShapeError
 from ..primitives.broadcasting import normalize_axis
 from ..primitives.contraction import matmul as matmul_primitive
 from ..tensor import Tensor
@@ -55,7 +56,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
 
 def _move_last(name: str, x1: Any, x2: Any, axis: int) -> tuple[Tensor, Tensor]:
     """Two tensors with the axis moved to the end; counted from the end when the numbers of axes differ."""
-    if axis >= 0 and x1.ndim != x2.ndim:
+    if x1.ndim != x2.ndim and as_int(name, "axis", axis) >= 0:
         raise ShapeError(f"{name}: axis {axis} of shapes {x1.shape} and {x2.shape}.", "a negative axis")
     first, second = normalize_axis(name, axis, x1.ndim), normalize_axis(name, axis, x2.ndim)
     if x1.shape[first] != x2.shape[second]:
@@ -138,7 +139,10 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
             )
         left, right = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     else:
-        first, second = ([a] if isinstance(a, int) else list(a) for a in axes)
+        pair = as_list("tensordot", "axes", axes)
+        if len(pair) != 2:
+            raise InputError(f"tensordot: axes={axes!r}.", "a number of axes, or two lists of axes")
+        first, second = ([a] if isinstance(a, int) else as_list("tensordot", "axes", a) for a in pair)
         left = [normalize_axis("tensordot", a, x1.ndim) for a in first]
         right = [normalize_axis("tensordot", a, x2.ndim) for a in second]
     if [x1.shape[a] for a in left] != [x2.shape[a] for a in right]:

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from .. import dtypes
+from ..arguments import as_int, as_number
 from ..dtypes import is_complex, is_integer
 from ..errors import DTypeError, InputError
 from ..primitives import elementwise as pe
@@ -130,6 +131,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     if _is_half(x):
         wide = var(astype(x, dtypes.float32), axis=axis, correction=correction, keepdims=keepdims)
         return astype(wide, x.dtype)
+    correction = as_number("var", "correction", correction)
     n = _count(x, axis, "var")
     if n - correction <= 0 and _reduced_size(x, axis):
         raise InputError(
@@ -328,14 +330,15 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     """
     x = as_tensor("diff", x)
     place = normalize_axis("diff", axis, x.ndim)
-    if n < 0:
-        raise InputError(f"diff: n={n}.", "0 or more differences")
+    n = as_int("diff", "n", n, least=0)
     parts = [as_tensor("diff", part) for part in (prepend, x, append) if part is not None]
     edge = (*x.shape[:place], 1, *x.shape[place + 1 :])
     parts = [part if part.ndim else broadcast_to(part, edge) for part in parts]
     x = concat(parts, axis=place) if len(parts) > 1 else x
     head = (slice(None),) * place
     for _ in range(n):
+        if not x.shape[place]:
+            break  # nothing is left
         upper, lower = x[(*head, slice(1, None))], x[(*head, slice(None, -1))]
         x = upper != lower if x.dtype == dtypes.bool_ else upper - lower
     return x

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import as_int
 from ..dtypes import is_complex
 from ..errors import DTypeError, InputError
 from ..primitives import sorting as p
@@ -75,6 +76,7 @@ def top_k(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
     """
     x = as_tensor("top_k", x)
     place = normalize_axis("top_k", axis, x.ndim)
+    k = as_int("top_k", "k", k)
     if not 0 <= k <= x.shape[place]:
         raise InputError(
             f"top_k: k={k} for an axis of size {x.shape[place]} (shape {x.shape}).",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..array import broadcast_to, eye, reshape
+from ..arguments import as_list
 from ..array.conversion import as_inexact, promote
 from ..errors import InputError, ShapeError
 from ..primitives.linear_algebra import check_square
@@ -68,7 +69,7 @@ def multi_dot(arrays: Sequence[Any], /) -> Tensor:
     The first may be a vector, which is then a row, and the last one a column. Matrices may have leading batch
     axes.
     """
-    xs = promote("multi_dot", *arrays)
+    xs = promote("multi_dot", *as_list("multi_dot", "arrays", arrays))
     if len(xs) < 2:
         raise InputError(f"multi_dot: received {len(xs)} matrices.", "at least two")
     if any(x.ndim < (1 if i in (0, len(xs) - 1) else 2) for i, x in enumerate(xs)):

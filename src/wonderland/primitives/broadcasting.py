@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from ..errors import AxisError, BroadcastError, ShapeError
@@ -35,20 +36,21 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
     return tuple(result)
 
 
-def is_vector(shape: Shape) -> bool:
-    return sum(n != 1 for n in shape) == 1
-
-
 def check_no_outer(name: str, shapes: list[Shape]) -> None:
-    """Refuse two vectors that would broadcast into a matrix, as (n, 1) with (n,)."""
-    vectors = [shape for shape in shapes if is_vector(shape)]
-    if len(vectors) < 2:
+    """Refuse that all operands are repeated and one of them gets a new axis for it, as (n, 1) with (n,).
+
+    Broadcasting stays silent where one operand has the shape of the result already, as when a bias (d,) is added to
+    (n, d), and where the axes are written out, as in (n, 1) with (1, m).
+    """
+    spread = [shape for shape in shapes if any(n != 1 for n in shape)]
+    if len({len(shape) for shape in spread}) < 2:
         return
     result = broadcast_shapes(name, *shapes)
-    if not is_vector(result) and all(is_vector(s) or all(n == 1 for n in s) for s in shapes):
+    if not any((1,) * (len(result) - len(shape)) + shape == result for shape in spread):
         raise BroadcastError(
-            f"{name}: the vectors {' and '.join(map(str, shapes))} would broadcast into a matrix {result}.",
-            "reshape one of them so that the shapes agree, or use wl.outer if the matrix is wanted",
+            f"{name}: the shapes {' and '.join(map(str, spread))} broadcast into {result}, which none of them has.",
+            "x.squeeze(-1) or y[:, None] so that the shapes agree; if the larger result is wanted, write all axes "
+            "as in x[:, None] and y[None, :], or use wl.outer",
         )
 
 
@@ -65,12 +67,21 @@ def unbroadcast(ct: Any, shape: Shape) -> Any:
 
 def normalize_axis(name: str, axis: int, ndim: int) -> int:
     """A non-negative axis, or an error that names the operation."""
+    if type(axis) is not int:
+        axis = _integer(name, axis)
     if not -ndim <= axis < ndim:
         raise AxisError(
             f"{name}: axis {axis} is out of range for a tensor with {ndim} axes.",
             f"an axis from {-ndim} to {ndim - 1}" if ndim else "a tensor with at least one axis",
         )
-    return int(axis) % ndim
+    return axis % ndim
+
+
+def _integer(name: str, axis: Any) -> int:
+    try:
+        return operator.index(axis)
+    except TypeError:
+        raise AxisError(f"{name}: {axis!r} is not an axis.", "an integer") from None
 
 
 def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:

@@ -17,12 +17,17 @@ Shape = tuple[int, ...]
 
 @functools.cache
 def _memory() -> int:
+    """The bytes that the machine has, or the container in which we run."""
+    import contextlib
     import os
 
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 2**63 - 1  # the system does not say; the allocation itself will
+    limit = 2**63 - 1  # where the system does not say, the allocation itself will
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(ValueError, OSError), open(path) as file:
+            limit = min(limit, int(file.read()))
+    return limit
 
 
 def check_size(name: str, shape: Shape, dtype: Any) -> None:

@@ -68,7 +68,7 @@ def elementwise(
             raise DTypeError(f"{name}: dtypes {', '.join(str(a.dtype) for a in args)} differ.", "x.astype(...)")
         return Aval(broadcast_shapes(name, *[a.shape for a in args]), dtype if out is None else out(dtype))
 
-    primitive = Primitive(name, impl, abstract, jvp=jvp)
+    primitive = Primitive(name, impl, abstract, jvp=jvp, elementwise=True)
     primitive.batch = elementwise_batch(primitive)
     return primitive
 
@@ -327,7 +327,7 @@ def _where_jvp(primals: list[Any], tangents: list[Any], out: Any) -> Any:
     return result if result.shape == out.shape else broadcast_to(result, shape=out.shape)
 
 
-where = Primitive("where", np.where, _where_abstract, jvp=_where_jvp)
+where = Primitive("where", np.where, _where_abstract, jvp=_where_jvp, elementwise=True)
 where.transpose = (
     None,
     lambda ct, c, x, y: unbroadcast(where(c, ct, zeros_like(ct)), x.shape),

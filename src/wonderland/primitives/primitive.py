@@ -10,8 +10,9 @@
                to the adjoint of the argument (whose place in args holds a `Tangent`: only its shape and dtype are
                known). A function instead of a tuple handles all: `transpose(ct, args, **params)` -> list.
     batch      `batch(args, batched, **params)`: evaluates many at once; args that are batched carry the batch as
-               axis 0, and so does the result
-    linearize  for primitives that carry graphs: forward values and a linear map, see transforms/call.py
+               axis 0, and so does the result (of several, those that are `Shared` do not, see batching.py)
+    linearize  in place of jvp, for primitives that carry graphs or functions: `linearize(primals, tangents, **params)`
+               gives the results and their tangents at once, see transforms/call.py
     cost       multiply-adds (or comparable operations) of one evaluation, from shapes; one per element if None
 
 Reverse mode is derived from jvp and transpose; there is no third rule to keep in step.
@@ -76,7 +77,18 @@ TABLE: dict[str, Primitive] = {}
 class Primitive:
     """One operation with all its rules; calling it runs it under the current interpreter."""
 
-    __slots__ = ("abstract", "batch", "cost", "impl", "jvp", "linearize", "multiple", "name", "transpose")
+    __slots__ = (
+        "abstract",
+        "batch",
+        "cost",
+        "elementwise",
+        "impl",
+        "jvp",
+        "linearize",
+        "multiple",
+        "name",
+        "transpose",
+    )
 
     def __init__(
         self,
@@ -89,6 +101,7 @@ class Primitive:
         multiple: bool = False,
         linearize: Rule | None = None,
         cost: Rule | None = None,
+        elementwise: bool = False,
     ) -> None:
         if name in TABLE:
             raise ValueError(f"the primitive {name} is declared twice")
@@ -102,6 +115,7 @@ class Primitive:
         self.multiple = multiple  # whether the result is a list
         self.linearize = linearize
         self.cost = cost
+        self.elementwise = elementwise  # whether it broadcasts its arguments
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         return interpreter.bind(self, *args, **params)

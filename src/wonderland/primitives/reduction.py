@@ -181,7 +181,7 @@ def _same(x: Any, axis: int, reverse: bool) -> Aval:
 
 cumsum = Primitive(
     "cumsum",
-    _running(np.cumsum),
+    _running(np.add.accumulate),
     _same,
     jvp=(LINEAR,),
     transpose=(lambda ct, x, axis, reverse: cumsum(ct, axis=axis, reverse=not reverse),),
@@ -212,7 +212,7 @@ def _shifted(x: Any, axis: int, shift: int, reverse: bool, fill: int) -> Any:
 
 cumprod = Primitive(
     "cumprod",
-    _running(np.cumprod),
+    _running(np.multiply.accumulate),
     _same,
     jvp=(_cumprod_jvp,),
     batch=lambda args, batched, axis, reverse: cumprod(args[0], axis=axis + 1, reverse=reverse),

@@ -1,7 +1,7 @@
 """Special functions that NumPy does not have, to the precision of float64.
 
-The error function is approximated by Chebyshev series whose coefficients are fitted on first use to the standard
-library's `math.erf` and `math.erfc`; relative errors stay below 1e-14 (checked in the tests).
+The error function and its inverse are approximated by Chebyshev series whose coefficients are fitted on first use
+to the standard library's `math.erf` and `math.erfc`; relative errors stay below 1e-13 (checked in the tests).
 """
 
 from __future__ import annotations
@@ -93,9 +93,8 @@ def erfc(x: Array) -> Array:
     return np.where(np.abs(x) <= 1, inner, np.where(x > 0, tail, 2 - tail))
 
 
-@_in_float64
-def erfinv(y: Array) -> Array:
-    # Winitzki's closed form is good to 2e-3; Halley's iteration on the complement triples the digits each time.
+def _erfinv_slow(y: Array) -> Array:
+    """Winitzki's closed form is good to 2e-3; Halley's iteration then triples the digits each time."""
     a = 0.147
     size = np.abs(y)
     log = np.log1p(-size * size)
@@ -107,3 +106,25 @@ def erfinv(y: Array) -> Array:
         x = x - step / (1 + x * step)
     x = np.where(size == 1, np.inf, np.where(size > 1, np.nan, x))
     return np.copysign(x, y)
+
+
+_NEAR = 6.25  # up to here in -log(1 - y^2), erfinv(y) / y is nearly polynomial
+
+
+@functools.cache
+def _erfinv_series() -> Array:
+    def ratio(u: float) -> float:
+        y = math.sqrt(-math.expm1(-_NEAR * (u + 1) / 2))
+        return float(_erfinv_slow(np.asarray(y))) / y if y else math.sqrt(math.pi) / 2
+
+    return _fit(ratio, 24)
+
+
+@_in_float64
+def erfinv(y: Array) -> Array:
+    w = -np.log1p(-y * y)
+    x = np.asarray(y * _sum_series(np.minimum(w, _NEAR) * (2 / _NEAR) - 1, _erfinv_series()))
+    far = ~(w <= _NEAR)
+    if far.any():
+        x[far] = _erfinv_slow(y[far])
+    return x

@@ -96,7 +96,7 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
 
 def check(name: str, what: str, x: Any, good: Callable[[Any], Any], wanted: str) -> None:
     """Refuse a parameter with a value that is known and not good."""
-    value = known(x)
+    value = known(parameter(name, x))
     if value is not None and not np.all(good(value)):
         bad = value[~np.broadcast_to(good(value), value.shape)].ravel()[0]
         raise InputError(f"{name}: {what} is {bad}.", wanted)
@@ -108,7 +108,7 @@ def check_scale(name: str, what: str, x: Any) -> None:
 
 def check_order(name: str, low: Any, high: Any, dtype: DType | None = None) -> None:
     """Refuse known bounds with low >= high somewhere, also after rounding to a dtype."""
-    a, b = known(low), known(high)
+    a, b = known(parameter(name, low)), known(parameter(name, high))
     if a is None or b is None:
         return
     note = ""

@@ -38,7 +38,7 @@ from ..tensor import Tensor, wrap
 from ..transforms.custom import stop_gradient
 from ..transforms.loops import while_loop
 from .arguments import check, key_and_shape, known, parameter
-from .keys import split
+from .keys import pair
 from .rejection import first_accepted
 from .words import Shape, draw_fraction, draw_open_fraction
 
@@ -141,18 +141,19 @@ def _either(
     key: Tensor, small: Tensor, inverted: Callable[..., Tensor], rejected: Callable[..., Tensor]
 ) -> Tensor:
     """Each element by the method for its mean; a method that nobody needs is not run if that is known."""
-    pair = split(key)
+    first, second = pair(key)
     seen = known(small)
     if seen is not None and seen.all():
-        return inverted(pair[..., 0, :])
+        return inverted(first)
     if seen is not None and not seen.any():
-        return rejected(pair[..., 1, :])
-    return where(small, inverted(pair[..., 0, :]), rejected(pair[..., 1, :]))
+        return rejected(second)
+    return where(small, inverted(first), rejected(second))
 
 
 def _inverted(key: Tensor, shape: Shape, first: Tensor, ratio: Callable[[Tensor], Tensor]) -> Tensor:
     """The number of partial sums that a fraction has reached; term k is term k - 1 times ratio(k)."""
-    u = draw_fraction(key, shape, float64)
+    # rounding may keep all partial sums a little below 1, so the fraction is kept below that
+    u = minimum(draw_fraction(key, shape, float64), 1 - 2.0**-46)
 
     def unfinished(state: Any) -> Any:
         k, _, total, _ = state

@@ -1,8 +1,8 @@
 r"""The gamma distribution and those made from it: beta and Dirichlet.
 
 The sampler of Marsaglia and Tsang (2000) makes \(z = d\,(1 + c\,\varepsilon)^3\) with \(d = a - \tfrac13\),
-\(c = 1/\sqrt{9d}\) from normal noise and rejects at most one proposal in twenty. Values are carried as \(y =
-\ln z\), because a gamma variable with a small concentration is often smaller than any floating-point number.
+\(c = 1/\sqrt{9d}\) from normal noise and rejects at most one proposal in twenty. Values are carried as
+\(y = \ln z\): a gamma variable with a small concentration is often smaller than any floating-point number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .arguments import (
     working_type,
 )
 from .continuous import located, rounded, standard_normal
-from .keys import split
+from .keys import pair
 from .rejection import first_accepted
 from .words import Shape, draw_open_fraction
 
@@ -79,7 +79,7 @@ def beta(shape: Any = None, a: Any = 1.0, b: Any = 1.0, *, key: Any = None, dtyp
     _check_concentration("beta", a)
     _check_concentration("beta", b)
     key, shape, target, (a, b) = prepare("beta", shape, key, dtype, a, b)
-    first, second = _pair(key)
+    first, second = pair(key)
     a, b = (convert(x, working_type(target)) for x in (a, b))
     return rounded(
         sigmoid(log_gamma_variable(first, shape, a) - log_gamma_variable(second, shape, b)), target
@@ -94,8 +94,7 @@ def dirichlet(concentration: Any, shape: Any = (), *, key: Any = None, dtype: An
     >>> p.shape, bool((abs(p.sum(axis=-1) - 1) < 1e-5).all())
     ((4, 3), True)
 
-    The concentration is (..., k); the result is the softmax of the logarithms of gamma
-    variables.
+    The concentration is (..., k); the result is the softmax of the logarithms of gamma variables.
     """
     concentration = as_parameter_tensor("dirichlet", concentration)
     if not concentration.ndim or not concentration.shape[-1]:
@@ -114,16 +113,11 @@ def _check_concentration(name: str, x: Any) -> None:
     check(name, "a concentration", x, lambda v: (v > 0) & np.isfinite(v), "concentrations above 0")
 
 
-def _pair(key: Tensor) -> tuple[Tensor, Tensor]:
-    pair = split(key)
-    return pair[..., 0, :], pair[..., 1, :]
-
-
 def log_gamma_variable(key: Tensor, shape: Shape, concentration: Tensor) -> Tensor:
     """The logarithm of a gamma variable of scale 1, of shape key.shape[:-1] + shape."""
     full_shape = key.shape[:-1] + shape
     a = broadcast_to(stop_gradient(concentration), full_shape)
-    rejection_key, power_key = _pair(key)
+    rejection_key, power_key = pair(key)
     small = a < 1
     d = where(small, a + 1, a) - 1 / 3
     c = 1 / sqrt(9 * d)
@@ -170,8 +164,8 @@ def _nodes() -> tuple[Tensor, Tensor]:
 def _quantile_slope(a: Tensor, y: Tensor) -> Tensor:
     r"""\(dy/da = -\partial_a P(a, z) / (z\,p(z))\) for \(z = e^y\) and the distribution function P.
 
-    With \(t = z e^s\), \(\partial_a P = \int_0^z p(t)(\ln t - \psi(a))\,dt\) becomes an integral of \(e^{as -
-    z(e^s - 1)}(y + s - \psi(a))\) over s < 0, or minus the one over s > 0, whichever has the lighter tail.
+    With \(t = z e^s\), \(\partial_a P = \int_0^z p(t)(\ln t - \psi(a))\,dt\) becomes an integral of
+    \(e^{as - z(e^s - 1)}(y + s - \psi(a))\) over s < 0, or minus that over s > 0: the lighter tail.
     """
     z = exp(y)
     below = z <= a

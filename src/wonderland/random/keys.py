@@ -47,6 +47,12 @@ def split(key: Any, n: Any = 2) -> Tensor:
     return random_bits(as_key("split", key), shape=(*shape, 2), domain=SPLIT)
 
 
+def pair(key: Tensor) -> tuple[Tensor, Tensor]:
+    """Two new keys, with the leading axes of the key in front."""
+    both = split(key)
+    return both[..., 0, :], both[..., 1, :]
+
+
 def fold_in(key: Any, data: Any) -> Tensor:
     """A new key from a key and an integer, such as the number of a step or of a layer.
 

@@ -10,7 +10,7 @@ from ..array import asarray, full, where
 from ..dtypes import DType, bool_, int32
 from ..tensor import Tensor
 from ..transforms.loops import while_loop
-from .keys import fold_in, split
+from .keys import fold_in, pair
 
 # The samplers here accept at least half of their proposals, so an element is left over with probability below
 # 2^-100.
@@ -33,8 +33,7 @@ def first_accepted(
 
     def step(state: Any) -> Any:
         count, value, done = state
-        pair = split(fold_in(key, count))
-        proposal, accepted = propose(pair[..., 0, :], pair[..., 1, :])
+        proposal, accepted = propose(*pair(fold_in(key, count)))
         return count + 1, where(done | ~accepted, value, proposal), done | accepted
 
     start = asarray(0, dtype=int32), full(full_shape, 0, dtype=dtype), full(full_shape, False, dtype=bool_)

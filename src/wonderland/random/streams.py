@@ -75,8 +75,7 @@ def _start(source: Any) -> Tensor:
     return concat([value, wrap(np.zeros(2, uint32))])
 
 
-# Draws without a key take theirs from here. It starts from seed 0: a program gives the same numbers in every
-# run.
+# Draws without a key take theirs from here. It starts from seed 0, so that a program repeats itself.
 default_stream = Stream(0)
 
 

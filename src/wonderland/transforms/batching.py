@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import array, trees
+from ..arguments import as_function
 from ..context import state, switch
 from ..dtypes import DType
 from ..errors import AxisError, InputError, ShapeError, TraceError
@@ -48,6 +49,15 @@ class BatchTracer(Tracer):
         return f"batched({self.value!r})"
 
 
+class Shared:
+    """One of several results of a batching rule that is the same for all examples, without the batch."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class BatchTrace:
     """The interpreter of `vmap`."""
 
@@ -74,7 +84,7 @@ class BatchTrace:
         finally:
             switch(previous)
         if primitive.multiple:
-            return [BatchTracer(self, o) for o in out]
+            return [o.value if type(o) is Shared else BatchTracer(self, o) for o in out]
         return BatchTracer(self, out)
 
     def read(self, cell: Cell, value: Tensor) -> Tensor:

@@ -11,13 +11,13 @@ from typing import Any
 
 from .. import trees
 from ..array.conversion import asarray
-from ..errors import TreeError
+from ..errors import TraceError, TreeError
 from ..graph.ir import Graph, Var
-from ..graph.simplify import simplify
+from ..graph.simplify import remove_dead
 from ..graph.stage import stage
 from ..interpreter import read
 from ..primitives.primitive import Aval, aval_of
-from ..tensor import Cell, Tensor
+from ..tensor import Cell
 
 
 def tensors_of(name: str, tree: Any) -> tuple[list[Any], trees.Structure]:
@@ -44,6 +44,11 @@ class Body:
             return leaves
 
         self.staged = stage(flat, avals, name=getattr(f, "__name__", "body"), purpose=name)
+        if made := self.staged.made_cells:
+            raise TraceError(
+                f"{name}: the function makes a {type(made[0]).__name__} that outlives it.",
+                "make modules outside, and call a lazy layer once before",
+            )
         self.structure: trees.Structure = kept["structure"]
         self.results = [a.aval for a in self.staged.graph.outputs][: self.structure.count]
         self.args = len(avals)
@@ -76,7 +81,7 @@ class Bodies:
         count = len(body.results)
         new = {id(c): a for c, a in zip(body.staged.written_cells, graph.outputs[count:], strict=True)}
         states = [new.get(id(c), by_cell[id(c)]) for c in self.written]
-        return simplify(
+        return remove_dead(
             Graph(inputs + graph.inputs[len(own) :], graph.equations, [*graph.outputs[:count], *states], graph.name)
         )
 
@@ -92,7 +97,3 @@ def check_same(name: str, what: str, first: tuple[trees.Structure, list[Aval]], 
     for a, b in zip(first[1], second[1], strict=True):
         if a != b:
             raise TreeError(f"{name}: {what} have types {a} and {b}.", "the same shape and dtype; x.astype(...) or a typed initial value")
-
-
-def all_tensors(leaves: list[Any]) -> bool:
-    return all(isinstance(leaf, Tensor) for leaf in leaves)

@@ -7,26 +7,38 @@ under `vmap` with a batched choice all run and the results are selected.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 from .. import array, trees
-from ..dtypes import bool_, int64, is_integer
-from ..errors import DTypeError, InputError
+from ..dtypes import bool_, is_integer
+from ..errors import DTypeError, GraphError, InputError
 from ..graph.evaluate import evaluate, interpret
-from ..graph.ir import Equation, Graph, Var
+from ..graph.ir import Graph, Var
 from ..interpreter import Tangent, assign, bind
+from ..primitives.creation import zeros_like
 from ..primitives.elementwise import where
-from ..primitives.primitive import TABLE, Aval, Primitive, aval_of
-from ..primitives.structure import broadcast_to, reshape
+from ..primitives.primitive import Aval, Primitive, aval_of
+from ..primitives.structure import reshape
+from ..tensor import Tensor
 from .bodies import Bodies, Body, check_same, tensors_of
 from .call import (
+    Linearized,
+    Mask,
     batch_graph,
     batch_size,
-    inexact_mask,
-    instantiate,
+    check_operands,
+    either,
+    filled,
+    input_avals,
+    is_recording,
+    jvp_graph,
     linearize_graph,
+    once,
     output_avals,
-    tangent_graph,
+    pure,
+    shared,
+    spread,
     transpose_graph,
 )
 from .loops import runs_in_python
@@ -42,98 +54,130 @@ def _impl(index: Any, *args: Any, branches: Graphs) -> list[Any]:
     return evaluate(branches[_clip(index, len(branches))], list(args))
 
 
-def _jvp(primals: list[Any], tangents: list[Any], out: Any, branches: Graphs) -> list[Any]:
-    active = tuple(t is not None for t in tangents[1:])
-    made = iter(
-        bind(branch, *primals, *[t for t in tangents[1:] if t is not None], branches=tuple(tangent_graph(b, active) for b in branches))
-    )
-    return [next(made) if on else None for on in inexact_mask(output_avals(branches[0]))]
+def _abstract(index: Any, *args: Any, branches: Graphs) -> list[Aval]:
+    outs = output_avals(branches[0])
+    for graph in branches:
+        check_operands("branch", graph, [aval_of(a) for a in args])
+        if output_avals(graph) != outs:
+            raise GraphError(f"branch: {branches[0].name} and {graph.name} give results of different types.")
+    return outs
 
 
-def _with_outputs(graph: Graph, outputs: list[Any], avals: list[Aval]) -> Graph:
-    """The graph with these outputs, zeros where one is None."""
-    equations, filled = list(graph.equations), []
-    for out, aval in zip(outputs, avals, strict=True):
-        if out is None:
-            out = Var(aval)
-            equations.append(Equation(TABLE["full"], [], {"shape": aval.shape, "value": 0, "dtype": aval.dtype}, [out]))
-        filled.append(out)
-    return Graph(graph.inputs, equations, filled, graph.name)
+def _any(masks: Any) -> Mask:
+    return reduce(either, masks)
+
+
+# --- derivatives
 
 
 def _linearize(primals: list[Any], tangents: list[Any], branches: Graphs) -> tuple[list[Any], list[Any]]:
-    """Every branch keeps its own residuals; the others' places hold zeros."""
     active = tuple(t is not None for t in tangents[1:])
-    parts = [linearize_graph(b, active) for b in branches]
-    n = len(branches[0].outputs)
-    residual_avals = [[a.aval for a in p.forward.outputs[n:]] for p in parts]
-    every = [aval for avals in residual_avals for aval in avals]
-    out_avals = output_avals(branches[0])
-    out_mask = inexact_mask(out_avals)
-    forwards, linears, start = [], [], 0
-    for p, avals in zip(parts, residual_avals, strict=True):
-        own = list(p.forward.outputs[n:])
-        residuals: list[Any] = [None] * start + own + [None] * (len(every) - start - len(own))
-        forwards.append(_with_outputs(p.forward, list(p.forward.outputs[:n]) + residuals, out_avals + every))
-        inputs = [Var(a) for a in every]
-        inputs[start : start + len(own)] = p.linear.inputs[: len(own)]
-        start += len(avals)
-        made = iter(p.linear.outputs)
-        outputs = [next(made) if has else None for has in p.outs]
-        linear = Graph(inputs + p.linear.inputs[len(own) :], p.linear.equations, [], p.linear.name)
-        linears.append(
-            _with_outputs(
-                linear,
-                [o for o, on in zip(outputs, out_mask, strict=True) if on],
-                [a for a, on in zip(out_avals, out_mask, strict=True) if on],
-            )
-        )
-    outs = bind(branch, *primals, branches=tuple(forwards))
     dots = [t for t in tangents[1:] if t is not None]
-    made_tangents = iter(bind(branch, primals[0], *outs[n:], *dots, branches=tuple(linears)))
-    return outs[:n], [next(made_tangents) if on else None for on in out_mask]
+    n = len(branches[0].outputs)
+    if not is_recording(tangents):
+        has = _any(jvp_graph(b, active).outs for b in branches)
+        both = tuple(jvp_graph(b, active, has).graph for b in branches)
+        outs = bind(branch, *primals, *dots, branches=both)
+        return outs[:n], spread(outs[n:], has)
+    parts = _apart(branches, active)
+    outs = bind(branch, *primals, branches=parts.forward)
+    if not any(parts.outs):
+        return outs[:n], [None] * n
+    return outs[:n], spread(bind(branch, primals[0], *outs[n:], *dots, branches=parts.linear), parts.outs)
+
+
+class Apart(NamedTuple):
+    """Linearized branches of one type: each keeps its own residuals, and zeros at the places of the others'."""
+
+    forward: Graphs
+    linear: Graphs
+    outs: Mask
+
+
+def _apart(branches: Graphs, active: Mask) -> Apart:
+    def make() -> Apart:
+        has = _any(linearize_graph(b, active).outs for b in branches)
+        parts = [linearize_graph(b, active, has) for b in branches]
+        kept = [input_avals(p.linear)[: p.residuals] for p in parts]
+        forward = tuple(_keeping(p.forward, len(branches[0].outputs), i, kept) for i, p in enumerate(parts))
+        return Apart(forward, tuple(_taking(p, i, kept) for i, p in enumerate(parts)), has)
+
+    return once(branches[0], ("branch apart", branches, active), make)  # type: ignore[no-any-return]
+
+
+def _keeping(forward: Graph, n: int, own: int, kept: list[list[Aval]]) -> Graph:
+    """A forward graph that returns a place for the residuals of every branch."""
+
+    def f(*args: Any) -> list[Any]:
+        outs = interpret(forward, list(args))
+        residuals = [outs[n:] if i == own else [zeros_like(a) for a in avals] for i, avals in enumerate(kept)]
+        return outs[:n] + [r for part in residuals for r in part]
+
+    return pure(f, input_avals(forward), forward.name)
+
+
+def _taking(part: Linearized, own: int, kept: list[list[Aval]]) -> Graph:
+    """A linear graph that takes the residuals of every branch and uses its own."""
+    linear, n = part.linear, part.residuals
+    residuals = [linear.inputs[:n] if i == own else [Var(a) for a in avals] for i, avals in enumerate(kept)]
+    inputs = [v for each in residuals for v in each] + linear.inputs[n:]
+    return Graph(inputs, linear.equations, linear.outputs, linear.name)
 
 
 def _transpose(cts: Any, args: list[Any], branches: Graphs) -> list[Any]:
     linear = tuple(type(a) is Tangent for a in args[1:])
-    made = iter(
-        bind(
-            branch,
-            args[0],
-            *[a for a, on in zip(args[1:], linear, strict=True) if not on],
-            *instantiate(cts, output_avals(branches[0])),
-            branches=tuple(transpose_graph(b, linear) for b in branches),
-        )
-    )
-    return [None] + [next(made) if on else None for on in linear]
+    others = [a for a in args[1:] if type(a) is not Tangent]
+
+    def make() -> tuple[Graphs, Mask]:
+        found = [transpose_graph(b, linear) for b in branches]
+        has = _any(outs for _, outs in found)
+        return tuple(_completed(graph, outs, has, input_avals(branches[0])) for graph, outs in found), has
+
+    graphs, has = once(branches[0], ("branch transpose", branches, linear), make)
+    made = bind(branch, args[0], *others, *filled(cts, output_avals(branches[0])), branches=graphs)
+    return [None, *spread(made, has)]
+
+
+def _completed(graph: Graph, outs: Mask, has: Mask, avals: list[Aval]) -> Graph:
+    """The graph with zeros for the results that other branches give and it does not."""
+    if outs == has:
+        return graph
+
+    def f(*args: Any) -> list[Any]:
+        found = spread(interpret(graph, list(args)), outs)
+        return [zeros_like(a) if r is None else r for r, a, on in zip(found, avals, has, strict=True) if on]
+
+    return pure(f, input_avals(graph), graph.name)
+
+
+# --- vmap
 
 
 def _batch(args: list[Any], batched: list[bool], branches: Graphs) -> list[Any]:
     size = batch_size(args, batched)
+    flags = tuple(batched[1:])
     if not batched[0]:
-        return bind(branch, *args, branches=tuple(batch_graph(b, tuple(batched[1:]), size) for b in branches))  # type: ignore[no-any-return]
-    operands = [a if on else broadcast_to(a, shape=(size, *a.shape)) for a, on in zip(args[1:], batched[1:], strict=True)]
-    index = args[0]
-    results = [interpret(batch_graph(b, (True,) * len(operands), size), operands) for b in branches]
-    chosen = results[-1]
+        has = _any(batch_graph(b, flags, size).outs for b in branches)
+        outs = bind(branch, *args, branches=tuple(batch_graph(b, flags, size, has).graph for b in branches))
+        return shared(outs, has)
+    every = (True,) * len(branches[0].outputs)
+    results = [interpret(batch_graph(b, flags, size, every).graph, list(args[1:])) for b in branches]
+    selected = results[-1]
     for i in range(len(branches) - 2, -1, -1):
-        this = index <= i
-        chosen = [
-            where(reshape(this, shape=(size,) + (1,) * (a.ndim - 1)), a, b) for a, b in zip(results[i], chosen, strict=True)
+        this = args[0] <= i
+        selected = [
+            where(reshape(this, shape=(size,) + (1,) * (a.ndim - 1)), a, b)
+            for a, b in zip(results[i], selected, strict=True)
         ]
-    return chosen
+    return selected
 
 
 branch = Primitive(
-    "branch",
-    _impl,
-    lambda index, *args, branches: output_avals(branches[0]),
-    jvp=_jvp,
-    transpose=_transpose,
-    batch=_batch,
-    multiple=True,
-    linearize=_linearize,
+    "branch", _impl, _abstract, transpose=_transpose, batch=_batch, multiple=True, linearize=_linearize
 )
+
+
+# --- the functions
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -166,23 +210,21 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         raise DTypeError(f"cond: the predicate is {pred.dtype}{list(pred.shape)}.", "one bool; wl.where chooses element by element")
     if pred.dtype != bool_:
         pred = pred != 0
-    return _choose("cond", pred.astype(int64), [false_fun, true_fun], operands)
+    return _choose("cond", pred, [false_fun, true_fun], operands)
 
 
 def _choose(name: str, index: Any, functions: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
-    if runs_in_python():
-        return functions[_clip(index, len(functions))](*operands)
     leaves, structure = tensors_of(name, operands)
-    structures = list(structure.children)
+    if runs_in_python() or type(index) is Tensor:  # the choice is known
+        results, out = tensors_of(name, functions[_clip(index, len(functions))](*trees.unflatten(structure, leaves)))
+        return trees.unflatten(out, results)
     avals = [aval_of(leaf) for leaf in leaves]
-    bodies = [Body(name, f, structures, avals) for f in functions]
+    bodies = [Body(name, f, list(structure.children), avals) for f in functions]
     for body in bodies[1:]:
         check_same(name, "the results of two branches", (bodies[0].structure, bodies[0].results), (body.structure, body.results))
-    shared = Bodies(bodies)
-    outs = bind(branch, index, *shared.operands(), *leaves, branches=tuple(shared.graphs))
+    together = Bodies(bodies)
+    outs = bind(branch, index, *together.operands(), *leaves, branches=tuple(together.graphs))
     count = len(bodies[0].results)
-    for cell, value in zip(shared.written, outs[count:], strict=True):
+    for cell, value in zip(together.written, outs[count:], strict=True):
         assign(cell, value)
     return trees.unflatten(bodies[0].structure, outs[:count])
-
-

@@ -1,50 +1,54 @@
-"""Graphs as values of primitives: their derivatives, transposes and batches, and the primitive `call`.
+"""Graphs as values of primitives: their derivatives, transposes and batches, and the primitives `call` and `checkpoint`.
 
-Each function below traces one transformation of a graph to another graph, once per question; loops and branches
-(control.py) and checkpoints build on them.
+Each function below traces one transformation of a graph to another graph, once per question. Results that the
+transformation leaves alone (no tangent, the same for the whole batch) are left out of the new graph, unless they are
+`wanted`; loops (loops.py) and branches (branches.py) ask for those that their other parts need.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from ..context import BACKWARD, at, state, switch
+from ..context import state, switch
 from ..dtypes import is_inexact
-from ..errors import GradientError
+from ..errors import GradientError, GraphError
 from ..graph.evaluate import evaluate, interpret
-from ..graph.ir import Graph
-from ..graph.simplify import simplify
+from ..graph.ir import Equation, Graph
+from ..graph.simplify import remove_dead, share_common
 from ..graph.stage import GraphTracer, stage
 from ..interpreter import Tangent, bind
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..primitives.structure import broadcast_to
-from .batching import BatchTrace, BatchTracer
+from .batching import BatchTrace, BatchTracer, Shared
 from .forward import JVPTrace, JVPTracer
 from .reverse import pull_back, push_forward
 
 Mask = tuple[bool, ...]
 
 
+class Transformed(NamedTuple):
+    """A graph made from another one, and which of that one's results (or inputs, if transposed) it gives."""
+
+    graph: Graph
+    outs: Mask
+
+
 def pure(f: Any, avals: list[Aval], name: str) -> Graph:
-    """Trace a function that needs nothing but its arguments."""
+    """Trace a function that needs nothing but its arguments; constants that rules make stay constants."""
     staged = stage(f, avals, name=name, parent=None)
-    if staged.captured or staged.read_cells or staged.written_cells:
-        # constants made by rules (index grids, identity matrices) stay constants
-        if staged.read_cells or staged.written_cells:
-            raise GradientError(f"{name}: a rule touched state.")
-        return simplify(_with_constants(staged.graph, staged.captured))
-    return simplify(staged.graph)
-
-
-def _with_constants(graph: Graph, values: list[Any]) -> Graph:
-    """Bind the first inputs to constants, as equations without arguments."""
-    from ..graph.ir import Equation
-
+    if staged.read_cells or staged.written_cells or staged.made_cells:
+        raise GradientError(
+            f"{name}: the rule of a custom derivative reads or changes state.", "pass the state as an argument"
+        )
+    graph = staged.graph
+    n = len(staged.captured)
     first = [
-        Equation(constant, [], {"value": Constant(v)}, [var]) for v, var in zip(values, graph.inputs, strict=False)
+        Equation(constant, [], {"value": Constant(value)}, [var])
+        for value, var in zip(staged.captured, graph.inputs[:n], strict=True)
     ]
-    return Graph(graph.inputs[len(values) :], first + graph.equations, graph.outputs, graph.name)
+    return remove_dead(Graph(graph.inputs[n:], first + graph.equations, graph.outputs, graph.name))
 
 
 class Constant:
@@ -63,11 +67,12 @@ constant = Primitive(
     "constant",
     lambda value: value.tensor._data,
     lambda value: aval_of(value.tensor),
-    batch=lambda *args, **params: None,
+    batch=lambda *args, **params: None,  # never called: there is no argument
 )
 
 
-def _once(graph: Graph, question: Any, make: Any) -> Any:
+def once(graph: Graph, question: Any, make: Callable[[], Any]) -> Any:
+    """The answer to a question about a graph, found once."""
     if question not in graph.derived:
         graph.derived[question] = make()
     return graph.derived[question]
@@ -81,47 +86,31 @@ def output_avals(graph: Graph) -> list[Aval]:
     return [a.aval for a in graph.outputs]
 
 
-def inexact_mask(avals: list[Aval]) -> Mask:
-    return tuple(is_inexact(a.dtype) for a in avals)
+def chosen(items: Any, mask: Mask) -> list[Any]:
+    """The items where the mask is true."""
+    return [item for item, on in zip(items, mask, strict=True) if on]
 
 
-# --- forward mode
+def spread(items: Any, mask: Mask) -> list[Any]:
+    """The items at the places where the mask is true, None elsewhere."""
+    rest = iter(items)
+    return [next(rest) if on else None for on in mask]
 
 
-def jvp_graph(graph: Graph, active: Mask) -> Graph:
-    """(inputs, tangents of the active inputs) -> (outputs, tangents of the inexact outputs)."""
-
-    def make() -> Graph:
-        n = len(graph.inputs)
-
-        def f(*args: Any) -> list[Any]:
-            trace = JVPTrace(state.trace)
-            tangents = iter(args[n:])
-            tracers = [JVPTracer(trace, a, next(tangents)) if on else a for a, on in zip(args[:n], active, strict=True)]
-            outs = _run(trace, graph, tracers)
-            pairs = [trace.split(o) for o in outs]
-            return [p for p, _ in pairs] + [
-                zeros_like(p) if t is None else t for p, t in pairs if is_inexact(p.dtype)
-            ]
-
-        avals = input_avals(graph)
-        return pure(f, avals + [a for a, on in zip(avals, active, strict=True) if on], f"jvp_{graph.name}")
-
-    return _once(graph, ("jvp", active), make)  # type: ignore[no-any-return]
+def filled(items: Any, avals: Any) -> list[Any]:
+    """The items, with zeros in place of None."""
+    return [zeros_like(aval) if item is None else item for item, aval in zip(items, avals, strict=True)]
 
 
-def tangent_graph(graph: Graph, active: Mask) -> Graph:
-    """Only the tangents of `jvp_graph`: a graph that is linear in its last inputs."""
-
-    def make() -> Graph:
-        both = jvp_graph(graph, active)
-        only = Graph(both.inputs, both.equations, both.outputs[len(graph.outputs) :], f"tangent_{graph.name}")
-        return simplify(only)
-
-    return _once(graph, ("tangent", active), make)  # type: ignore[no-any-return]
+def either(a: Mask, b: Mask) -> Mask:
+    return tuple(x or y for x, y in zip(a, b, strict=True))
 
 
-def _run(trace: Any, graph: Graph, args: list[Any]) -> list[Any]:
+def _nothing(graph: Graph) -> Mask:
+    return (False,) * len(graph.outputs)
+
+
+def _under(trace: Any, graph: Graph, args: list[Any]) -> list[Any]:
     previous = switch(trace)
     try:
         return interpret(graph, args)
@@ -129,48 +118,98 @@ def _run(trace: Any, graph: Graph, args: list[Any]) -> list[Any]:
         switch(previous)
 
 
+# --- forward mode
+
+
+def jvp_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> Transformed:
+    """(inputs, tangents of the active inputs) -> (outputs, their tangents)."""
+    need = wanted or _nothing(graph)
+
+    def make() -> Transformed:
+        n = len(graph.inputs)
+        has: list[Mask] = []
+
+        def f(*args: Any) -> list[Any]:
+            trace = JVPTrace(state.trace)
+            tangents = spread(args[n:], active)
+            tracers = [a if t is None else JVPTracer(trace, a, t) for a, t in zip(args[:n], tangents, strict=True)]
+            outs, dots = _split(trace, _under(trace, graph, tracers))
+            has.append(either(need, tuple(t is not None for t in dots)))
+            return outs + filled(chosen(dots, has[0]), chosen(outs, has[0]))
+
+        avals = input_avals(graph)
+        return Transformed(pure(f, avals + chosen(avals, active), f"jvp_{graph.name}"), has[0])
+
+    return once(graph, ("jvp", active, need), make)  # type: ignore[no-any-return]
+
+
+def _split(trace: JVPTrace, values: list[Any]) -> tuple[list[Any], list[Any]]:
+    pairs = [trace.split(v) for v in values]
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def tangent_graph(graph: Graph, active: Mask) -> Transformed:
+    """Only the tangents of `jvp_graph`: a graph that is linear in its last inputs."""
+
+    def make() -> Transformed:
+        both, has = jvp_graph(graph, active)
+        only = Graph(both.inputs, both.equations, both.outputs[len(graph.outputs) :], f"tangent_{graph.name}")
+        return Transformed(remove_dead(only), has)
+
+    return once(graph, ("tangent", active), make)  # type: ignore[no-any-return]
+
+
 # --- reverse mode
 
 
-class Linearized:
+class Linearized(NamedTuple):
     """`forward`: inputs -> outputs and residuals; `linear`: (residuals, active tangents) -> tangents of `outs`."""
 
-    def __init__(self, forward: Graph, linear: Graph, residuals: int, outs: Mask) -> None:
-        self.forward = forward
-        self.linear = linear
-        self.residuals = residuals
-        self.outs = outs  # which outputs have a tangent
+    forward: Graph
+    linear: Graph
+    residuals: int
+    outs: Mask  # which outputs have a tangent
 
 
-def linearize_graph(graph: Graph, active: Mask) -> Linearized:
+def linearize_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> Linearized:
+    """The graph taken apart into what depends on the inputs and what is linear in their tangents."""
+    need = wanted or _nothing(graph)
+
     def make() -> Linearized:
-        kept: dict[str, Any] = {}
+        kept: dict[str, list[Any]] = {}
 
         def forward(*args: Any) -> list[Any]:
             here = state.trace
             trace = JVPTrace(here)
-            tangents = [Tangent(a.shape, a.dtype) for a, on in zip(args, active, strict=True) if on]
-            waiting = iter(tangents)
-            tracers = [JVPTracer(trace, a, next(waiting)) if on else a for a, on in zip(args, active, strict=True)]
-            pairs = [trace.split(o) for o in _run(trace, graph, tracers)]
-            outs = [t for _, t in pairs]
-            residuals = _residuals([t for t in outs if t is not None], here)
-            kept.update(tangents=tangents, outs=outs, residuals=residuals)
-            return [p for p, _ in pairs] + residuals
+            kept["inputs"] = [Tangent(a.shape, a.dtype) for a in chosen(args, active)]
+            tangents = spread(kept["inputs"], active)
+            tracers = [a if t is None else JVPTracer(trace, a, t) for a, t in zip(args, tangents, strict=True)]
+            outs, kept["outs"] = _split(trace, _under(trace, graph, tracers))
+            kept["residuals"] = _residuals([t for t in kept["outs"] if t is not None], here)
+            return outs + kept["residuals"]
 
         avals = input_avals(graph)
-        forward_graph = pure(forward, avals, f"forward_{graph.name}")
-        residuals, outs = kept["residuals"], [t for t in kept["outs"] if t is not None]
+        every = pure(forward, avals, f"forward_{graph.name}")
+        n = len(graph.outputs)
+        # a value that the program computes several times is kept once
+        same = share_common(every)[0].outputs[n:]
+        first = {atom: i for i, atom in reversed(list(enumerate(same)))}
+        unique = sorted(first.values())
+        forward_graph = remove_dead(
+            Graph(every.inputs, every.equations, every.outputs[:n] + [every.outputs[n + i] for i in unique], every.name)
+        )
+        has = either(need, tuple(t is not None for t in kept["outs"]))
 
         def linear(*args: Any) -> list[Any]:
-            known = {id(r): a for r, a in zip(residuals, args, strict=False)}
-            return push_forward(outs, kept["tangents"], list(args[len(residuals) :]), known)
+            values = dict(zip(unique, args, strict=False))
+            known = {id(r): values[first[atom]] for r, atom in zip(kept["residuals"], same, strict=True)}
+            found = push_forward(chosen(kept["outs"], has), kept["inputs"], list(args[len(unique) :]), known)
+            return filled(found, chosen(output_avals(graph), has))
 
-        tangent_avals = [a for a, on in zip(avals, active, strict=True) if on]
-        linear_graph = pure(linear, [aval_of(r) for r in residuals] + tangent_avals, f"linear_{graph.name}")
-        return Linearized(forward_graph, linear_graph, len(residuals), tuple(t is not None for t in kept["outs"]))
+        types = [aval_of(kept["residuals"][i]) for i in unique] + chosen(avals, active)
+        return Linearized(forward_graph, pure(linear, types, f"linear_{graph.name}"), len(unique), has)
 
-    return _once(graph, ("linearize", active), make)  # type: ignore[no-any-return]
+    return once(graph, ("linearize", active, need), make)  # type: ignore[no-any-return]
 
 
 def _residuals(outs: list[Tangent], trace: Any) -> list[Any]:
@@ -191,139 +230,148 @@ def _residuals(outs: list[Tangent], trace: Any) -> list[Any]:
     return list(found.values())
 
 
-def transpose_graph(graph: Graph, linear: Mask) -> Graph:
+def transpose_graph(graph: Graph, linear: Mask) -> Transformed:
     """(other inputs, adjoints of the outputs) -> adjoints of the inputs in which the graph is linear."""
 
-    def make() -> Graph:
+    def make() -> Transformed:
         avals = input_avals(graph)
-        fixed = [a for a, on in zip(avals, linear, strict=True) if not on]
+        others = tuple(not on for on in linear)
+        n = sum(others)
+        has: list[Mask] = []
 
         def f(*args: Any) -> list[Any]:
-            others, cts = iter(args[: len(fixed)]), args[len(fixed) :]
-            inputs = [Tangent(a.shape, a.dtype) if on else next(others) for a, on in zip(avals, linear, strict=True)]
-            with at(None, None, BACKWARD):
-                outs = interpret(graph, inputs)
-            seeds = [(o, ct) for o, ct in zip(outs, cts, strict=True) if type(o) is Tangent]
-            wanted = [i for i in inputs if type(i) is Tangent]
+            wanted = [Tangent(a.shape, a.dtype) for a in chosen(avals, linear)]
+            fixed, moving = spread(args[:n], others), spread(wanted, linear)
+            outs = interpret(graph, [a if t is None else t for a, t in zip(fixed, moving, strict=True)])
+            seeds = [(o, ct) for o, ct in zip(outs, args[n:], strict=True) if type(o) is Tangent]
             found = pull_back(seeds, wanted, free=True)
-            return [zeros_like(t) if ct is None else ct for t, ct in zip(wanted, found, strict=True)]
+            has.append(tuple(ct is not None for ct in spread(found, linear)))
+            return [ct for ct in found if ct is not None]
 
-        return pure(f, fixed + output_avals(graph), f"transpose_{graph.name}")
+        name = f"transpose_{graph.name}"
+        return Transformed(pure(f, chosen(avals, others) + output_avals(graph), name), has[0])
 
-    return _once(graph, ("transpose", linear), make)  # type: ignore[no-any-return]
+    return once(graph, ("transpose", linear), make)  # type: ignore[no-any-return]
 
 
 # --- vmap
 
 
-def batch_graph(graph: Graph, batched: Mask, size: int) -> Graph:
-    """The graph on a batch: batched inputs and all outputs carry it as axis 0."""
+def batch_graph(graph: Graph, batched: Mask, size: int, wanted: Mask | None = None) -> Transformed:
+    """The graph on a batch: the batched inputs, and the outputs that depend on them, carry it as axis 0."""
+    need = wanted or _nothing(graph)
 
-    def make() -> Graph:
+    def make() -> Transformed:
         avals = [
             Aval((size, *a.shape), a.dtype) if on else a for a, on in zip(input_avals(graph), batched, strict=True)
         ]
+        has: list[Mask] = []
 
         def f(*args: Any) -> list[Any]:
             trace = BatchTrace(state.trace, size)
-            outs = _run(trace, graph, [BatchTracer(trace, a) if on else a for a, on in zip(args, batched, strict=True)])
+            outs = _under(trace, graph, [BatchTracer(trace, a) if on else a for a, on in zip(args, batched, strict=True)])
+            own = tuple(isinstance(o, BatchTracer) and o.trace is trace for o in outs)
+            has.append(either(need, own))
             return [
-                o.value
-                if isinstance(o, BatchTracer) and o.trace is trace
-                else broadcast_to(o, shape=(size, *o.shape))
-                for o in outs
+                o.value if mine else broadcast_to(o, shape=(size, *o.shape)) if on else o
+                for o, mine, on in zip(outs, own, has[0], strict=True)
             ]
 
-        return pure(f, avals, f"batched_{graph.name}")
+        return Transformed(pure(f, avals, f"batched_{graph.name}"), has[0])
 
-    return _once(graph, ("batch", batched, size), make)  # type: ignore[no-any-return]
+    return once(graph, ("batch", batched, size, need), make)  # type: ignore[no-any-return]
 
 
 def batch_size(args: list[Any], batched: list[bool]) -> int:
     return next(a.shape[0] for a, on in zip(args, batched, strict=True) if on)  # type: ignore[no-any-return]
 
 
-# --- the primitive: a graph applied to arguments
+def shared(outs: list[Any], batched: Mask) -> list[Any]:
+    """Results of a batching rule, of which some are the same for all examples."""
+    return [o if on else Shared(o) for o, on in zip(outs, batched, strict=True)]
 
 
-def instantiate(cts: Any, avals: list[Aval]) -> list[Any]:
-    """Adjoints with zeros in place of None."""
-    return [zeros_like(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
+# --- the primitives: a graph applied to arguments
 
 
-def _call_jvp(primitive_name: str) -> Any:
-    def jvp(primals: list[Any], tangents: list[Any], out: Any, graph: Graph) -> list[Any]:
-        from ..primitives.primitive import TABLE
+def check_operands(name: str, graph: Graph, avals: list[Aval]) -> None:
+    """Refuse operands that are not of the types for which a graph was made."""
+    expected = input_avals(graph)
+    if avals != expected:
+        raise GraphError(
+            f"{name}: {graph.name} takes {', '.join(map(str, expected))}, received {', '.join(map(str, avals))}."
+        )
 
-        active = tuple(t is not None for t in tangents)
-        made = iter(bind(TABLE[primitive_name], *primals, *[t for t in tangents if t is not None], graph=tangent_graph(graph, active)))
-        return [next(made) if on else None for on in inexact_mask(output_avals(graph))]
 
-    return jvp
+def _abstract(*args: Any, graph: Graph) -> list[Aval]:
+    check_operands("call", graph, [aval_of(a) for a in args])
+    return output_avals(graph)
+
+
+def is_recording(tangents: list[Any]) -> bool:
+    """Whether tangents are being recorded for reverse mode, rather than computed."""
+    return any(type(t) is Tangent for t in tangents)
+
+
+def _forward(primitive: Primitive, primals: list[Any], tangents: list[Any], graph: Graph) -> tuple[list[Any], list[Any]]:
+    """Values and tangents of a graph at once, in forward mode."""
+    both, has = jvp_graph(graph, tuple(t is not None for t in tangents))
+    outs = bind(primitive, *primals, *[t for t in tangents if t is not None], graph=both)
+    n = len(graph.outputs)
+    return outs[:n], spread(outs[n:], has)
 
 
 def _call_linearize(primals: list[Any], tangents: list[Any], graph: Graph) -> tuple[list[Any], list[Any]]:
-    parts = linearize_graph(graph, tuple(t is not None for t in tangents))
-    outs = bind(call, *primals, graph=parts.forward)
+    if not is_recording(tangents):
+        return _forward(call, primals, tangents, graph)
+    forward, linear, _, has = linearize_graph(graph, tuple(t is not None for t in tangents))
+    outs = bind(call, *primals, graph=forward)
     n = len(graph.outputs)
-    residuals = outs[n:]
-    made = iter(bind(call, *residuals, *[t for t in tangents if t is not None], graph=parts.linear)) if any(parts.outs) else iter(())
-    return outs[:n], [next(made) if on else None for on in parts.outs]
+    if not any(has):
+        return outs[:n], [None] * n
+    return outs[:n], spread(bind(call, *outs[n:], *[t for t in tangents if t is not None], graph=linear), has)
 
 
-def _call_transpose(cts: Any, args: list[Any], graph: Graph) -> list[Any]:
+def _checkpoint_linearize(primals: list[Any], tangents: list[Any], graph: Graph) -> tuple[list[Any], list[Any]]:
+    if not is_recording(tangents):
+        return _forward(checkpointed, primals, tangents, graph)
+    outs = bind(checkpointed, *primals, graph=graph)
+    only, has = tangent_graph(graph, tuple(t is not None for t in tangents))
+    if not any(has):
+        return outs, [None] * len(outs)
+    # recorded as a map that is linear in the tangents and keeps only the arguments; its transpose computes the rest again
+    return outs, spread(bind(checkpointed, *primals, *[t for t in tangents if t is not None], graph=only), has)
+
+
+def _transpose(primitive: Primitive, cts: Any, args: list[Any], graph: Graph) -> list[Any]:
     linear = tuple(type(a) is Tangent for a in args)
-    made = iter(
-        bind(
-            call,
-            *[a for a, on in zip(args, linear, strict=True) if not on],
-            *instantiate(cts, output_avals(graph)),
-            graph=transpose_graph(graph, linear),
-        )
-    )
-    return [next(made) if on else None for on in linear]
+    transposed, has = transpose_graph(graph, linear)
+    others = [a for a, on in zip(args, linear, strict=True) if not on]
+    return spread(bind(primitive, *others, *filled(cts, output_avals(graph)), graph=transposed), has)
 
 
-def _call_batch(primitive_name: str) -> Any:
-    def batch(args: list[Any], batched: list[bool], graph: Graph) -> Any:
-        from ..primitives.primitive import TABLE
-
-        new = batch_graph(graph, tuple(batched), batch_size(args, batched))
-        return bind(TABLE[primitive_name], *args, graph=new)
-
-    return batch
+def _batch(primitive: Primitive, args: list[Any], batched: list[bool], graph: Graph) -> list[Any]:
+    new, has = batch_graph(graph, tuple(batched), batch_size(args, batched))
+    return shared(bind(primitive, *args, graph=new), has)
 
 
 call = Primitive(
     "call",
     lambda *args, graph: evaluate(graph, list(args)),
-    lambda *args, graph: output_avals(graph),
-    jvp=_call_jvp("call"),
-    transpose=_call_transpose,
-    batch=_call_batch("call"),
+    _abstract,
+    transpose=lambda cts, args, graph: _transpose(call, cts, args, graph),
+    batch=lambda args, batched, graph: _batch(call, args, batched, graph),
     multiple=True,
     linearize=_call_linearize,
 )
 
-
-# --- checkpoint: the same, but nothing except the arguments is kept for the backward pass
-
-
-def _checkpoint_linearize(primals: list[Any], tangents: list[Any], graph: Graph) -> tuple[list[Any], list[Any]]:
-    active = tuple(t is not None for t in tangents)
-    outs = bind(call, *primals, graph=graph)
-    # recorded as a map that is linear in the tangents; its transpose computes the residuals again
-    made = iter(bind(checkpointed, *primals, *[t for t in tangents if t is not None], graph=tangent_graph(graph, active)))
-    return outs, [next(made) if on else None for on in inexact_mask(output_avals(graph))]
-
-
+# the same, but nothing except the arguments is kept for the backward pass
 checkpointed = Primitive(
     "checkpoint",
     lambda *args, graph: evaluate(graph, list(args)),
-    lambda *args, graph: output_avals(graph),
-    jvp=_call_jvp("checkpoint"),
-    transpose=_call_transpose,
-    batch=_call_batch("checkpoint"),
+    _abstract,
+    transpose=lambda cts, args, graph: _transpose(checkpointed, cts, args, graph),
+    batch=lambda args, batched, graph: _batch(checkpointed, args, batched, graph),
     multiple=True,
     linearize=_checkpoint_linearize,
 )

@@ -11,7 +11,12 @@ from .call import checkpointed
 from .jit import Jitted
 
 
-def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
+def checkpoint(
+    f: Callable[..., Any],
+    *,
+    static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | tuple[str, ...] = (),
+) -> Callable[..., Any]:
     """f with the same value and derivatives, but its intermediate values are not kept: they are computed again when the
     backward pass needs them.
 
@@ -20,11 +25,12 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> bool((wl.grad(wl.checkpoint(f))(wl.ones(3)) == wl.grad(f)(wl.ones(3))).all())
     True
 
-    The function is traced. Random numbers are the same in both runs, and state (running statistics, random streams) is
-    updated once. Book, section 6.3 (Fig. F.6.1).
+    The function is traced, as by `wl.jit`, which explains the options. Random numbers are the same in both runs, and state
+    (running statistics, random streams) is updated once. Book, section 6.3 (Fig. F.6.1).
     """
-
-    return Jitted(f, primitive=checkpointed)
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    return Jitted(f, numbers, names, primitive=checkpointed)
 
 
 def checkpoint_sequential(

@@ -15,7 +15,7 @@ from ..dtypes import is_inexact
 from ..errors import GradientError, TraceError, TreeError
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import ZERO, Aval, Primitive, aval_of
-from ..tensor import Tensor, Tracer, wrap
+from ..tensor import Cell, Tensor, Tracer, wrap
 
 _stop = Primitive(
     "stop_gradient",
@@ -48,13 +48,42 @@ class Custom:
         self.name = name
         self.f = f
         self.rule = rule
+        self.traces: dict[Any, Any] = {}  # by the types of the arguments
 
     def __repr__(self) -> str:
         return self.name
 
+    def trace(self, avals: tuple[Aval, ...]) -> Any:
+        """The function as a graph, with what it needs besides its arguments."""
+        if avals not in self.traces:
+            from ..graph.stage import stage
+
+            staged = stage(self.f, list(avals), name=self.name, purpose=self.name)
+            if any(isinstance(v, Tracer) for v in staged.captured) or staged.written_cells or staged.made_cells:
+                raise TraceError(
+                    f"{self.name}: a function with a custom derivative uses a traced value or changes state from outside.",
+                    "pass everything that it depends on as arguments",
+                )
+            self.traces[avals] = staged
+        return self.traces[avals]
+
+
+def _abstract(*args: Any, custom: Custom) -> list[Aval]:
+    return [a.aval for a in custom.trace(tuple(aval_of(a) for a in args)).graph.outputs]
+
+
+def _impl(*args: Any, custom: Custom) -> list[Any]:
+    """The value: from the graph if the function was traced, else by calling it on plain tensors."""
+    staged = custom.traces.get(tuple(aval_of(a) for a in args))
+    if staged is None:
+        return _run(custom.f, args)
+    from ..graph.evaluate import evaluate
+
+    outside = [v.value if isinstance(v, Cell) else v for v in (*staged.captured, *staged.read_cells)]
+    return evaluate(staged.graph, [*[v._data for v in outside], *args])
+
 
 def _run(f: Callable[..., Any], arrays: Any) -> list[Any]:
-    """The value, computed at once on plain tensors."""
     previous = switch(None)
     try:
         return [out._data for out in f(*[wrap(a) for a in arrays])]
@@ -62,31 +91,44 @@ def _run(f: Callable[..., Any], arrays: Any) -> list[Any]:
         switch(previous)
 
 
-def _abstract(*args: Any, custom: Custom) -> list[Aval]:
-    from ..graph.stage import stage
-
-    staged = stage(custom.f, [aval_of(a) for a in args], name=custom.name, purpose=custom.name)
-    if any(isinstance(v, Tracer) for v in staged.captured) or staged.written_cells:
-        raise TraceError(
-            f"{custom.name}: a function with a custom derivative uses a traced value or changes state from outside.",
-            "pass everything that it depends on as arguments",
-        )
-    return [a.aval for a in staged.graph.outputs]
+def _checked(name: str, what: str, found: Any, values: Any) -> list[Any]:
+    """Tangents or adjoints that a rule returned for some values, which must be like them; None stays."""
+    checked = []
+    for given, value in zip(found, values, strict=True):
+        t = given if given is None or isinstance(given, Tensor) else array.asarray(given, dtype=value.dtype)
+        if t is None or not is_inexact(value.dtype):
+            checked.append(None)
+            continue
+        if isinstance(t, Cell):
+            t = interpreter.read(t)
+        if t.shape != value.shape or t.dtype != value.dtype:
+            raise GradientError(
+                f"{name}: the rule returned {what} of {t.dtype}{list(t.shape)} for a value of "
+                f"{value.dtype}{list(value.shape)}.",
+                f"{what} of the same shape and dtype as the value",
+            )
+        checked.append(t)
+    return checked
 
 
 # --- custom_jvp
 
 
-def _jvp_of_custom_jvp(primals: list[Any], tangents: list[Any], out: Any, custom: Custom) -> list[Any]:
+def _linearize_custom_jvp(primals: list[Any], tangents: list[Any], custom: Custom) -> tuple[list[Any], list[Any]]:
     dots = [zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
-    return custom.rule(primals, dots)  # type: ignore[no-any-return]
+    with deriving(custom.name, tangents):
+        outs, made = custom.rule(primals, dots)
+    made = _checked(custom.name, "a tangent", made, outs)
+    if any(type(t) is Tangent for t in tangents):  # what does not depend on the tangents is zero, as the rule is linear
+        made = [t if type(t) is Tangent else None for t in made]
+    return outs, made
 
 
 def _batch_of_custom_jvp(args: list[Any], batched: list[bool], custom: Custom) -> Any:
     axes = tuple(0 if b else None for b in batched)
 
-    def rule(primals: list[Any], dots: list[Any]) -> list[Any]:
-        def one(*both: Any) -> list[Any]:
+    def rule(primals: list[Any], dots: list[Any]) -> tuple[list[Any], list[Any]]:
+        def one(*both: Any) -> tuple[list[Any], list[Any]]:
             n = len(primals)
             return custom.rule(list(both[:n]), list(both[n:]))  # type: ignore[no-any-return]
 
@@ -97,11 +139,11 @@ def _batch_of_custom_jvp(args: list[Any], batched: list[bool], custom: Custom) -
 
 custom_jvp_call = Primitive(
     "custom_jvp",
-    lambda *args, custom: _run(custom.f, args),
+    _impl,
     _abstract,
-    jvp=_jvp_of_custom_jvp,
     batch=_batch_of_custom_jvp,
     multiple=True,
+    linearize=_linearize_custom_jvp,
 )
 
 
@@ -120,34 +162,35 @@ class custom_jvp:  # noqa: N801 - a decorator, used as a function
     tensor(1.)
 
     The rule takes tuples of arguments and tangents and returns the value and its tangent, which must be linear in the
-    tangents. Arguments named by `nondiff_argnums` are passed to the rule first and have no tangents.
+    tangents. Arguments named by `nondiff_argnums` are passed to the rule first and have no tangents; they may be anything.
     """
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: tuple[int, ...] = ()) -> None:
+    def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
         functools.update_wrapper(self, f)
         self._f = f
         self._rule: Callable[..., Any] | None = None
-        self._fixed = tuple(nondiff_argnums)
+        self._fixed = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule `rule(primals, tangents) -> (value, tangent)`."""
         self._rule = rule
         return rule
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._rule is None:
             raise GradientError(f"custom_jvp: {self.__name__} has no rule yet.", "@f.defjvp")  # type: ignore[attr-defined]
-        call = _Call("custom_jvp", self._f, args, self._fixed)
+        call = _Call("custom_jvp", self._f, args, kwargs, self._fixed)
         user_rule, fixed = self._rule, call.fixed_values
 
-        def rule(primals: list[Any], dots: list[Any]) -> list[Any]:
+        def rule(primals: list[Any], dots: list[Any]) -> tuple[list[Any], list[Any]]:
             out = user_rule(*fixed, call.rebuild(primals), call.rebuild(dots))
             if not isinstance(out, tuple) or len(out) != 2:
                 raise GradientError(f"custom_jvp: the rule returned a {type(out).__name__}.", "a pair (value, tangent)")
+            values = call.results(out[0])
             leaves, structure = trees.flatten(out[1])
-            if call.out_structure is not None and structure != call.out_structure:
+            if structure != call.out_structure:
                 raise TreeError(f"custom_jvp: the tangent has structure {structure}, the value {call.out_structure}.")
-            return leaves
+            return values, leaves
 
         return call.bind(custom_jvp_call, rule)
 
@@ -166,8 +209,10 @@ class Rule:
 def _linearize_custom_vjp(primals: list[Any], tangents: list[Any], custom: Custom) -> tuple[list[Any], list[Any]]:
     outs, residuals = custom.rule.forward(primals)
     out_avals = [aval_of(o) for o in outs]
-    dots = [zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True) if is_inexact(p.dtype)]
     backward = Backward(custom, [aval_of(p) for p in primals], out_avals, len(residuals))
+    if not backward.outs:
+        return outs, [None] * len(outs)
+    dots = [zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True) if is_inexact(p.dtype)]
     made = iter(custom_linear(*residuals, *dots, backward=backward))
     return outs, [next(made) if is_inexact(a.dtype) else None for a in out_avals]
 
@@ -177,26 +222,32 @@ class Backward:
 
     def __init__(self, custom: Custom, avals: list[Aval], outs: list[Aval], residuals: int) -> None:
         self.custom = custom
-        self.avals = [a for a in avals if is_inexact(a.dtype)]
-        self.mask = [is_inexact(a.dtype) for a in avals]
-        self.outs = [a for a in outs if is_inexact(a.dtype)]
+        self.avals = avals
         self.out_avals = outs
+        self.outs = [a for a in outs if is_inexact(a.dtype)]
         self.residuals = residuals
+
+    def __repr__(self) -> str:
+        return self.custom.name
 
     def pull(self, residuals: list[Any], cts: list[Any]) -> list[Any]:
         """Adjoints of the inexact arguments."""
         given = iter(cts)
         full = [next(given) if is_inexact(a.dtype) else zeros_like(a) for a in self.out_avals]
         found = self.custom.rule.backward(residuals, full)
-        return [zeros_like(a) if ct is None else ct for ct, a in zip([c for c, on in zip(found, self.mask, strict=True) if on], self.avals, strict=True)]
+        checked = _checked(self.custom.name, "an adjoint", found, self.avals)
+        return [
+            zeros_like(a) if ct is None else ct
+            for ct, a in zip(checked, self.avals, strict=True)
+            if is_inexact(a.dtype)
+        ]
 
     def push(self, residuals: list[Any], dots: list[Any]) -> list[Any]:
         """The transpose of `pull`: record what it does to adjoints that are not known, and walk back."""
-        from ..interpreter import Tangent
         from .reverse import pull_back
 
         cts = [Tangent(a.shape, a.dtype) for a in self.outs]
-        pulled = self.pull(residuals, cts)
+        pulled = self.pull(residuals, list(cts))
         seeds = [(p, t) for p, t in zip(pulled, dots, strict=True) if type(p) is Tangent]
         found = pull_back(seeds, cts, free=True)
         return [zeros_like(a) if t is None else t for t, a in zip(found, self.outs, strict=True)]
@@ -223,8 +274,6 @@ def _custom_linear_jvp(primals: list[Any], tangents: list[Any], out: Any, backwa
 
 
 def _custom_linear_transpose(cts: Any, args: list[Any], backward: Backward) -> list[Any]:
-    from ..interpreter import Tangent
-
     n = backward.residuals
     full = [zeros_like(a) if ct is None else ct for ct, a in zip(cts, backward.outs, strict=True)]
     found = backward.pull(args[:n], full)
@@ -251,10 +300,6 @@ custom_linear = Primitive(
 )
 
 
-def _jvp_of_custom_vjp(primals: list[Any], tangents: list[Any], out: Any, custom: Custom) -> list[Any]:
-    return _linearize_custom_vjp(primals, tangents, custom)[1]
-
-
 def _batch_of_custom_vjp(args: list[Any], batched: list[bool], custom: Custom) -> Any:
     axes = tuple(0 if b else None for b in batched)
 
@@ -271,9 +316,8 @@ def _batch_of_custom_vjp(args: list[Any], batched: list[bool], custom: Custom) -
 
 custom_vjp_call = Primitive(
     "custom_vjp",
-    lambda *args, custom: _run(custom.f, args),
+    _impl,
     _abstract,
-    jvp=_jvp_of_custom_vjp,
     batch=_batch_of_custom_vjp,
     multiple=True,
     linearize=_linearize_custom_vjp,
@@ -295,41 +339,43 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
     every argument (None for zero). Arguments named by `nondiff_argnums` come first in `backward` and have no adjoint.
     """
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: tuple[int, ...] = ()) -> None:
+    def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
         functools.update_wrapper(self, f)
         self._f = f
         self._rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
-        self._fixed = tuple(nondiff_argnums)
+        self._fixed = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the two functions."""
         self._rules = (forward, backward)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._rules is None:
             raise GradientError(f"custom_vjp: {self.__name__} has no rules yet.", "f.defvjp(forward, backward)")  # type: ignore[attr-defined]
-        call = _Call("custom_vjp", self._f, args, self._fixed)
+        call = _Call("custom_vjp", self._f, args, kwargs, self._fixed)
         user_forward, user_backward = self._rules
         fixed, kept = call.fixed_values, {}
 
         def forward(primals: list[Any]) -> tuple[list[Any], list[Any]]:
             out = user_forward(*call.arguments(primals))
             if not isinstance(out, tuple) or len(out) != 2:
-                raise GradientError(f"custom_vjp: the forward function returned a {type(out).__name__}.", "a pair (value, residuals)")
-            leaves, call.out_structure = trees.flatten(out[0])
+                raise GradientError(
+                    f"custom_vjp: the forward function returned a {type(out).__name__}.", "a pair (value, residuals)"
+                )
+            values = call.results(out[0])
             residuals, kept["structure"] = trees.flatten(out[1])
-            kept["tensor"] = [isinstance(r, Tensor) for r in residuals]
-            kept["other"] = [r for r in residuals if not isinstance(r, Tensor)]
-            return leaves, [r for r in residuals if isinstance(r, Tensor)]
+            kept["others"] = [None if isinstance(r, Tensor) else (r,) for r in residuals]  # a tensor's place is None
+            return values, [r for r in residuals if isinstance(r, Tensor)]
 
         def backward(residuals: list[Any], cts: list[Any]) -> list[Any]:
-            tensors, others = iter(residuals), iter(kept["other"])
-            full = [next(tensors) if is_tensor else next(others) for is_tensor in kept["tensor"]]
-            assert call.out_structure is not None
-            found = user_backward(*fixed, trees.unflatten(kept["structure"], full), trees.unflatten(call.out_structure, cts))
+            tensors = iter(residuals)
+            full = [next(tensors) if other is None else other[0] for other in kept["others"]]
+            adjoints = trees.unflatten(call.out_structure, cts)
+            found = user_backward(*fixed, trees.unflatten(kept["structure"], full), adjoints)
             if not isinstance(found, (tuple, list)) or len(found) != len(call.structures):
+                count = f"{len(found)} adjoints" if isinstance(found, (tuple, list)) else f"a {type(found).__name__}"
                 raise GradientError(
-                    f"custom_vjp: the backward function returned {type(found).__name__} for {len(call.structures)} arguments.",
+                    f"custom_vjp: the backward function returned {count} for {len(call.structures)} arguments.",
                     "a tuple with one adjoint (or None) per argument",
                 )
             leaves: list[Any] = []
@@ -349,16 +395,33 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
 class _Call:
     """One call of a function with a custom rule, on flat lists of tensors."""
 
-    def __init__(self, name: str, f: Callable[..., Any], args: tuple[Any, ...], fixed: tuple[int, ...]) -> None:
+    def __init__(
+        self, name: str, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fixed: tuple[int, ...]
+    ) -> None:
         self.name = name
         self.f = f
-        self.args = args
-        self.moving = [i for i in range(len(args)) if i not in fixed]
-        self.fixed_values = [args[i] for i in fixed]
-        self.leaves: list[Any] = []
+        if kwargs:
+            import inspect  # takes a while to load
+
+            bound = inspect.signature(f).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        if any(not -len(args) <= n < len(args) for n in fixed):
+            raise GradientError(f"{name}: nondiff_argnums={fixed}, but there are {len(args)} arguments.")
+        places = [n % len(args) for n in fixed]
+        self.fixed_values = [args[i] for i in places]
+        self.args: list[Any] = [arg if i in places else None for i, arg in enumerate(args)]
+        self.moving = [i for i in range(len(args)) if i not in places]
+        self.leaves: list[Any] = []  # until they are bound
         self.structures: list[Any] = []
         for i in self.moving:
             leaves, structure = trees.flatten(args[i])
+            for leaf in leaves:
+                if not array.is_operand(leaf):
+                    raise TreeError(
+                        f"{name}: argument {i} has a leaf of type {type(leaf).__name__}, not a tensor.",
+                        f"nondiff_argnums=({i},) for arguments without a derivative",
+                    )
             self.leaves += [array.asarray(leaf) for leaf in leaves]
             self.structures.append(structure)
         self.out_structure: Any = None
@@ -378,19 +441,22 @@ class _Call:
             full[i] = value
         return full
 
+    def results(self, out: Any) -> list[Any]:
+        """The leaves of a value as tensors."""
+        leaves, self.out_structure = trees.flatten(out)
+        return [array.asarray(leaf) for leaf in leaves]
+
     def flat(self, *leaves: Any) -> list[Any]:
-        out, structure = trees.flatten(self.f(*self.arguments(list(leaves))))
-        self.out_structure = structure
-        return [array.asarray(o) for o in out]
+        return self.results(self.f(*self.arguments(list(leaves))))
 
     def bind(self, primitive: Primitive, rule: Any) -> Any:
+        leaves, self.leaves = self.leaves, []
         name = getattr(self.f, "__name__", self.name)
-        outs = primitive(*self.leaves, custom=Custom(name, self.flat, rule))
-        if self.out_structure is None:  # only abstract rules ran
-            raise TraceError(f"{self.name}: {name} was not traced.")
+        outs = primitive(*leaves, custom=Custom(name, self.flat, rule))
         return trees.unflatten(self.out_structure, outs)
 
 
-from .. import array, trees  # noqa: E402 - these know tensors and primitives
+from .. import array, interpreter, trees  # noqa: E402 - these know tensors and primitives
+from ..interpreter import Tangent  # noqa: E402
 from . import batching  # noqa: E402
-
+from .forward import deriving  # noqa: E402

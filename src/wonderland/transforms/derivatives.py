@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..errors import GradientError, InputError
 from ..primitives.creation import check_size, zeros_like
 from .batching import vmap
 from .forward import JVPTrace, JVPTracer, jvp
-from .inputs import Inputs, lower, output_leaves, split_aux
+from .inputs import Inputs, argument_positions, check_function, lower, output_leaves, split_aux
 from .reverse import Recording, grad, push_forward
 
 __all__ = [
@@ -75,13 +75,14 @@ def jacobian(
     A Jacobian has as many entries as outputs times inputs, and batch axes count in both. One that cannot fit
     into memory is refused, a large one gives a `LargeJacobianWarning`. Book, D.2.7, sections 2.2.3 and 6.4.1.
     """
+    check_function("jacobian", f)
     if mode not in (None, "forward", "reverse"):
         raise InputError(
             f"jacobian: there is no mode {mode!r}.", '"forward", "reverse" or None for the cheaper one'
         )
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        inputs = Inputs("jacobian", args, _positions(argnums, len(args)))
+        inputs = Inputs("jacobian", args, argument_positions("jacobian", argnums, len(args)))
         _check_complex(inputs.values, holomorphic)
         n = sum(v.size for v in inputs.values)
         if mode == "forward":
@@ -329,16 +330,6 @@ def _basis(values: list[Any]) -> list[Any]:
 
 
 # --- checks
-
-
-def _positions(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for p in wanted:
-        if not -count <= p < count:
-            raise GradientError(
-                f"jacobian: argnums={argnums}, but the function received {count} positional arguments."
-            )
-    return tuple(p % count for p in wanted)
 
 
 def _check_complex(inputs: list[Any], holomorphic: bool) -> None:

@@ -90,8 +90,8 @@ class Environment:
             self._visit(value.__self__)
         elif isinstance(value, functools.partial):
             self._visit([value.func, value.args, value.keywords])
-        elif not isinstance(value, type) and hasattr(value, "__wrapped__"):  # such as a jitted function
-            self._visit(value.__wrapped__)
+        elif not isinstance(value, type) and hasattr(value, "__wrapped__"):  # a jitted function, one with a custom rule
+            self._visit([value.__wrapped__, getattr(value, "_rule", None), getattr(value, "_rules", None)])
 
     def _visit_function(self, f: FunctionType) -> None:
         holders: list[tuple[Any, str | None]] = [(cell, None) for cell in f.__closure__ or ()]

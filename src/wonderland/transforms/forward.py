@@ -72,15 +72,13 @@ class JVPTrace:
         return self.parent is None or self.parent.concrete
 
     def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
-        primals, tangents, active, recording = [], [], False, False
+        primals, tangents, active = [], [], False
         for arg in args:
             if type(arg) is JVPTracer and arg.trace is self:
                 primals.append(arg.primal)
                 tangent = arg.tangent
                 tangents.append(tangent)
-                if tangent is not None:
-                    active = True
-                    recording = recording or type(tangent) is Tangent
+                active = active or tangent is not None
             else:
                 primals.append(arg)
                 tangents.append(None)
@@ -88,7 +86,7 @@ class JVPTrace:
         try:
             if not active:
                 return bind(primitive, *primals, **params)
-            if primitive.linearize is not None and recording:
+            if primitive.linearize is not None:
                 out, tangent = primitive.linearize(primals, tangents, **params)
             else:
                 out = bind(primitive, *primals, **params)
@@ -128,12 +126,27 @@ def tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], ou
     """The tangent of a primitive's result: the sum over the arguments of derivative times tangent."""
     if state.plain or state.phase != FORWARD:
         return _tangent_of(primitive, primals, tangents, out, params)
-    mode = BACKWARD if any(type(t) is Tangent for t in tangents) else FORWARD_MODE
-    state.phase = f"{mode}, derivative of {params.get('custom', primitive.name)}"
-    try:
+    with deriving(primitive.name, tangents):
         return _tangent_of(primitive, primals, tangents, out, params)
-    finally:
-        state.phase = FORWARD
+
+
+class deriving:  # noqa: N801 - reads as `with deriving(name, tangents):`
+    """Notes, for errors and debugging, that the derivative of an operation is being computed."""
+
+    __slots__ = ("before", "name", "tangents")
+
+    def __init__(self, name: str, tangents: list[Any]) -> None:
+        self.name = name
+        self.tangents = tangents
+
+    def __enter__(self) -> None:
+        self.before = state.phase
+        if not state.plain and self.before == FORWARD:  # of nested derivatives the outermost counts
+            mode = BACKWARD if any(type(t) is Tangent for t in self.tangents) else FORWARD_MODE
+            state.phase = f"{mode}, derivative of {self.name}"
+
+    def __exit__(self, *exception: Any) -> None:
+        state.phase = self.before
 
 
 def _tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], out: Any, params: dict[str, Any]) -> Any:
@@ -183,6 +196,7 @@ def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = F
     `primals` and `tangents` are tuples of trees of one structure, one entry per argument of f. With `has_aux`, f returns
     a pair whose second entry is passed through. Book, section 6.4.1 (footnote 3); directional derivative, E.2.20.
     """
+    check_function("jvp", f)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise GradientError(
             "jvp: the values and tangents are given as tuples, one entry per argument.", "wl.jvp(f, (x,), (t,))"
@@ -207,4 +221,4 @@ def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = F
 
 
 from .. import trees  # noqa: E402 - the transformations know trees, the interpreter above does not
-from .inputs import Inputs, lower, output_leaves, split_aux  # noqa: E402
+from .inputs import Inputs, check_function, lower, output_leaves, split_aux  # noqa: E402

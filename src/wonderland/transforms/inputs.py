@@ -10,11 +10,36 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import array, trees
+from ..arguments import as_function
 from ..context import state, switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, TreeError
 from ..tensor import Cell, Tensor
 from .forward import JVPTracer
+
+
+def check_function(name: str, f: Any) -> None:
+    if not callable(f):
+        raise GradientError(
+            f"{name}: takes a function, received a {type(f).__name__}.",
+            f"wl.{name}(lambda x: ..., ...) with the computation inside the function"
+            + ("; loss.backward() for a loss that is computed already" if isinstance(f, Tensor) else ""),
+        )
+
+
+def argument_positions(name: str, argnums: Any, count: int) -> tuple[int, ...]:
+    """`argnums`, one number or several, as positions among `count` arguments."""
+    wanted = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
+    for p in wanted:
+        if not isinstance(p, int) or not -count <= p < count:
+            raise GradientError(
+                f"{name}: argnums={argnums!r}, but the function received {count} positional arguments.",
+                "the positions of arguments, counted from 0",
+            )
+    positions = tuple(p % count for p in wanted)
+    if len(set(positions)) != len(positions):
+        raise GradientError(f"{name}: argnums={argnums!r} names an argument twice.", "each position once")
+    return positions
 
 
 class Inputs:
@@ -56,7 +81,7 @@ class Inputs:
                 f"{self.name}: argument {argument} has a leaf of type {type(leaf).__name__}, which has no derivative.",
                 "argnums for the arguments to differentiate; close over the others",
             )
-        value = leaf if isinstance(leaf, Tensor) else array.asarray(leaf)
+        value = leaf if type(leaf) is Tensor else array.asarray(leaf)
         if not is_inexact(value.dtype):
             raise GradientError(
                 f"{self.name}: argument {argument} is {value.dtype}; derivatives need floating or complex inputs.",
@@ -66,6 +91,7 @@ class Inputs:
 
     def call(self, trace: Any, f: Callable[..., Any], tracers: list[Any], kwargs: dict[str, Any] | None = None) -> Any:
         """Run f with tracers for the leaves, under `trace`; without one, with other values for them."""
+        as_function(self.name, f)
         args = list(self.args)
         position = 0
         swapped: list[tuple[Cell, Any, Any]] = []

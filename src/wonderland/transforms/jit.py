@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import trees
+from ..arguments import as_function
 from ..array.conversion import SCALAR_KIND, asarray, from_scalar
 from ..context import state, structure_version
 from ..errors import InputError, TraceError
@@ -111,6 +112,7 @@ class Traced:
     def __init__(
         self, f: Callable[..., Any], arguments: Arguments, name: str, purpose: str, closes_over_state: bool = False
     ) -> None:
+        as_function(purpose, f)
         self.version = structure_version()
         out: dict[str, Any] = {}
 

@@ -18,7 +18,7 @@ from ..errors import GradientError
 from ..interpreter import Node, Tangent, bind
 from ..primitives.creation import ones_like, zeros_like
 from .forward import JVPTrace, JVPTracer, add_tangents
-from .inputs import Inputs, check_like, lower, output_leaves, split_aux
+from .inputs import Inputs, argument_positions, check_function, check_like, lower, output_leaves, split_aux
 
 
 def pull_back(seeds: list[tuple[Tangent, Any]], wanted: list[Tangent], *, free: bool) -> list[Any]:
@@ -160,6 +160,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     The second result takes a tree like f's value and returns a tuple, one entry per argument; it can be called any
     number of times. For complex values adjoints and tangents pair as Re(v t). Book, section 6.4.1 (D.6.2).
     """
+    check_function("vjp", f)
     recording = Recording("vjp", f, Inputs("vjp", primals), {}, has_aux)
 
     def pull(ct: Any) -> tuple[Any, ...]:
@@ -190,6 +191,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
 
     f is run once; the linear function takes tangents like the arguments. Book, section 2.2.3 (Box C.2.6).
     """
+    check_function("linearize", f)
     recording = Recording("linearize", f, Inputs("linearize", primals), {}, False)
 
     def push(*tangents: Any) -> Any:
@@ -214,13 +216,10 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *,
     `has_aux` f returns (value, aux) and the result is ((value, aux), gradient). For a complex argument z = x + iy the
     gradient is df/dx + i df/dy, the direction of steepest ascent. Book, section 6.4.2.
     """
+    check_function("grad", f)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        for p in positions:
-            if not -len(args) <= p < len(args):
-                raise GradientError(f"grad: argnums={argnums}, but the function received {len(args)} positional arguments.")
-        positions = tuple(p % len(args) for p in positions)
+        positions = argument_positions("grad", argnums, len(args))
         recording = Recording("grad", f, Inputs("grad", args, positions), kwargs, has_aux)
         value = _scalar(recording)
         cts = recording.adjoints([ones_like(value)], free=True)

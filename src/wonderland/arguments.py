@@ -1,0 +1,68 @@
+"""Arguments that are not tensors: integers, numbers, lists and functions, or an error that names the operation."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .errors import InputError, WonderlandError
+
+
+def as_int(name: str, what: str, value: Any, least: int | None = None) -> int:
+    """An integer (also NumPy's, or an integer tensor without axes), not below `least`.
+
+    >>> as_int("eye", "n_rows", 3)
+    3
+    """
+    try:
+        found = operator.index(value)
+    except WonderlandError:
+        raise  # a traced value says why it is not an integer
+    except TypeError:
+        raise InputError(f"{name}: {what}={shown(value)} is not an integer.", "an integer") from None
+    if least is not None and found < least:
+        raise InputError(f"{name}: {what}={found} is too small.", f"{least} or more")
+    return found
+
+
+def as_number(name: str, what: str, value: Any) -> Any:
+    """A real Python or NumPy number, or the one in a tensor without axes.
+
+    >>> as_number("var", "correction", 1.5)
+    1.5
+    """
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, numbers.Real):
+        raise InputError(f"{name}: {what}={shown(value)} is not a real number.", "a number")
+    return value
+
+
+def as_list(name: str, what: str, value: Any) -> list[Any]:
+    """The elements of a list, a tuple or another iterable.
+
+    >>> as_list("concat", "arrays", (1, 2))
+    [1, 2]
+    """
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise InputError(f"{name}: {what}={shown(value)} is not a sequence.", "a list or a tuple")
+    return list(value)
+
+
+def as_function(name: str, f: Any) -> Callable[..., Any]:
+    """Something that can be called.
+
+    >>> as_function("grad", abs)
+    <built-in function abs>
+    """
+    if not callable(f):
+        raise InputError(f"{name}: a {type(f).__name__} is not a function.", f"wl.{name} with a function")
+    return f  # type: ignore[no-any-return]
+
+
+def shown(value: Any) -> str:
+    """A value in one short line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
