@@ -1,4 +1,4 @@
-"""What a user sees on the terminal: tracebacks that end in the user's own line, and no warnings from inside."""
+"""What a user sees on the terminal: tracebacks that end in the user's own line, and no warnings of ours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def run(script: str, tmp_path: Path, *options: str, **variables: str) -> str:
     path = tmp_path / "script.py"
     path.write_text(script)
     environment = {**os.environ, "PYTHONPATH": SOURCE, **variables}
-    done = subprocess.run([sys.executable, *options, path], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, *options, path], env=environment, capture_output=True, text=True, timeout=60
+    )
     return done.stderr
 
 
@@ -64,7 +66,7 @@ thread.join()
 """), tmp_path)  # fmt: skip
     assert "Exception in thread" in stderr
     assert "in loss" in frames(stderr)[-1]
-    assert not any(f'{os.sep}wonderland{os.sep}' in f for f in frames(stderr))
+    assert not any(f"{os.sep}wonderland{os.sep}" in f for f in frames(stderr))
 
 
 def test_errors_of_the_users_own_function(tmp_path: Path) -> None:
@@ -88,6 +90,25 @@ def test_what_numpy_said_is_not_shown_twice(tmp_path: Path) -> None:
     assert len(frames(stderr)) == 1
 
 
+NUMPY = "import numpy as np\nimport wonderland as wl\n"
+
+
+def test_numpy_between_the_user_and_the_package(tmp_path: Path) -> None:
+    """The last frame and the line of the message are still the user's."""
+    stderr = run(NUMPY + "wl.jit(lambda x: np.vectorize(lambda y: y)(x))(wl.ones(3))\n", tmp_path)
+    assert "TraceError: " in stderr
+    assert "script.py:3 in <lambda>: wl.jit(" in stderr
+    assert all("script.py" in f for f in frames(stderr))
+
+
+def test_numpys_own_errors_keep_numpys_frames(tmp_path: Path) -> None:
+    stderr = run(NUMPY + "wl.grad(lambda x: np.linalg.inv(np.zeros((2, 2))))(1.0)\n", tmp_path)
+    assert "LinAlgError" in stderr
+    assert "script.py" in frames(stderr)[1]
+    assert "numpy" in frames(stderr)[-1]
+    assert not any(f"{os.sep}wonderland{os.sep}" in f for f in frames(stderr))
+
+
 def test_causes_of_the_user_are_kept(tmp_path: Path) -> None:
     stderr = run("""
 import wonderland as wl
@@ -106,7 +127,9 @@ def test_other_hooks_are_called_too(tmp_path: Path) -> None:
     stderr = run("""
 import sys
 before = sys.excepthook
-sys.excepthook = lambda kind, error, tb: print("mine:", kind.__name__, tb is error.__traceback__, file=sys.stderr)
+def mine(kind, error, tb):
+    print("mine:", kind.__name__, tb is error.__traceback__, file=sys.stderr)
+sys.excepthook = mine
 import wonderland as wl
 wl.zeros(2) + wl.zeros(3)
 """, tmp_path)  # fmt: skip
@@ -142,14 +165,14 @@ def test_ipython(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("threading.excepthook", lambda args: None)
     tracebacks.install()
     assert shell.kinds == (wl.errors.WonderlandError,)
-    try:
+    with pytest.raises(wl.errors.ShapeError) as info:
         wl.zeros(2) + wl.zeros(3)
-    except wl.errors.ShapeError as error:
-        shell.handler(shell, type(error), error, error.__traceback__, tb_offset=1)
-        kind, shown, traceback = shell.shown
-        assert (kind, shown) == (wl.errors.ShapeError, error)
-        assert traceback.tb_next is None
-        assert traceback.tb_frame.f_code.co_name == "test_ipython"
+    error = info.value
+    shell.handler(shell, type(error), error, error.__traceback__, tb_offset=1)
+    kind, shown, traceback = shell.shown
+    assert (kind, shown) == (wl.errors.ShapeError, error)
+    assert traceback.tb_next is None
+    assert traceback.tb_frame.f_code.co_name == "test_ipython"
 
 
 def test_exceptions_that_are_caught_keep_their_frames() -> None:
@@ -166,8 +189,9 @@ x = wl.zeros(2).requires_grad_()
 print(wl.log(wl.zeros(1)), wl.zeros(1) / wl.zeros(1), wl.exp(wl.full(1, 1e4)), wl.sqrt(wl.full(1, -1.0)))
 print(wl.grad(lambda x: wl.log(x).sum())(wl.zeros(2)), wl.jit(lambda x: 1 / x)(wl.zeros(2)), wl.tensor(1e300))
 wl.log(x).sum().backward()
-print(wl.full(3, 3e38).sum(), wl.full((2, 2), 1e30) @ wl.full((2, 2), 1e30), wl.tensor(1e300, dtype=wl.float64).astype(wl.float16))
-print(wl.cumulative_sum(wl.full(3, 3e38)), wl.prod(wl.full(3, 3e38)), wl.tensor(wl.nan).astype(wl.int32).dtype, wl.tensor([2.0**31]) ** 10, x.grad)
+print(wl.full(3, 3e38).sum(), wl.full((2, 2), 1e30) @ wl.full((2, 2), 1e30))
+print(wl.tensor(1e300, dtype=wl.float64).astype(wl.float16), wl.linalg.det(wl.full((2, 2), wl.nan)))
+print(wl.cumulative_sum(wl.full(3, 3e38)), wl.prod(wl.full(3, 3e38)), wl.tensor([2.0**31]) ** 10, x.grad)
 """
 
 

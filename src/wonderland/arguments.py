@@ -1,4 +1,4 @@
-"""Arguments that are not tensors: integers, numbers, lists and functions, or an error that names the operation."""
+"""Arguments that are not tensors: integers, numbers, lists, functions, each checked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def as_function(name: str, f: Any) -> Callable[..., Any]:
     """
     if not callable(f):
         raise InputError(f"{name}: a {type(f).__name__} is not a function.", f"wl.{name} with a function")
-    return f  # type: ignore[no-any-return]
+    return f
 
 
 def shown(value: Any) -> str:

@@ -9,11 +9,17 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-# Files whose frames are not the user's: the package, and what stands between it and the user (decorators, `with`).
-NOT_THE_USERS = (os.path.dirname(__file__) + os.sep, contextlib.__file__, functools.__file__, "<frozen")
+import numpy
+
+# Files whose frames are not the user's: the package, and what stands between it and the user (decorators,
+# `with`, and NumPy when its functions are called with tensors).
+OURS = (os.path.dirname(__file__) + os.sep, contextlib.__file__, functools.__file__, "<frozen")
+NUMPY = os.path.dirname(numpy.__file__) + os.sep
+NOT_THE_USERS = (*OURS, NUMPY)
 # What is computed; for a derivative followed by ", derivative of " and the name of the operation.
 FORWARD, FORWARD_MODE, BACKWARD = "forward pass", "forward-mode pass", "backward pass"
 
@@ -47,6 +53,18 @@ def switch(trace: Any) -> Any:
     return previous
 
 
+@contextlib.contextmanager
+def lenient() -> Iterator[None]:
+    """Inside, broadcasting is not checked: what is carried out is not as the user wrote it."""
+    before, state.strict_broadcast = state.strict_broadcast, False
+    switch(state.trace)
+    try:
+        yield
+    finally:
+        state.strict_broadcast = before
+        switch(state.trace)
+
+
 class Source(NamedTuple):
     """A line of the user's program."""
 
@@ -73,6 +91,19 @@ def user_source(until: FrameType | None = None) -> Source | None:
     return None
 
 
+def user_call() -> str | None:
+    """The name of our function that the user's line called; None for operators and the like."""
+    frame: FrameType | None = sys._getframe(1)
+    outermost = None
+    while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USERS):
+        if frame.f_code.co_filename.startswith(OURS[0]):
+            outermost = frame.f_code
+        frame = frame.f_back
+    if outermost is None or outermost.co_name.startswith(("_", "<")) or "<locals>" in outermost.co_qualname:
+        return None
+    return outermost.co_name
+
+
 def user_level() -> int:
     """The `stacklevel` with which the caller's `warnings.warn` points at the user's own line."""
     level, frame = 1, sys._getframe(1)
@@ -96,7 +127,7 @@ _known_paths: tuple[Any, int, dict[int, str]] = (lambda: None, 0, {})  # the roo
 
 
 def _path_in(root: Any, module: Any) -> str:
-    """The path of a module in another one; remembered while no module changes, as every traced operation asks."""
+    """The path of a module in another one; remembered, as every traced operation asks for it."""
     global _known_paths
     reference, version, paths = _known_paths
     if reference() is not root or version != structure_version() or id(module) not in paths:

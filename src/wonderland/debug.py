@@ -1,7 +1,7 @@
 """Where NaN and infinity come from. Book, section 6 (numerical stability of derivatives).
 
-`nans()` watches every operation that is computed and stops at the one that *made* the first NaN or infinity: its inputs
-are in order and its result is not. Operations that only pass a NaN on are not to blame and are not reported.
+`nans()` watches every operation that is computed and stops at the one that *made* the first NaN or infinity:
+its inputs are in order and its result is not. Operations that only pass a NaN on are not reported.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["check_finite", "disable_nans", "enable_nans", "nans"]
 
 Array = np.ndarray[Any, Any]
 
-# In these an element of the result depends on the same element of the inputs only, so that one can look closer.
+# Here an element of the result depends on the same element of the inputs only, so one can look closer.
 _ELEMENTWISE = {value for value in vars(elementwise).values() if isinstance(value, Primitive)}
 
 _REMEDIES = {
-    "log": "arguments above 0: wl.log(x + 1e-6), wl.log_softmax and wl.log_sigmoid in place of a log of probabilities, wl.xlogy",
+    "log": "arguments above 0: wl.log(x + 1e-6); wl.log_softmax, wl.log_sigmoid, wl.xlogy of probabilities",
     "sqrt": "arguments above 0: wl.sqrt(x + 1e-6), or wl.norm, whose derivative at 0 is 0",
     "divide": "a divisor that cannot be 0: x / (y + 1e-6), or x / wl.where(y == 0, 1, y)",
     "exp": "smaller arguments: wl.softmax, wl.logsumexp, wl.softplus and wl.sigmoid do not overflow",
@@ -45,30 +45,34 @@ class nans(contextlib.ContextDecorator):  # noqa: N801 - used as a function
     ...     wl.grad(lambda x: wl.sqrt(x).sum())(wl.tensor([4.0, 0.0]))
     Traceback (most recent call last):
         ...
-    wonderland.errors.NonFiniteError: sqrt: the derivative of sqrt made inf in the backward pass: 1 of 2 elements of ...
+    wonderland.errors.NonFiniteError: sqrt: the derivative of sqrt made inf in the backward pass: 1 of 2 ...
 
-    The message names the operation, the path of the module, the user's line, and the pass: forward, or backward with the
-    operation whose derivative was being computed (then the line is the one of the forward pass). It works eagerly, in all
-    transformations and inside `jit`, loops and branches; put it around the call of a jitted function, not inside. Also
-    usable as a decorator, `@wl.debug.nans()`. It concerns the thread in which it is used.
+    The message names the operation, the path of the module, the user's line, and the pass: forward, or
+    backward with the operation whose derivative was being computed (the line is then that of the forward
+    pass). It works eagerly, in all transformations and inside `jit`, loops and branches; put it around the
+    call of a jitted function, not inside. `@wl.debug.nans()` does it for a function. It concerns the thread
+    in which it is used.
 
-    An operation makes a NaN if its result has one and its inputs have none, as 0/0 does; it makes an infinity if its inputs
-    are finite and its result is not, as log(0) or an overflow. Elementwise operations are judged element by element. So
-    constants such as `wl.full(n, -wl.inf)` and masks made from them are fine, and so is a softmax over masked entries.
-    With `inf=False` only NaN counts. With `inputs=True` a NaN that came in from outside (in the data, in a constant,
-    computed before) is reported, too, at the first operation that receives it.
+    An operation makes a NaN if its result has one and its inputs have none, as 0/0; it makes an infinity if
+    its inputs are finite and its result is not, as log(0) or an overflow. Elementwise operations are judged
+    element by element. So constants such as `wl.full(n, -wl.inf)` and masks made from them are fine, and so
+    is a softmax over masked entries. With `inf=False` only NaN counts. With `inputs=True` a NaN that came in
+    from outside (in the data, in a constant, computed before) is reported at the first operation that
+    receives it; without, nothing is said about it.
     """
 
     def __init__(self, inf: bool = True, inputs: bool = False) -> None:
         if not isinstance(inf, bool) or not isinstance(inputs, bool):
-            raise InputError("nans: inf and inputs are bools.", "@wl.debug.nans() with parentheses as a decorator")
+            raise InputError(
+                "nans: inf and inputs are bools.", "@wl.debug.nans() with parentheses as a decorator"
+            )
         self._watch = Watch(inf, inputs)
         self._before: list[Any] = []
 
     def __enter__(self) -> None:
         if state.trace is not None and state.trace.staged:
             raise TraceError(
-                "nans: inside a traced function only the tracing would be watched, where nothing is computed.",
+                "nans: in a traced function only the tracing would be watched, where nothing is computed.",
                 "with wl.debug.nans(): around the call of the jitted function",
             )
         self._before.append(state.debug)
@@ -99,14 +103,14 @@ def disable_nans() -> None:
 
 
 def check_finite(tree: Any, name: str = "value") -> Any:
-    """The tree itself, after a look at all its tensors: raises `wl.errors.NonFiniteError` if one has a NaN or infinity.
+    """The tree itself; raises `wl.errors.NonFiniteError` if one of its tensors has a NaN or infinity.
 
     >>> import wonderland as wl
     >>> batch = wl.debug.check_finite({"x": wl.ones(3), "y": wl.arange(3)}, "batch")
     >>> wl.debug.check_finite({"x": wl.tensor([1.0, wl.nan])}, "batch")
     Traceback (most recent call last):
         ...
-    wonderland.errors.NonFiniteError: check_finite: batch.x has NaN (1 of 2 elements of float32[2]; the first at [1])....
+    wonderland.errors.NonFiniteError: check_finite: batch.x has NaN (1 of 2 elements ...
     """
     for path, leaf in trees.flatten_with_paths(tree)[0]:
         if not array.is_operand(leaf):
@@ -122,7 +126,7 @@ def check_finite(tree: Any, name: str = "value") -> Any:
             raise NonFiniteError(
                 f"check_finite: {label} has {_kinds(data)} ({bad.sum()} of {data.size} elements of "
                 f"{data.dtype}{list(data.shape)}{where}).",
-                "with wl.debug.nans(): around the computation to find the operation that made it; or clean the data",
+                "wl.debug.nans() around the computation to find the operation that made it, or cleaner data",
             )
     return tree
 
@@ -189,9 +193,11 @@ def _report(primitive: Primitive, args: list[Any], out: Array, made: Array) -> N
     subject = f"{name}: the derivative of {name}" if name else f"{primitive.name}:"
     received = " and ".join(_summary(a._data) for a in args)
     error = NonFiniteError(
-        f"{subject} made {_kinds(out[made])} in the {mode}: {made.sum()} of {out.size} elements of {primitive.name} "
-        f"of {received}.",
-        _REMEDIES.get(name) or _REMEDIES.get(primitive.name) or "arguments in the domain of the operation, of moderate size",
+        f"{subject} made {_kinds(out[made])} in the {mode}: {made.sum()} of {out.size} elements of "
+        f"{primitive.name} of {received}.",
+        _REMEDIES.get(name)
+        or _REMEDIES.get(primitive.name)
+        or "smaller arguments, in the operation's domain",
     )
     error.operation, error.phase = name or primitive.name, phase
     return error
@@ -200,9 +206,10 @@ def _report(primitive: Primitive, args: list[Any], out: Array, made: Array) -> N
 def _from_outside(primitive: Primitive, data: Array) -> NonFiniteError:
     phase = place().phase
     error = NonFiniteError(
-        f"{primitive.name}: received a NaN that came in from outside ({np.isnan(data).sum()} of {data.size} elements of "
-        f"{data.dtype}{list(data.shape)}): it is in the data or in a constant, or was computed before nans() was switched on.",
-        'wl.debug.check_finite(batch, "batch") on the data; with wl.debug.nans(): around the whole computation',
+        f"{primitive.name}: received a NaN that came in from outside ({np.isnan(data).sum()} of {data.size} "
+        f"elements of {data.dtype}{list(data.shape)}): in the data, in a constant, or computed before nans() "
+        "was switched on.",
+        'wl.debug.check_finite(batch, "batch") on the data; wl.debug.nans() around the whole computation',
     )
     error.operation, error.phase = primitive.name, phase
     return error

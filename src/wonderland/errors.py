@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .context import place
+from .context import place, user_call
 
 __all__ = [
     "AxisError",
@@ -44,6 +44,8 @@ class WonderlandError(Exception):
         lines = [message]
         if hint:
             lines.append(f"  try: {hint}")
+        if (inside := user_call()) and not message.startswith(f"{inside}:"):
+            lines.append(f"  inside: {inside}")
         here = place()
         if here.module:
             lines.append(f"  in module: {here.module}")
@@ -53,10 +55,15 @@ class WonderlandError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> Any:
-        return (_restore, (type(self), self.args, self.__dict__))  # as it is, without the place where it is unpickled
+        return (
+            _restore,
+            (type(self), self.args, self.__dict__),
+        )  # as it is, without the place where it is unpickled
 
 
-def _restore(kind: type[WonderlandError], args: tuple[Any, ...], attributes: dict[str, Any]) -> WonderlandError:
+def _restore(
+    kind: type[WonderlandError], args: tuple[Any, ...], attributes: dict[str, Any]
+) -> WonderlandError:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(attributes)
@@ -72,14 +79,14 @@ class ShapeError(InputError):
 
 
 class BroadcastError(ShapeError):
-    """Two vectors would broadcast into a matrix while `wl.shape.strict()` is on."""
+    """Broadcasting that looks like an accident, as (n, 1) with (n,), while `wl.shape.strict()` is on."""
 
 
 class AxisError(InputError, IndexError):
     """An axis that the tensor does not have, or named twice."""
 
 
-class IndexOutOfRange(WonderlandError, IndexError):
+class IndexOutOfRange(WonderlandError, IndexError):  # noqa: N818 - says what happened
     """An index outside the axis that it indexes."""
 
 

@@ -143,7 +143,8 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 def _irfft(name: str, x: Any, n: int | None, axis: int, norm: str) -> Tensor:
     x = _complex(name, x)
     place = normalize_axis(name, axis, x.ndim)
-    size = 2 * (x.shape[place] - 1) if n is None or n == -1 else int(n)
+    size = -1 if n is None else as_int(name, "n", n)
+    size = 2 * (x.shape[place] - 1) if size == -1 else size
     if size < 1:
         raise InputError(
             f"{name}: a signal of {size} elements (shape {x.shape}, axis {axis}) is not defined.", "n >= 1"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .context import next_order, place, state, switch
+from .context import lenient, next_order, place, state
 from .dtypes import is_inexact
 from .errors import (
     DTypeError,
@@ -69,13 +69,8 @@ def _bind(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
 def _bind_strictly(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Check the operation as the user wrote it, not what its rules make of it: under vmap they add a batch axis."""
     check_no_outer(primitive.name, [arg.shape for arg in args])
-    state.strict_broadcast = False
-    switch(state.trace)
-    try:
+    with lenient():
         return _bind(primitive, args, params)
-    finally:
-        state.strict_broadcast = True
-        switch(state.trace)
 
 
 def evaluate(primitive: Any, values: Any, params: dict[str, Any]) -> Any:
@@ -112,15 +107,15 @@ def explained(primitive: Any, args: Any, error: Exception) -> WonderlandError:
         return IndexOutOfRange(message, "indices from -n to n - 1 for an axis of size n")
     if isinstance(error, TypeError):
         return DTypeError(message, "convert with x.astype(...)")
-    return InputError(message)
+    return InputError(message, "arguments for which the operation is defined")
 
 
 def leaked(primitive: Any, tracer: Any) -> TraceError:
-    kind = type(tracer.trace).__name__.removesuffix("Trace")
+    kind = getattr(tracer.trace, "purpose", None) or type(tracer.trace).__name__.removesuffix("Trace")
     return TraceError(
         f"{primitive.name}: a value of shape {tracer.shape} is used outside the {kind} transformation in which it was traced.",
         "return the value from the transformed function instead of storing it; "
-        "state belongs in a module's buffers or in wl.Buffer, which transformations write back",
+        "state belongs in a module's buffers, which transformations write back",
     )
 
 

@@ -151,7 +151,9 @@ class Tensor:
 
         def convert(x: Any) -> Any:
             if isinstance(x, Tensor):
-                return np.asarray(x._concrete(f"an argument of np.{f.__name__}"))
+                view = x._concrete(f"an argument of np.{f.__name__}").view()
+                view.flags.writeable = False
+                return view
             return type(x)(convert(item) for item in x) if type(x) in (list, tuple) else x
 
         return f(*convert(args), **{name: convert(value) for name, value in kwargs.items()})
@@ -294,6 +296,9 @@ class Tensor:
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return array.floor_divide(self, other), array.remainder(self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return array.floor_divide(other, self), array.remainder(other, self)
 
     def __pow__(self, other: Any) -> Tensor:
         return array.pow(self, other)
@@ -457,10 +462,10 @@ class Tensor:
         return array.argsort(self, axis=axis, descending=descending)
 
     def cumsum(self, axis: int | None = None) -> Tensor:
-        return array.cumulative_sum(self, axis=axis)
+        return array.cumsum(self, axis)
 
     def cumprod(self, axis: int | None = None) -> Tensor:
-        return array.cumulative_prod(self, axis=axis)
+        return array.cumprod(self, axis)
 
     def dot(self, other: Any) -> Tensor:
         return array.dot(self, other)

@@ -1,7 +1,7 @@
 """Tracebacks that end in the user's own line: frames inside the package are left out when an error is shown.
 
-Only what is printed for an exception that nobody caught changes (`sys.excepthook`, `threading.excepthook`, and IPython's
-handler); exceptions themselves, `pdb` and test runners see every frame. WONDERLAND_TRACEBACK=full shows all frames.
+Only what is printed for an exception that nobody caught changes (`sys.excepthook`, `threading.excepthook`,
+IPython's handler); `pdb`, test runners and `except` see every frame. WONDERLAND_TRACEBACK=full shows all.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from .context import NOT_THE_USERS
+from .context import NOT_THE_USERS, NUMPY, OURS
 from .errors import WonderlandError
 
 NOTE = "  (frames inside wonderland are hidden; set WONDERLAND_TRACEBACK=full to see them)"
-_NUMPY = f"{os.sep}numpy{os.sep}"
 
 
 def install() -> None:
@@ -32,7 +31,9 @@ def install() -> None:
     def show_in_thread(args: Any) -> None:
         if args.exc_value is not None:
             shorten(args.exc_value)
-            args = threading.ExceptHookArgs((args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread))
+            args = threading.ExceptHookArgs(
+                (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
+            )
         before_in_threads(args)
 
     show.shortens = True  # type: ignore[attr-defined]
@@ -44,7 +45,11 @@ def install() -> None:
 
 
 def _show_in_ipython(
-    shell: Any, kind: type[BaseException], error: BaseException, traceback: TracebackType | None, tb_offset: int | None = None
+    shell: Any,
+    kind: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
+    tb_offset: int | None = None,
 ) -> None:
     shorten(error)
     shell.showtraceback((kind, error, error.__traceback__), tb_offset=tb_offset)
@@ -60,7 +65,8 @@ def shorten(error: BaseException) -> None:
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         frames = _frames(current.__traceback__)
-        kept = [f for f in frames if not _file(f).startswith(NOT_THE_USERS)]
+        hide = NOT_THE_USERS if isinstance(current, WonderlandError) else OURS
+        kept = [f for f in frames if not _file(f).startswith(hide)]
         if len(kept) < len(frames) and _meant_for_the_user(current, frames):
             current.__traceback__ = _linked(kept)
             hidden = True
@@ -75,19 +81,22 @@ def shorten(error: BaseException) -> None:
 
 
 def _meant_for_the_user(error: BaseException, frames: list[TracebackType]) -> bool:
-    """Whether the error is about the user's program. One that our own code (or NumPy, called by it) ran into is a defect of
-    the package, and its frames are what a report needs."""
+    """Whether the error is about the user's program.
+
+    One that our own code (or NumPy, called by it) ran into is a defect of the package, and then its frames
+    are what a report needs.
+    """
     if isinstance(error, WonderlandError):
         return True
     inner = len(frames) - 1
-    while inner >= 0 and not _file(frames[inner]).startswith(NOT_THE_USERS):
+    while inner >= 0 and not _file(frames[inner]).startswith(OURS):
         inner -= 1
-    return inner + 1 < len(frames) and _NUMPY not in _file(frames[inner + 1])
+    return inner + 1 < len(frames) and not _file(frames[inner + 1]).startswith(NUMPY)
 
 
 def _only_ours(error: BaseException) -> bool:
     """Whether an error was raised and caught inside the package."""
-    return all(_file(f).startswith(NOT_THE_USERS) or _NUMPY in _file(f) for f in _frames(error.__traceback__))
+    return all(_file(f).startswith(NOT_THE_USERS) for f in _frames(error.__traceback__))
 
 
 def _file(traceback: TracebackType) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .dtypes import is_complex
 from .errors import TreeError
 
 __all__ = [
@@ -93,6 +94,18 @@ class Structure(NamedTuple):
         return f"{name}({', '.join(_map(repr, self.children))})"
 
 
+DEEPEST = 200  # levels of a tree; far below what Python's stack allows
+class Keys(tuple[Any, ...]):
+    """The keys of a dict as they are flattened; `order` is how they came, and how they are put back."""
+
+    order: tuple[Any, ...]
+
+    def __new__(cls, keys: Iterable[Any], order: tuple[Any, ...]) -> Keys:
+        made = super().__new__(cls, keys)
+        made.order = order
+        return made
+
+
 LEAF = Structure("leaf")
 NONE = Structure("none")
 
@@ -118,7 +131,7 @@ def _children(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
         keys = list(tree)
         if all(isinstance(k, str) for k in keys):
             keys.sort()
-        return "dict", tuple(keys), [(k, tree[k]) for k in keys]
+        return "dict", Keys(keys, tuple(tree)), [(k, tree[k]) for k in keys]
     if isinstance(tree, tuple) and hasattr(tree, "_fields") and cls is not Aval:
         return cls, None, list(zip(tree._fields, tree, strict=True))
     if cls in _REGISTRY:
@@ -170,6 +183,8 @@ class _Flattener:
                 f"tree: the {type(tree).__name__} at {'.'.join(_map(str, path)) or 'the root'} contains itself.",
                 "a tree without cycles",
             )
+        if len(path) == DEEPEST:
+            raise TreeError(f"tree: it is nested more than {DEEPEST} levels deep.", "a flatter tree, such as one list")
         self.active.add(id(tree))
         result = Structure(kind, meta, tuple(self.visit(child, (*path, key)) for key, child in children))
         self.active.discard(id(tree))
@@ -195,9 +210,11 @@ def flatten_with_paths(tree: Any, *, open_objects: bool = True) -> tuple[list[tu
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The tree with this structure and these leaves."""
+    if not isinstance(structure, Structure) or not isinstance(leaves, Iterable):
+        raise TreeError("unflatten: takes a structure and its leaves.", "wl.tree.unflatten(wl.tree.structure(tree), leaves)")
     leaves = list(leaves)
     if len(leaves) != structure.count:
-        raise TreeError(f"unflatten: a structure with {structure.count} leaves received {len(leaves)}.")
+        raise TreeError(f"unflatten: a structure with {structure.count} leaves received {len(leaves)}.", "one value per leaf")
     return _build(structure, iter(leaves), [])
 
 
@@ -226,7 +243,8 @@ def _build(s: Structure, leaves: Any, made: list[Any]) -> Any:
     if kind == "tuple":
         return tuple(children)
     if kind == "dict":
-        return dict(zip(s.meta, children, strict=True))
+        found = dict(zip(s.meta, children, strict=True))
+        return {key: found[key] for key in s.meta.order}
     if stateful:
         names, static = s.meta
         made[place].__tree_fill__(dict(zip(names, children, strict=True)), static)
@@ -282,10 +300,11 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     def back(flat: Any) -> Any:
         if flat.shape != vector.shape:
-            raise TreeError(f"ravel: the vector has shape {flat.shape}, expected {vector.shape}.")
+            raise TreeError(f"ravel: the vector has shape {flat.shape}, expected {vector.shape}.", "a vector like the one that ravel gave")
         pieces, start = [], 0
         for shape_, dtype, size in sizes:
-            pieces.append(array.astype(array.reshape(flat[start : start + size], shape_), dtype))
+            piece = array.reshape(flat[start : start + size], shape_)
+            pieces.append(array.astype(piece if is_complex(dtype) else array.real(piece), dtype))
             start += size
         return unflatten(shape, pieces)
 

@@ -74,7 +74,7 @@ def as_ours(index: Any) -> Any:
     return wl.asarray(index) if isinstance(index, np.ndarray) else index
 
 
-@pytest.mark.book("2.03", "2.04", name="wl.Tensor.__getitem__")
+@pytest.mark.book("2.03", name="wl.Tensor.__getitem__")
 @given(indexed(advanced=False))
 @settings(max_examples=100)
 def test_basic_indexing(case: tuple[np.ndarray, Any]) -> None:
@@ -99,6 +99,7 @@ def test_all_indexing_and_its_gradient(case: tuple[np.ndarray, Any]) -> None:
     np.testing.assert_allclose(gradient.numpy(), scattered, atol=1e-12)
 
 
+@pytest.mark.book("2.03", "2.04", name="wl.Tensor.__getitem__")
 def test_the_book_writes_indices_from_1() -> None:
     """X_i ~ (b, c), X_ijk a scalar, X_{i,:,j:k} ~ (b, k - j), here counted from 0."""
     X = wl.arange(2 * 3 * 4).reshape(2, 3, 4)

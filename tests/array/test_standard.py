@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -80,6 +82,11 @@ def test_no_module_or_helper_leaks_into_the_namespace() -> None:
     import wonderland.array as array
 
     assert len(set(array.__all__)) == len(array.__all__)
+    files = [
+        importlib.import_module(f"wonderland.array.{m.name}") for m in pkgutil.iter_modules(array.__path__)
+    ]
+    declared = {name for file in files for name in file.__all__}
+    assert declared | {"stop_gradient"} == set(array.__all__)
     for name in array.__all__:
         assert not inspect.ismodule(getattr(wl, name)), name
     for module in (

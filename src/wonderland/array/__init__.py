@@ -1,68 +1,88 @@
 """The functions of the top-level namespace, a file per family: they convert arguments and call primitives."""
 
+# ruff: noqa: F403, F405 - every file has an exact `__all__`, and a test compares them with the one below
+
 from ..tensor import Tensor as Tensor
 from ..transforms.custom import stop_gradient
-from . import (
-    activations,
-    arithmetic,
-    complexes,
-    conversion,
-    creation,
-    einstein,
-    gathering,
-    joining,
-    logic,
-    manipulation,
-    namespace,
-    products,
-    rearrangement,
-    reductions,
-    segments,
-    similarity,
-    sorting,
-    transcendental,
-    types,
-)
-from .activations import *  # noqa: F403
-from .arithmetic import *  # noqa: F403
-from .complexes import *  # noqa: F403
-from .conversion import *  # noqa: F403
+from .activations import *
+from .arithmetic import *
+from .complexes import *
+from .conversion import *
 from .conversion import is_operand as is_operand
-from .creation import *  # noqa: F403
-from .einstein import *  # noqa: F403
-from .gathering import *  # noqa: F403
+from .creation import *
+from .einstein import *
+from .gathering import *
 from .indexing import getitem as getitem
-from .joining import *  # noqa: F403
-from .logic import *  # noqa: F403
-from .manipulation import *  # noqa: F403
-from .namespace import *  # noqa: F403
-from .products import *  # noqa: F403
-from .rearrangement import *  # noqa: F403
-from .reductions import *  # noqa: F403
-from .segments import *  # noqa: F403
-from .similarity import *  # noqa: F403
-from .sorting import *  # noqa: F403
-from .transcendental import *  # noqa: F403
-from .types import *  # noqa: F403
+from .joining import *
+from .logic import *
+from .manipulation import *
+from .namespace import *
+from .products import *
+from .rearrangement import *
+from .reductions import *
+from .segments import *
+from .similarity import *
+from .sorting import *
+from .transcendental import *
+from .types import *
 from .updates import At as At
 
-__all__ = ["stop_gradient"]
-__all__ += activations.__all__
-__all__ += arithmetic.__all__
-__all__ += complexes.__all__
-__all__ += conversion.__all__
-__all__ += creation.__all__
-__all__ += einstein.__all__
-__all__ += gathering.__all__
-__all__ += joining.__all__
-__all__ += logic.__all__
-__all__ += manipulation.__all__
-__all__ += namespace.__all__
-__all__ += products.__all__
-__all__ += rearrangement.__all__
-__all__ += reductions.__all__
-__all__ += segments.__all__
-__all__ += similarity.__all__
-__all__ += sorting.__all__
-__all__ += transcendental.__all__
-__all__ += types.__all__
+# The table of contents, family by family. Type checkers read a literal list only.
+# fmt: off
+__all__ = [
+    # conversion
+    "asarray", "from_dlpack", "tensor",
+    # creation
+    "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace",
+    "meshgrid", "one_hot", "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
+    # types
+    "can_cast", "finfo", "iinfo", "isdtype", "result_type",
+    # namespace
+    "__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi",
+    # arithmetic
+    "abs", "absolute", "add", "ceil", "clip", "copysign", "divide", "floor", "floor_divide", "hypot",
+    "maximum", "minimum", "multiply", "nan_to_num", "negative", "nextafter", "positive", "pow", "power",
+    "reciprocal", "remainder", "round", "rsqrt", "sign", "signbit", "sqrt", "square", "subtract", "trunc",
+    # transcendental
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "erfinv",
+    "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sin", "sinh", "tan", "tanh",
+    # complexes
+    "angle", "complex", "conj", "imag", "real",
+    # logic
+    "allclose", "array_equal", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "equal", "greater", "greater_equal", "isclose", "isfinite",
+    "isinf", "isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "not_equal", "where",
+    # reductions
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var",
+    # sorting
+    "argsort", "isin", "sort", "top_k", "topk", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
+    # manipulation
+    "astype", "atleast_1d", "atleast_2d", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
+    "expand_dims", "flatten", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "reshape",
+    "squeeze", "swapaxes", "transpose", "unsqueeze",
+    # joining
+    "concat", "concatenate", "flip", "hstack", "pad", "repeat", "roll", "split", "stack", "tile",
+    "unstack", "vstack",
+    # rearrangement
+    "rearrange", "reduce",
+    # gathering
+    "diagonal", "dynamic_slice", "dynamic_update_slice", "masked_fill", "nonzero", "put_along_axis",
+    "searchsorted", "take", "take_along_axis",
+    # segments
+    "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+    # products
+    "cross", "dot", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vecdot",
+    # einstein
+    "einsum", "einsum_path",
+    # similarity
+    "cosine_similarity", "is_binary", "is_simplex", "norm", "normalize", "pairwise_sq_distances",
+    "sq_norm",
+    # activations
+    "log_sigmoid", "log_softmax", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "xlogy",
+    # custom derivatives
+    "stop_gradient",
+]
+# fmt: on

@@ -44,6 +44,7 @@ def relu(x: Any, /) -> Tensor:
     tensor([0., 2.]) tensor(0.)
     """
     x = as_tensor("relu", x)
+    p.check_kind("relu", p.REAL, x)
     return p.where(p.less_equal(x, zeros_like(x)), zeros_like(x), x)
 
 
@@ -150,7 +151,7 @@ def xlogy(x: Any, y: Any, /) -> Tensor:
     tensor([0., 0.])
     """
     x, y = promote_inexact("xlogy", x, y)
-    zero = x == 0
+    zero = (x == 0) & (y == y)  # a NaN stays one
     product = x * p.log(p.where(zero, ones_like(y), y))
     return p.where(zero, zeros_like(product), product)
 

@@ -68,4 +68,6 @@ def complex(real: Any, imag: Any, /) -> Tensor:
     >>> wl.complex(wl.tensor([1.0, 2.0]), 0.5)
     tensor([1.+0.5j, 2.+0.5j], dtype=complex64)
     """
-    return p.complex_(*promote_inexact("complex", real, imag))
+    parts = promote_inexact("complex", real, imag)
+    p.check_kind("complex", p.FLOATING, parts[0])
+    return p.complex_(*parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -186,8 +187,14 @@ def _fits(data: np.ndarray[Any, Any], dtype: DType) -> bool:
     return bool(data.dtype.kind != "c" and info.min <= data.min() and data.max() <= info.max)
 
 
-def _has_tensor(obj: Any) -> bool:
-    return isinstance(obj, (list, tuple)) and any(isinstance(o, Tensor) or _has_tensor(o) for o in obj)
+def _has_tensor(obj: Any, depth: int = 0) -> bool:
+    if not isinstance(obj, (list, tuple)):
+        return isinstance(obj, Tensor)
+    if depth == 64:
+        raise ShapeError(
+            "tensor: the list is nested more than 64 levels deep, or contains itself.", "at most 64 axes"
+        )
+    return any(_has_tensor(o, depth + 1) for o in obj)
 
 
 # --- operands of functions
@@ -210,7 +217,7 @@ def as_operand(name: str, x: Any) -> Any:
     """x as a tensor or a plain Python number."""
     if isinstance(x, Tensor) or type(x) in SCALAR_KIND:
         return x
-    if isinstance(x, np.generic):
+    if isinstance(x, np.generic) and type(x.item()) in SCALAR_KIND:
         return x.item()  # NumPy's scalars behave as Python's
     if isinstance(x, np.ndarray):
         return asarray(x)
@@ -299,8 +306,8 @@ def as_real(name: str, x: Any) -> Any:
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python integers."""
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
+    if isinstance(shape, (int, np.integer)) or (isinstance(shape, Tensor) and not shape.ndim):
+        return (operator.index(shape),)
     try:
         return tuple(n if type(n) is int else n.__index__() for n in shape)
     except (TypeError, AttributeError) as error:

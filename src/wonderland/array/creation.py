@@ -12,7 +12,7 @@ from .. import dtypes
 from ..arguments import as_int, as_number, shown
 from ..context import state
 from ..dtypes import as_dtype, is_integer
-from ..errors import DTypeError, InputError, ShapeError
+from ..errors import DTypeError, IndexOutOfRange, InputError, ShapeError
 from ..primitives import creation as p
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
@@ -351,9 +351,22 @@ def one_hot(indices: Any, /, num_classes: int, *, dtype: Any = None) -> Tensor:
 
     An index out of range raises; as everywhere, -1 is the last class. Book, section 4.2.
     """
-    return take(eye(num_classes, dtype=dtype), as_tensor("one_hot", indices), axis=0)
+    indices = as_tensor("one_hot", indices)
+    if not is_integer(indices.dtype):
+        raise DTypeError(f"one_hot: the indices are {indices.dtype}.", "integers: x.astype(wl.int64)")
+    count = as_int("one_hot", "num_classes", num_classes, least=0)
+    target = dtypes.default_float if dtype is None else as_dtype(dtype)
+    check_size("one_hot", (*indices.shape, count), target)
+    try:
+        places = reshape(indices, (*indices.shape, 1))
+        return put_along_axis(zeros((*indices.shape, count), dtype=target), places, 1)
+    except IndexOutOfRange as error:
+        raise IndexOutOfRange(
+            f"one_hot: an index of shape {indices.shape} is not among the {count} classes.",
+            f"indices from 0 to {count - 1}",
+        ) from error
 
 
-from .gathering import diagonal, take  # noqa: E402 - these build on the functions above
+from .gathering import diagonal, put_along_axis  # noqa: E402 - these build on the functions above
 from .logic import where  # noqa: E402
 from .types import iinfo  # noqa: E402

@@ -6,8 +6,7 @@ that are left. The functional updates `x.at[...]` (updates.py) use the same form
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ Bounds = tuple[int, int | None, int]  # start, stop (None: to the end), step
 EVERYTHING: Bounds = (0, None, 1)
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(NamedTuple):
     """An index in normal form: slice x, give it `shape`, then index `axes` with `indices` of one shape."""
 
     slices: tuple[Bounds, ...]

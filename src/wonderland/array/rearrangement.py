@@ -27,7 +27,7 @@ __all__ = ["rearrange", "reduce"]
 REDUCTIONS = {name: getattr(reductions, name) for name in ("sum", "mean", "max", "min", "prod", "any", "all")}
 
 
-def rearrange(x: Any, pattern: str, /, **sizes: int) -> Tensor:
+def rearrange(x: Any, /, pattern: str, **sizes: int) -> Tensor:
     """x with its axes in another order, merged or split, as the pattern says.
 
     >>> import wonderland as wl
@@ -42,7 +42,7 @@ def rearrange(x: Any, pattern: str, /, **sizes: int) -> Tensor:
     return _apply("rearrange", x, pattern, sizes, None)
 
 
-def reduce(x: Any, pattern: str, reduction: str | Callable[..., Any], /, **sizes: int) -> Tensor:
+def reduce(x: Any, /, pattern: str, reduction: str | Callable[..., Any], **sizes: int) -> Tensor:
     """x reduced over the axes that are missing on the right, the others rearranged.
 
     >>> import wonderland as wl
@@ -136,7 +136,9 @@ def _parse_side(name: str, pattern: str, side: str, label: str) -> tuple[Group, 
             inside = []
         elif token == ")":
             if inside is None:
-                raise InputError(f"{name}: a parenthesis is closed but not opened in {pattern!r}.")
+                raise InputError(
+                    f"{name}: a parenthesis is closed but not opened in {pattern!r}.", '"(h w) c -> h w c"'
+                )
             groups.append(tuple(inside))
             inside = None
         else:
@@ -154,7 +156,9 @@ def _parse_side(name: str, pattern: str, side: str, label: str) -> tuple[Group, 
             else:
                 inside.extend(found)
     if inside is not None:
-        raise InputError(f"{name}: a parenthesis is opened but not closed in {pattern!r}.")
+        raise InputError(
+            f"{name}: a parenthesis is opened but not closed in {pattern!r}.", '"(h w) c -> h w c"'
+        )
     return tuple(groups)
 
 

@@ -72,6 +72,7 @@ def cosine_similarity(x1: Any, x2: Any, /, *, axis: int = -1, eps: float = 1e-12
     tensor([ 1.,  0., -1.])
     """
     x1, x2 = promote_inexact("cosine_similarity", x1, x2)
+    p.check_kind("cosine_similarity", p.FLOATING, x1)
     products = sum_(normalize(x1, axis=axis, eps=eps) * normalize(x2, axis=axis, eps=eps), axis=axis)
     return clip(products, -1.0, 1.0)
 
@@ -90,6 +91,7 @@ def pairwise_sq_distances(x1: Any, x2: Any, /) -> Tensor:
     and a tensor has distance 0 to itself exactly. Book, section 2.1.1.
     """
     x1, x2 = promote_inexact("pairwise_sq_distances", x1, x2)
+    p.check_kind("pairwise_sq_distances", p.FLOATING, x1)
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise ShapeError(
             f"pairwise_sq_distances: shapes {x1.shape} and {x2.shape}.",

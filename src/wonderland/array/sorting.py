@@ -17,7 +17,7 @@ from .arithmetic import minimum
 from .conversion import as_tensor, promote
 from .gathering import searchsorted, take, take_along_axis
 from .logic import equal, logical_not
-from .manipulation import ravel
+from .manipulation import ravel, reshape
 
 __all__ = [
     "argsort",
@@ -173,7 +173,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     """
     a, b = promote("isin", x1, x2)
     if is_complex(a.dtype):
-        found = equal(a[..., None], ravel(b)).any(axis=-1)
+        found = equal(a[..., None], reshape(b, (1,) * a.ndim + (b.size,))).any(axis=-1)
     elif b.size == 0:
         found = full(a.shape, False, np.dtype(bool))
     else:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -94,8 +93,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return bool(found == as_dtype(kind))
 
 
-@dataclass(frozen=True)
-class FloatInfo:
+class FloatInfo(NamedTuple):
     """The limits of a floating type."""
 
     bits: int
@@ -106,8 +104,7 @@ class FloatInfo:
     dtype: DType
 
 
-@dataclass(frozen=True)
-class IntInfo:
+class IntInfo(NamedTuple):
     """The limits of an integer type."""
 
     bits: int

@@ -55,7 +55,8 @@ def evaluate(graph: Graph, arrays: list[Array]) -> list[Array]:
             try:
                 out = equation.primitive.impl(*args, **equation.params)
             except WonderlandError as error:
-                raise _located(equation, error)
+                _located(equation, error)
+                raise
             except Exception as error:
                 raise _located(equation, explained(equation.primitive, equation.inputs, error)) from error
             for i, value in zip(outs, out if equation.primitive.multiple else (out,), strict=True):

@@ -27,23 +27,23 @@ class GraphTracer(Tracer):
     has the default dtype that functions give to such a number.
     """
 
-    __slots__ = ("exact", "var", "weak")
+    __slots__ = ("exact", "variable", "weak")  # not `var`: that is a method of tensors
 
     def __init__(
         self, trace: GraphTrace, var: Var, weak: int | None = None, exact: GraphTracer | None = None
     ) -> None:
         self.trace = trace
-        self.var = var
+        self.variable = var
         self.weak = weak
         self.exact = exact
 
     @property
     def shape(self) -> Shape:
-        return self.var.aval.shape
+        return self.variable.aval.shape
 
     @property
     def dtype(self) -> DType:
-        return self.var.aval.dtype
+        return self.variable.aval.dtype
 
     def _concrete(self, what: str) -> np.ndarray[Any, Any]:
         purpose = self.trace.purpose
@@ -62,7 +62,7 @@ class GraphTracer(Tracer):
         )
 
     def __repr__(self) -> str:
-        return f"traced({self.var.aval})"
+        return f"traced({self.variable.aval})"
 
 
 class CellUse:
@@ -95,7 +95,7 @@ class GraphTrace:
         """A traced Python number, of which `exact` is the value."""
         dtype = SCALAR_DTYPE[kind]
         usual = exact if exact.dtype == dtype else self.process(astype, [exact], {"dtype": dtype})
-        return GraphTracer(self, usual.var, kind, exact)
+        return GraphTracer(self, usual.variable, kind, exact)
 
     def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
         if primitive is astype:
@@ -111,7 +111,7 @@ class GraphTrace:
     def atom(self, value: Any) -> Atom:
         if isinstance(value, Tracer):
             if value.trace is self:
-                return value.var  # type: ignore[attr-defined, no-any-return]
+                return value.variable  # type: ignore[attr-defined, no-any-return]
             self._check_alive(value)
         elif value._data.ndim == 0 and value._node is None:
             return Literal(value._data)
@@ -259,14 +259,14 @@ def stage(
             made.append((weakref.ref(use.cell), value))
             continue
         if use.tracer is not None:
-            read.append((use.cell, use.tracer.var))
+            read.append((use.cell, use.tracer.variable))
         if value is not None:
             written.append((use.cell, trace.atom(value)))
     use = uses = outs = None  # cells that the function only made for itself disappear here
     kept = [(cell, trace.atom(value)) for reference, value in made if (cell := reference()) is not None]
     captured = list(trace.captured.values())
     graph = Graph(
-        [v for _, v in captured] + [v for _, v in read] + [t.var for t in inputs],
+        [v for _, v in captured] + [v for _, v in read] + [t.variable for t in inputs],
         trace.equations,
         outputs + [a for _, a in written] + [a for _, a in kept],
         name,

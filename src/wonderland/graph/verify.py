@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import GraphError, WonderlandError
+from ..errors import GraphError
 from .ir import Equation, Graph, Literal, Var, carried
 
 
@@ -55,6 +55,7 @@ def _types(place: str, equation: Equation) -> list[Any]:
         avals = equation.primitive.abstract(*equation.inputs, **equation.params)
     except GraphError:
         raise
-    except (WonderlandError, TypeError, ValueError) as error:
-        raise GraphError(f"{place}: the primitive refuses its inputs: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # whatever a rule trips over, the graph is to blame
+        message = str(error).partition("\n")[0]
+        raise GraphError(f"{place}: the primitive refuses its inputs: {message}") from error
     return list(avals) if equation.primitive.multiple else [avals]

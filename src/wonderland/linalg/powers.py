@@ -6,8 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from ..array import broadcast_to, eye, reshape
 from ..arguments import as_list
+from ..array import broadcast_to, eye, reshape
 from ..array.conversion import as_inexact, promote
 from ..errors import InputError, ShapeError
 from ..primitives.linear_algebra import check_square

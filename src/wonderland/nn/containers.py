@@ -90,7 +90,8 @@ class Sequential(Numbered):
         if not len(self):
             if len(args) != 1:
                 raise ModuleError(
-                    f"Sequential: without layers it returns its argument, but received {len(args)}."
+                    f"Sequential: without layers it returns its argument, but received {len(args)}.",
+                    "one argument",
                 )
             return args[0]
         for i, layer in enumerate(self):

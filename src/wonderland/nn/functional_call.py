@@ -11,6 +11,7 @@ from ..context import state
 from ..errors import ModuleError, ShapeError
 from ..tensor import Cell, Tracer
 from ..transforms.custom import stop_gradient
+from ..trees import is_stateful
 from .members import cells
 
 
@@ -57,6 +58,11 @@ def substituted(module: Any, values: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _choose(module: Any, values: Mapping[str, Any]) -> list[tuple[Cell, Any]]:
+    if not is_stateful(module):
+        raise ModuleError(
+            f"functional_call: a {type(module).__name__} is not a module.",
+            "functional_call(module, params, x)",
+        )
     module._cells("functional_call")
     paths = dict(cells(module, again=True))
     chosen: dict[int, tuple[str, Cell, Any]] = {}
@@ -71,7 +77,8 @@ def _choose(module: Any, values: Mapping[str, Any]) -> list[tuple[Cell, Any]]:
             )
         if not array.is_operand(given):
             raise ModuleError(
-                f"functional_call: the value for {path!r} is a {type(given).__name__}, not a tensor."
+                f"functional_call: the value for {path!r} is a {type(given).__name__}, not a tensor.",
+                "tensors or arrays of the shapes of the parameters",
             )
         if isinstance(given, Cell):
             value = interpreter.read(given)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import KIND, bool_, is_complex, real_of
-from ..errors import DTypeError
+from ..errors import DTypeError, InputError
 from ..interpreter import apply_linear
 from . import special
 from .broadcasting import broadcast_shapes, unbroadcast
@@ -186,7 +186,7 @@ def _exponent_factor(out: Any, x: Any, p: Any) -> Any:
 
 def _integer_power(x: Any, p: Any) -> Any:
     if x.dtype.kind in "iu" and np.any(p < 0):
-        raise ValueError("an integer to a negative power is not an integer; convert to a floating type")
+        raise InputError(f"power: {x.dtype} to a negative power is not an integer.", "x.astype(wl.float32) ** p")
     return np.power(x, p)
 
 
@@ -300,10 +300,31 @@ maximum = binary(
 minimum = binary(
     "minimum", np.minimum, (lambda out, x, y: _won(x, y, out), lambda out, x, y: _won(y, x, out)), REAL
 )
+
+
+def _checked_integers(name: str, f: Any, bad: Any, hint: str) -> Any:
+    """f, which has no result for integers with a `bad` second argument: NumPy would give some number."""
+
+    def impl(x: Any, y: Any) -> Any:
+        if y.dtype.kind in "iu" and bad(y).any():
+            raise InputError(f"{name}: {x.dtype}{list(x.shape)} with a second argument of {y[bad(y)].ravel()[0]}.", hint)
+        return f(x, y)
+
+    return impl
+
+
+def _by_nonzero(name: str, f: Any) -> Any:
+    return _checked_integers(name, f, lambda y: y == 0, "a divisor that is not 0, as wl.where(y == 0, 1, y); or x / y")
+
+
+def _not_negative(name: str, f: Any) -> Any:
+    return _checked_integers(name, f, lambda y: y < 0, "shifts of 0 or more; the other shift moves the other way")
+
+
 remainder = binary(
-    "remainder", np.remainder, (lambda out, x, y: ones_like(out), lambda out, x, y: -floor(x / y)), frozenset((1, 2))
+    "remainder", _by_nonzero("remainder", np.remainder), (lambda out, x, y: ones_like(out), lambda out, x, y: -floor(x / y)), frozenset((1, 2))
 )
-floor_divide = binary("floor_divide", np.floor_divide, (ZERO, ZERO), frozenset((1, 2)))
+floor_divide = binary("floor_divide", _by_nonzero("floor_divide", np.floor_divide), (ZERO, ZERO), frozenset((1, 2)))
 copysign = binary(
     "copysign", np.copysign, (lambda out, x, y: sign(x) * copysign(ones_like(out), y), ZERO), FLOATING
 )
@@ -351,8 +372,8 @@ bitwise_and = binary("bitwise_and", np.bitwise_and, (None, None), INTEGRAL)
 bitwise_or = binary("bitwise_or", np.bitwise_or, (None, None), INTEGRAL)
 bitwise_xor = binary("bitwise_xor", np.bitwise_xor, (None, None), INTEGRAL)
 bitwise_invert = unary("bitwise_invert", np.invert, None, INTEGRAL)
-bitwise_left_shift = binary("bitwise_left_shift", np.left_shift, (None, None), INTEGER)
-bitwise_right_shift = binary("bitwise_right_shift", np.right_shift, (None, None), INTEGER)
+bitwise_left_shift = binary("bitwise_left_shift", _not_negative("bitwise_left_shift", np.left_shift), (None, None), INTEGER)
+bitwise_right_shift = binary("bitwise_right_shift", _not_negative("bitwise_right_shift", np.right_shift), (None, None), INTEGER)
 
 
 # --- type conversion
@@ -373,7 +394,21 @@ def _astype_impl(x: Any, dtype: Any) -> Any:
         raise TypeError(f"a complex value has no {dtype} counterpart; use wl.real(x) or wl.abs(x)")
     if dtype == bool_:
         return x != 0
+    if KIND[dtype] == 1 and KIND[x.dtype] == 2:
+        _check_holds(dtype, x)
     return x.astype(dtype)
+
+
+def _check_holds(dtype: Any, x: Any) -> None:
+    """Refuse numbers that an integer type does not hold; the conversion would make others of them."""
+    whole = np.trunc(x.astype(np.float64))
+    info = np.iinfo(dtype)
+    bad = ~((whole >= float(info.min)) & (whole < float(info.max) + 1))
+    if bad.any():
+        raise InputError(
+            f"astype: {x[bad].ravel()[0]} in a tensor of {x.dtype}{list(x.shape)} has no {dtype} counterpart.",
+            "wl.nan_to_num or wl.clip first, or a wider dtype",
+        )
 
 
 def _astype_abstract(x: Any, dtype: Any) -> Aval:

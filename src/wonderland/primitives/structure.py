@@ -178,7 +178,7 @@ def _place(x: Any, shape: Shape, index: Slices) -> Any:
 
 def _place_abstract(x: Any, shape: Shape, index: Slices) -> Aval:
     if slice_lengths(shape, index) != x.shape:
-        raise ShapeError(f"place: a tensor of shape {x.shape} does not fill {index} of shape {shape}.")
+        raise ShapeError(f"place: a tensor of shape {x.shape} does not fill {index} of shape {shape}.", "a tensor of the size of the slice")
     return Aval(shape, x.dtype)
 
 

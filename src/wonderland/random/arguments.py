@@ -91,7 +91,10 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
     """The numbers of a parameter if they can be looked at, None if they are traced."""
     if isinstance(x, Tracer):
         return x._concrete("bool") if x.trace.concrete else None
-    return x._data if isinstance(x, Tensor) else np.asarray(x)
+    if isinstance(x, Tensor):
+        return x._data
+    value = np.asarray(x)
+    return value.astype(np.float64) if value.dtype == object else value  # an integer of more than 64 bits
 
 
 def check(name: str, what: str, x: Any, good: Callable[[Any], Any], wanted: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 from .. import array, trees
 from ..errors import ShapeError
 from ..primitives.broadcasting import normalize_axis
-from .bodies import tensors_of
+from ..primitives.primitive import aval_of
+from .bodies import check_same, tensors_of
 
 
 def associative_scan(f: Callable[[Any, Any], Any], elems: Any, *, reverse: bool = False, axis: int = 0) -> Any:
@@ -34,10 +35,11 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, *, reverse: bool 
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         # f sees the scanned axis where the user put it
-        args = [trees.unflatten(structure, [array.moveaxis(x, 0, ax) for x, ax in zip(side, axes, strict=True)]) for side in (a, b)]
-        out, out_structure = tensors_of("associative_scan", f(args[1], args[0]) if reverse else f(args[0], args[1]))
-        if out_structure != structure:
-            raise ShapeError(f"associative_scan: the function changes the structure {structure} to {out_structure}.", "the same tree")
+        sides = [[array.moveaxis(x, 0, ax) for x, ax in zip(side, axes, strict=True)] for side in (a, b)]
+        first, second = [trees.unflatten(structure, side) for side in sides]
+        out, after = tensors_of("associative_scan", f(second, first) if reverse else f(first, second))
+        before, types = [aval_of(x) for x in sides[0]], [aval_of(x) for x in out]
+        check_same("associative_scan", "the values before and after", (structure, before), (after, types))
         return [array.moveaxis(x, ax, 0) for x, ax in zip(out, axes, strict=True)]
 
     result = _prefixes(combine, moved)

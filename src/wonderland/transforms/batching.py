@@ -15,7 +15,7 @@ from .. import array, trees
 from ..arguments import as_function
 from ..context import state, switch
 from ..dtypes import DType
-from ..errors import AxisError, InputError, ShapeError, TraceError
+from ..errors import AxisError, InputError, ShapeError, TraceError, WonderlandError
 from ..interpreter import bind, read
 from ..primitives.primitive import Primitive
 from ..primitives.structure import broadcast_to
@@ -79,8 +79,11 @@ class BatchTrace:
             if not any(batched):
                 return bind(primitive, *values, **params)
             if primitive.batch is None:
-                raise TraceError(f"{primitive.name}: has no batching rule, so it does not work under vmap.")
+                raise TraceError(f"{primitive.name}: has no batching rule, so it does not work under vmap.", "a Python loop or wl.map")
             out = primitive.batch(values, batched, **params)
+        except WonderlandError:
+            primitive.abstract(*args, **params)  # explains wrong shapes as the user sees them, without the batch
+            raise
         finally:
             switch(previous)
         if primitive.multiple:
@@ -146,6 +149,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_siz
     of the arguments; keyword arguments are mapped over axis 0. `out_axes` places the axis in the results. Random numbers
     drawn from a key that is not mapped are the same for every example; map over `wl.random.split(key, n)` otherwise.
     """
+    as_function("vmap", f)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inputs = MappedInputs(args, kwargs, in_axes, axis_size)
@@ -231,7 +235,7 @@ def _front(value: Any, axis: int) -> Any:
 
 def _finish(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
     if not array.is_operand(leaf):
-        raise InputError(f"vmap: the function returned a {type(leaf).__name__}, not a tensor.")
+        raise InputError(f"vmap: the function returned a {type(leaf).__name__}, not a tensor.", "tensors or trees of tensors")
     if isinstance(leaf, BatchTracer) and leaf.trace is trace:
         if axis is None:
             raise InputError("vmap: out_axes is None for a result that differs from example to example.", "out_axes=0")

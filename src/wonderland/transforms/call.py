@@ -148,17 +148,6 @@ def _split(trace: JVPTrace, values: list[Any]) -> tuple[list[Any], list[Any]]:
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 
-def tangent_graph(graph: Graph, active: Mask) -> Transformed:
-    """Only the tangents of `jvp_graph`: a graph that is linear in its last inputs."""
-
-    def make() -> Transformed:
-        both, has = jvp_graph(graph, active)
-        only = Graph(both.inputs, both.equations, both.outputs[len(graph.outputs) :], f"tangent_{graph.name}")
-        return Transformed(remove_dead(only), has)
-
-    return once(graph, ("tangent", active), make)  # type: ignore[no-any-return]
-
-
 # --- reverse mode
 
 
@@ -210,6 +199,22 @@ def linearize_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> L
         return Linearized(forward_graph, pure(linear, types, f"linear_{graph.name}"), len(unique), has)
 
     return once(graph, ("linearize", active, need), make)  # type: ignore[no-any-return]
+
+
+def tangent_graph(graph: Graph, active: Mask) -> Transformed:
+    """(inputs, tangents of the active inputs) -> tangents: linear in the latter, equation by equation."""
+
+    def make() -> Transformed:
+        forward, linear, _, has = linearize_graph(graph, active)
+        n, m = len(graph.inputs), len(graph.outputs)
+
+        def f(*args: Any) -> list[Any]:
+            return interpret(linear, interpret(forward, list(args[:n]))[m:] + list(args[n:]))
+
+        avals = input_avals(graph)
+        return Transformed(pure(f, avals + chosen(avals, active), f"tangent_{graph.name}"), has)
+
+    return once(graph, ("tangent", active), make)  # type: ignore[no-any-return]
 
 
 def _residuals(outs: list[Tangent], trace: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..arguments import as_function, as_int, as_list
 from ..errors import InputError
 from .call import checkpointed
 from .jit import Jitted
@@ -41,7 +42,7 @@ def checkpoint_sequential(
     `segments` is their number (the square root of the length if not given), or the positions in the list at which one
     starts. With L functions and k segments the backward pass holds k + L/k values, least for k = sqrt(L).
     """
-    blocks = list(functions)
+    blocks = [as_function("checkpoint_sequential", f) for f in as_list("checkpoint_sequential", "functions", functions)]
     n = len(blocks)
     if n == 0:
         raise InputError("checkpoint_sequential: there is no function.", "at least one")
@@ -52,7 +53,7 @@ def checkpoint_sequential(
             raise InputError(f"checkpoint_sequential: {segments} segments for {n} functions.", f"1 to {n} segments")
         starts = [i * n // segments for i in range(segments)]
     else:
-        starts = sorted({0, *segments})
+        starts = sorted({0, *[as_int("checkpoint_sequential", "a segment", s) for s in segments]})
         if starts[-1] >= n or starts[0] < 0:
             raise InputError(f"checkpoint_sequential: segments start at {starts} in a list of {n}.", f"positions 0 to {n - 1}")
     edges = [*starts, n]

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..arguments import as_function
 from ..context import switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, TraceError, TreeError
@@ -128,11 +129,14 @@ def _batch_of_custom_jvp(args: list[Any], batched: list[bool], custom: Custom) -
     axes = tuple(0 if b else None for b in batched)
 
     def rule(primals: list[Any], dots: list[Any]) -> tuple[list[Any], list[Any]]:
+        n, size = len(primals), next(p.shape[0] for p, b in zip(primals, batched, strict=True) if b)
+        # every example has a tangent of its own, so that the recording for reverse mode sees the batch
+        spread = [d if b else broadcast_to(d, shape=(size, *d.shape)) for d, b in zip(dots, batched, strict=True)]
+
         def one(*both: Any) -> tuple[list[Any], list[Any]]:
-            n = len(primals)
             return custom.rule(list(both[:n]), list(both[n:]))  # type: ignore[no-any-return]
 
-        return batching.vmap(one, in_axes=axes + axes)(*primals, *dots)  # type: ignore[no-any-return]
+        return batching.vmap(one, in_axes=axes + (0,) * n)(*primals, *spread)  # type: ignore[no-any-return]
 
     return custom_jvp_call(*args, custom=Custom(custom.name, batching.vmap(custom.f, in_axes=axes), rule))
 
@@ -166,7 +170,7 @@ class custom_jvp:  # noqa: N801 - a decorator, used as a function
     """
 
     def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, as_function("custom_jvp", f))
         self._f = f
         self._rule: Callable[..., Any] | None = None
         self._fixed = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -189,7 +193,10 @@ class custom_jvp:  # noqa: N801 - a decorator, used as a function
             values = call.results(out[0])
             leaves, structure = trees.flatten(out[1])
             if structure != call.out_structure:
-                raise TreeError(f"custom_jvp: the tangent has structure {structure}, the value {call.out_structure}.")
+                raise TreeError(
+                    f"custom_jvp: the tangent has structure {structure}, the value {call.out_structure}.",
+                    "a tangent in the same tree as the value",
+                )
             return values, leaves
 
         return call.bind(custom_jvp_call, rule)
@@ -340,7 +347,7 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
     """
 
     def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, as_function("custom_vjp", f))
         self._f = f
         self._rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
         self._fixed = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -385,7 +392,10 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
                     continue
                 parts, shape = trees.flatten(ct)
                 if shape != structure:
-                    raise TreeError(f"custom_vjp: an adjoint has structure {shape}, its argument {structure}.")
+                    raise TreeError(
+                        f"custom_vjp: an adjoint has structure {shape}, its argument {structure}.",
+                        "an adjoint in the same tree as the argument, or None",
+                    )
                 leaves += parts
             return leaves
 
@@ -407,7 +417,7 @@ class _Call:
             bound.apply_defaults()
             args = bound.args
         if any(not -len(args) <= n < len(args) for n in fixed):
-            raise GradientError(f"{name}: nondiff_argnums={fixed}, but there are {len(args)} arguments.")
+            raise GradientError(f"{name}: nondiff_argnums={fixed}, but there are {len(args)} arguments.", "positions of arguments")
         places = [n % len(args) for n in fixed]
         self.fixed_values = [args[i] for i in places]
         self.args: list[Any] = [arg if i in places else None for i, arg in enumerate(args)]
@@ -458,5 +468,6 @@ class _Call:
 
 from .. import array, interpreter, trees  # noqa: E402 - these know tensors and primitives
 from ..interpreter import Tangent  # noqa: E402
+from ..primitives.structure import broadcast_to  # noqa: E402
 from . import batching  # noqa: E402
 from .forward import deriving  # noqa: E402

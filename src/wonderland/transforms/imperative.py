@@ -131,7 +131,8 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
     gradient = gradient if isinstance(gradient, Tensor) else array.asarray(gradient, dtype=tensor.dtype)
     if gradient.shape != tensor.shape or gradient.dtype != tensor.dtype:
         raise GradientError(
-            f"backward: a gradient of {gradient.dtype}{list(gradient.shape)} for a value of {tensor.dtype}{list(tensor.shape)}."
+            f"backward: a gradient of {gradient.dtype}{list(gradient.shape)} for a value of {tensor.dtype}{list(tensor.shape)}.",
+            "a gradient of the same shape and dtype as the value",
         )
     with contextlib.nullcontext() if create_graph else no_grad():
         _walk(node, array.conj(gradient), free=not (retain_graph or create_graph))

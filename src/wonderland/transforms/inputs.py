@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import array, trees
-from ..arguments import as_function
 from ..context import state, switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, TreeError
@@ -91,7 +90,6 @@ class Inputs:
 
     def call(self, trace: Any, f: Callable[..., Any], tracers: list[Any], kwargs: dict[str, Any] | None = None) -> Any:
         """Run f with tracers for the leaves, under `trace`; without one, with other values for them."""
-        as_function(self.name, f)
         args = list(self.args)
         position = 0
         swapped: list[tuple[Cell, Any, Any]] = []
@@ -143,7 +141,7 @@ class Inputs:
         places, wanted = trees.flatten(self.gather(list(range(len(self.values)))))
         leaves, structure = trees.flatten(tangents)
         if structure != wanted:
-            raise TreeError(f"{self.name}: the tangents have structure {structure}, the values {wanted}.")
+            raise TreeError(f"{self.name}: the tangents have structure {structure}, the values {wanted}.", "tangents in the same tree as the values")
         checked: list[Any] = [None] * len(self.values)
         for place, tangent in zip(places, leaves, strict=True):
             value = self.values[place]
@@ -197,7 +195,9 @@ def _value(leaf: Any) -> Any:
 def split_aux(name: str, out: Any) -> tuple[Any, Any]:
     if not isinstance(out, tuple) or len(out) != 2:
         raise GradientError(
-            f"{name}: with has_aux=True the function returns a pair (value, aux), not a {type(out).__name__}."
+            f"{name}: with has_aux=True the function returns a pair (value, aux), not a "
+            f"{'tensor' if isinstance(out, Tensor) else type(out).__name__}.",
+            "return value, aux",
         )
     return out
 

@@ -85,7 +85,7 @@ def _length(sequences: list[Any], length: int | None) -> int:
     if length is not None:
         lengths.add(operator.index(length))
     if len(lengths) != 1 or None in lengths:
-        found = f"the sequences have lengths {', '.join(sorted(map(str, lengths)))}" if lengths else "nothing says how long to run"
+        found = f"the sequences have lengths {', '.join(sorted(str(n) for n in lengths))}" if lengths else "nothing says how long to run"
         raise ShapeError(f"scan: {found}.", "xs whose leaves share the size of their first axis, or length=...")
     (n,) = lengths
     if n < 0:  # type: ignore[operator]

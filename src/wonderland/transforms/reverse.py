@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import array, trees
-from ..context import BACKWARD, FORWARD, at, state
+from ..context import BACKWARD, FORWARD, at, lenient, state
 from ..dtypes import is_complex, is_inexact
 from ..errors import GradientError
 from ..interpreter import Node, Tangent, bind
@@ -82,7 +82,7 @@ def _transposed(node: Node, ct: Any) -> list[Any]:
             continue
         rule = rules[i] if i < len(rules) else None
         if rule is None:
-            raise GradientError(f"{primitive.name}: has no transpose with respect to argument {i}.")
+            raise GradientError(f"{primitive.name}: has no transpose with respect to argument {i}.", "wl.jvp, or wl.custom_vjp to define one")
         cts.append(rule(ct, *args, **params))
     return cts
 
@@ -109,11 +109,12 @@ def push_forward(
         found = known[t.order]
         return found[t.index] if t.node is not None and t.node.outs is not None else found
 
-    for order in sorted(nodes):
-        node = nodes[order]
-        args = [value(a) if type(a) is Tangent else residuals.get(id(a), a) for a in node.args]
-        with contextlib.nullcontext() if node.place is None else at(*node.place):
-            known[order] = bind(node.primitive, *args, **node.params)
+    with lenient():  # what was recorded under vmap has a batch axis that the user did not write
+        for order in sorted(nodes):
+            node = nodes[order]
+            args = [value(a) if type(a) is Tangent else residuals.get(id(a), a) for a in node.args]
+            with contextlib.nullcontext() if node.place is None else at(*node.place):
+                known[order] = bind(node.primitive, *args, **node.params)
     return [None if t is None else value(t) for t in outputs]
 
 
@@ -167,7 +168,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         leaves, structure = trees.flatten(ct, open_objects=False)
         if structure != recording.structure:
             raise GradientError(
-                f"vjp: the adjoint has structure {structure}, the function's value {recording.structure}."
+                f"vjp: the adjoint has structure {structure}, the function's value {recording.structure}.",
+                "an adjoint in the same tree as the value",
             )
         cts = []
         for value, leaf in zip(recording.values, leaves, strict=True):

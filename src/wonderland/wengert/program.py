@@ -275,7 +275,8 @@ class Trace:
             leaves, structure = trees.flatten(seed, open_objects=False)
             if structure != self.structure:
                 raise GradientError(
-                    f"adjoints: the seed has structure {structure}, the result {self.structure}."
+                    f"adjoints: the seed has structure {structure}, the result {self.structure}.",
+                    "a seed in the same tree as the result",
                 )
         seeds: dict[str, Any] = {}
         for output, result, leaf in zip(self.outputs, results, leaves, strict=True):
