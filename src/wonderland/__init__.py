@@ -43,6 +43,7 @@ from .transforms.reverse import grad, linearize, value_and_grad, vjp
 
 if TYPE_CHECKING:
     from . import debug, fft, linalg, nn, random, shape, viz, wengert
+    from .backends import get_backend, set_backend, using_backend
     from .checking import check_grads
     from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .graph.cost import count, saved
@@ -67,6 +68,7 @@ __version__ = "0.1.0"
 # The same names for those who run the program: where each one is found when it is first used.
 _MODULES = ("debug", "fft", "linalg", "nn", "random", "shape", "viz", "wengert")
 _FUNCTIONS = {
+    "backends": ("get_backend", "set_backend", "using_backend"),
     "checking": ("check_grads",),
     "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "graph.cost": ("count", "saved"),

@@ -80,6 +80,8 @@ def as_ours(index: Any) -> Any:
 def test_basic_indexing(case: tuple[np.ndarray, Any]) -> None:
     x, index = case
     np.testing.assert_array_equal(wl.asarray(x)[index].numpy(), x[index])
+    primal, _ = wl.jvp(lambda x: x[index], (wl.asarray(x),), (wl.asarray(x),))
+    np.testing.assert_array_equal(primal.numpy(), x[index])
 
 
 @pytest.mark.book("2.03", name="wl.Tensor.__getitem__")
@@ -91,6 +93,11 @@ def test_all_indexing_and_its_gradient(case: tuple[np.ndarray, Any]) -> None:
     ours = wl.asarray(x)[as_ours(index)]
     assert ours.shape == expected.shape
     np.testing.assert_array_equal(ours.numpy(), expected)
+    # traced values take another way than plain ones, which leave the work to NumPy
+    primal, tangent = wl.jvp(lambda x: x[as_ours(index)], (wl.asarray(x),), (wl.asarray(2 * x),))
+    assert primal.shape == expected.shape
+    np.testing.assert_array_equal(primal.numpy(), expected)
+    np.testing.assert_array_equal(tangent.numpy(), 2 * expected)
     # the gradient of <x[index], w> puts w back, adding where an element was read several times
     weights = np.random.default_rng(0).normal(size=expected.shape)
     scattered = np.zeros_like(x)
@@ -186,9 +193,11 @@ def test_every_kind_of_integer_and_container() -> None:
 def test_a_single_bool_is_a_new_axis() -> None:
     data = np.arange(6.0).reshape(2, 3)
     x = wl.asarray(data)
+    traced = lambda index: wl.jvp(lambda x: x[index], (x,), (x,))[0]
     for index in (True, False, (True, 0), (0, True), (np.array([0, 1]), True), (..., True), (None, True)):
         assert x[as_ours(index)].shape == data[index].shape
         np.testing.assert_array_equal(x[as_ours(index)].numpy(), data[index])
+        np.testing.assert_array_equal(traced(as_ours(index)).numpy(), data[index])
 
 
 def test_iteration_and_length() -> None:
@@ -241,6 +250,8 @@ def test_updates_against_numpy(case: tuple[np.ndarray, Any]) -> None:
     expected = x.copy()
     expected[index] = values
     np.testing.assert_array_equal(wl.asarray(x).at[ours].set(values).numpy(), expected)
+    traced, _ = wl.jvp(lambda x: x.at[ours].set(values), (wl.asarray(x),), (wl.asarray(x),))
+    np.testing.assert_array_equal(traced.numpy(), expected)
     expected[index] = 7.5
     np.testing.assert_array_equal(wl.asarray(x).at[ours].set(7.5).numpy(), expected)
     for mode, ufunc in MODES.items():

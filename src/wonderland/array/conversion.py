@@ -135,7 +135,9 @@ def from_scalar(value: Any, dtype: DType) -> Tensor:
             if not value.is_integer():
                 raise OverflowError
             value = int(value)
-        with np.errstate(all="ignore"):
+        if abs(value) < 65504:  # fits into every floating type
+            return wrap(np.array(value, dtype))
+        with np.errstate(all="ignore"):  # a number too large for a floating type is infinite there
             return wrap(np.array(value, dtype))
     except (OverflowError, TypeError, ValueError) as error:
         raise DTypeError(
@@ -232,6 +234,12 @@ def as_operand(name: str, x: Any) -> Any:
 
 def promote(name: str, *xs: Any) -> list[Any]:
     """The operands as tensors of one dtype. Python numbers take the dtype of the tensors."""
+    if len(xs) == 2:  # a tensor and a number, the frequent case
+        x, y = xs
+        if type(x) is Tensor and SCALAR_KIND.get(type(y), 4) <= KIND[x.dtype]:
+            return [x, from_scalar(y, x.dtype)]
+        if type(y) is Tensor and SCALAR_KIND.get(type(x), 4) <= KIND[y.dtype]:
+            return [from_scalar(x, y.dtype), y]
     xs_ = [as_operand(name, x) for x in xs]
     common: DType | None = None
     kind = -1

@@ -49,7 +49,7 @@ def einsum(subscripts: str, /, *operands: Any) -> Tensor:
         needed = set(plan.output).union(*[labels for labels, _ in terms])
         terms.append(_contract(first, second, needed))
     ((labels, x),) = terms
-    return transpose(x, [labels.index(c) for c in plan.output])
+    return _arranged(x, labels, plan.output)
 
 
 class ContractionPath(NamedTuple):
@@ -272,6 +272,10 @@ def _alone(labels: Labels, x: Any, kept: Labels) -> tuple[Labels, Any]:
     return labels, x
 
 
+def _arranged(x: Any, labels: Labels, order: Labels) -> Any:
+    return x if labels == order else transpose(x, [labels.index(c) for c in order])
+
+
 def _contract(first: tuple[Labels, Any], second: tuple[Labels, Any], needed: set[str]) -> tuple[Labels, Any]:
     """One batched matrix product: shared indices are the batch if they are needed, else they are summed."""
     (la, a), (lb, b) = first, second
@@ -279,8 +283,8 @@ def _contract(first: tuple[Labels, Any], second: tuple[Labels, Any], needed: set
     summed = tuple(c for c in la if c in lb and c not in needed)
     only_a = tuple(c for c in la if c not in lb)
     only_b = tuple(c for c in lb if c not in la)
-    a = transpose(a, [la.index(c) for c in batch + only_a + summed])
-    b = transpose(b, [lb.index(c) for c in batch + summed + only_b])
+    a = _arranged(a, la, batch + only_a + summed)
+    b = _arranged(b, lb, batch + summed + only_b)
     lead = a.shape[: len(batch)]
     size_a = a.shape[len(batch) : len(batch) + len(only_a)]
     size_b = b.shape[len(batch) + len(summed) :]

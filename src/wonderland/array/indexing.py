@@ -6,11 +6,13 @@ that are left. The functional updates `x.at[...]` (updates.py) use the same form
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import dtypes
+from ..context import state
 from ..dtypes import is_integer
 from ..errors import AxisError, DTypeError, IndexOutOfRange, ShapeError
 from ..primitives import indexing as p
@@ -51,6 +53,13 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     >>> x[1, ::-1], x[:, wl.tensor([0, 0])].shape, x[x > 3]
     (tensor([5, 4, 3]), (2, 2), tensor([4, 5]))
     """
+    if type(x) is Tensor and x._node is None and state.plain:
+        entries = plain_entries(index, x._data.nbytes)
+        if entries is not None:
+            try:
+                return wrap(x._data[entries])
+            except (IndexError, TypeError, ValueError):
+                pass  # the general case says what is wrong
     plan = make_plan(x.shape, index)
     result = ps.slice_(x, index=plan.slices) if plan.sliced else x
     if plan.shape != result.shape:
@@ -61,6 +70,22 @@ def getitem(x: Tensor, index: Any) -> Tensor:
             order = np.argsort(plan.block_first(result.ndim))
             result = ps.transpose(result, axes=tuple(int(a) for a in order))
     return interpreter.read(result) if isinstance(result, Cell) else result
+
+
+def plain_entries(index: Any, nbytes: int) -> tuple[Any, ...] | None:
+    """The index as NumPy takes it, if there is nothing in it to trace, to explain or to measure; else None."""
+    entries: list[Any] = []
+    for e in index if type(index) is tuple else (index,):
+        if type(e) is Tensor and e._node is None and e._data.dtype.kind in "iub":
+            nbytes *= e._data.size  # the result is not larger than this
+            if nbytes > 1 << 28:
+                return None
+            entries.append(e._data)
+        elif type(e) is int or type(e) is slice or e is None or e is Ellipsis:
+            entries.append(e)
+        else:
+            return None
+    return tuple(entries)
 
 
 def make_plan(shape: Shape, index: Any) -> Plan:
@@ -172,6 +197,8 @@ def _entry(e: Any) -> Any:
         return wrap(np.asarray(e))
     if isinstance(e, (int, np.integer)):
         return int(e)
+    if hasattr(e, "__index__") and not isinstance(e, (Tensor, np.ndarray)):
+        return operator.index(e)
     if isinstance(e, (list, tuple, range, np.ndarray)):
         e = asarray(e) if len(e) else wrap(np.zeros(np.shape(e), np.int64))
     if isinstance(e, Tensor):

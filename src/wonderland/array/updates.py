@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ..context import state
+from ..dtypes import bfloat16, float16
 from ..errors import InputError, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
 from ..tensor import Tensor, wrap
 from .arithmetic import divide, maximum, minimum, multiply, negative, reciprocal
 from .conversion import convert_into
-from .indexing import Plan, getitem, make_plan
+from .indexing import Plan, getitem, make_plan, plain_entries
 from .logic import where
 from .manipulation import broadcast_to
 
@@ -95,8 +97,11 @@ class At:
 
     def _update(self, values: Any, mode: str) -> Tensor:
         x, index = self._x, self._where()
-        plan = make_plan(x.shape, index)
         values = convert_into("at", values, x.dtype)
+        done = _update_plain(x, values, index, mode)
+        if done is not None:
+            return done
+        plan = make_plan(x.shape, index)
         if not plan.indices:
             if mode in _COMBINE:  # every element occurs once
                 values, mode = _COMBINE[mode](self.get(), values), "set"
@@ -116,6 +121,27 @@ class At:
             mode=mode,
         )
         return ps.reshape(done, shape=x.shape)
+
+
+_UFUNC = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def _update_plain(x: Tensor, values: Any, index: Any, mode: str) -> Tensor | None:
+    """NumPy's own assignment into a copy, where there is nothing to trace or to explain; else None."""
+    if not (state.plain and type(x) is Tensor is type(values) and x._node is None is values._node):
+        return None
+    entries = plain_entries(index, x._data.nbytes)
+    if entries is None or (mode == "add" and x.dtype in (float16, bfloat16)):  # those sums are wider
+        return None
+    out = np.array(x._data)
+    try:
+        if mode == "set":
+            out[entries] = values._data
+        else:
+            _UFUNC[mode].at(out, entries, values._data)
+    except (IndexError, TypeError, ValueError):
+        return None
+    return wrap(out)
 
 
 def _fill(values: Tensor, shape: tuple[int, ...]) -> Tensor:

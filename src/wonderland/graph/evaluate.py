@@ -52,21 +52,26 @@ def evaluate(graph: Graph, arrays: list[Array]) -> list[Array]:
     with np.errstate(all="ignore"):
         for equation, ins, outs, done in plan.steps:
             args = [values[i] for i in ins]
-            try:
-                out = equation.primitive.impl(*args, **equation.params)
-            except WonderlandError as error:
-                _located(equation, error)
-                raise
-            except Exception as error:
-                raise _located(equation, explained(equation.primitive, equation.inputs, error)) from error
-            for i, value in zip(outs, out if equation.primitive.multiple else (out,), strict=True):
+            for i, value in zip(outs, run_equation(equation, args), strict=True):
                 values[i] = value if type(value) is np.ndarray else np.asarray(value)
             if debug is not None:
                 debug(equation.primitive, [wrap(a) for a in args], [wrap(values[i]) for i in outs], equation)
-            del args, out
+            del args, value
             for i in done:
                 values[i] = None
     return [values[i] for i in plan.outputs]
+
+
+def run_equation(equation: Equation, args: list[Array]) -> Any:
+    """The results of one equation, with NumPy; an error says where the equation was traced."""
+    try:
+        out = equation.primitive.impl(*args, **equation.params)
+    except WonderlandError as error:
+        _located(equation, error)
+        raise
+    except Exception as error:
+        raise _located(equation, explained(equation.primitive, equation.inputs, error)) from error
+    return out if equation.primitive.multiple else (out,)
 
 
 def _located(equation: Equation, error: WonderlandError) -> WonderlandError:

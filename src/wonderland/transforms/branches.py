@@ -11,9 +11,10 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from .. import array, trees
+from ..backends import run
 from ..dtypes import bool_, is_integer
 from ..errors import DTypeError, GraphError, InputError
-from ..graph.evaluate import evaluate, interpret
+from ..graph.evaluate import interpret
 from ..graph.ir import Graph, Var
 from ..interpreter import Tangent, assign, bind
 from ..primitives.creation import zeros_like
@@ -51,7 +52,7 @@ def _clip(index: Any, n: int) -> int:
 
 
 def _impl(index: Any, *args: Any, branches: Graphs) -> list[Any]:
-    return evaluate(branches[_clip(index, len(branches))], list(args))
+    return run(branches[_clip(index, len(branches))], list(args))
 
 
 def _abstract(index: Any, *args: Any, branches: Graphs) -> list[Aval]:

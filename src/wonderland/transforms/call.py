@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..backends import run
 from ..context import state, switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, GraphError
-from ..graph.evaluate import evaluate, interpret
+from ..graph.evaluate import interpret
 from ..graph.ir import Equation, Graph
 from ..graph.simplify import remove_dead, share_common
 from ..graph.stage import GraphTracer, stage
@@ -362,7 +363,7 @@ def _batch(primitive: Primitive, args: list[Any], batched: list[bool], graph: Gr
 
 call = Primitive(
     "call",
-    lambda *args, graph: evaluate(graph, list(args)),
+    lambda *args, graph: run(graph, list(args)),
     _abstract,
     transpose=lambda cts, args, graph: _transpose(call, cts, args, graph),
     batch=lambda args, batched, graph: _batch(call, args, batched, graph),
@@ -373,7 +374,7 @@ call = Primitive(
 # the same, but nothing except the arguments is kept for the backward pass
 checkpointed = Primitive(
     "checkpoint",
-    lambda *args, graph: evaluate(graph, list(args)),
+    lambda *args, graph: run(graph, list(args)),
     _abstract,
     transpose=lambda cts, args, graph: _transpose(checkpointed, cts, args, graph),
     batch=lambda args, batched, graph: _batch(checkpointed, args, batched, graph),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..backends import run
 from ..errors import GradientError
-from ..graph.evaluate import evaluate, interpret
+from ..graph.evaluate import interpret
 from ..graph.ir import Graph, Var
 from ..interpreter import bind
 from ..primitives import reduction
@@ -33,8 +34,8 @@ from .scanning import settle
 
 def _impl(*args: Any, cond: Graph, body: Graph, consts: int) -> list[Any]:
     fixed, carry = list(args[:consts]), list(args[consts:])
-    while evaluate(cond, fixed + carry)[0]:
-        carry = evaluate(body, fixed + carry)
+    while run(cond, fixed + carry)[0]:
+        carry = run(body, fixed + carry)
     return carry
 
 

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..backends import run
 from ..errors import GraphError
-from ..graph.evaluate import evaluate, interpret
+from ..graph.evaluate import interpret
 from ..graph.ir import Graph, Var
 from ..graph.simplify import remove_dead
 from ..interpreter import Tangent, bind
@@ -42,7 +43,7 @@ def _impl(*args: Any, body: Graph, consts: int, carry: int, length: int, reverse
     fixed, state, xs = list(args[:consts]), list(args[consts : consts + carry]), args[consts + carry :]
     ys = [np.empty((length, *a.shape), a.dtype) for a in output_avals(body)[carry:]]
     for i in range(length)[:: -1 if reverse else 1]:
-        outs = evaluate(body, [*fixed, *state, *[x[i] for x in xs]])
+        outs = run(body, [*fixed, *state, *[x[i] for x in xs]])
         state = outs[:carry]
         for y, out in zip(ys, outs[carry:], strict=True):
             y[i] = out

@@ -1,0 +1,103 @@
+"""Which engine runs graphs: NumPy, the reference, or native code. The results agree; only the speed differs.
+
+    wl.set_backend("native")                 for this thread, from now on
+    with wl.using_backend("native"): ...     for a while
+    WONDERLAND_BACKEND=native                for a whole program
+
+Native code needs llvmlite (`pip install 'wonderland[native]'`). Outside `jit` operations always run with NumPy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .context import state
+from .errors import InputError, WonderlandError
+from .graph.evaluate import evaluate
+from .graph.ir import Graph
+
+Array = np.ndarray[Any, Any]
+NAMES = ("numpy", "native")
+
+
+class CompileWarning(UserWarning):
+    """A graph could not be compiled and runs with NumPy."""
+
+
+def get_backend() -> str:
+    """The engine that runs graphs in this thread.
+
+    >>> import wonderland as wl
+    >>> wl.get_backend()
+    'numpy'
+    """
+    return state.backend or _default()
+
+
+@functools.cache
+def _default() -> str:
+    return _checked(os.environ.get("WONDERLAND_BACKEND") or "numpy")
+
+
+def set_backend(name: str) -> None:
+    """Choose the engine that runs graphs in this thread: "numpy" or "native"."""
+    state.backend = _checked(name)
+
+
+def _checked(name: str) -> str:
+    if name not in NAMES:
+        raise InputError(f"set_backend: there is no backend {name!r}.", " or ".join(map(repr, NAMES)))
+    if name == "native" and importlib.util.find_spec("llvmlite") is None:
+        raise InputError("set_backend: native code needs llvmlite.", "pip install 'wonderland[native]'")
+    return name
+
+
+@contextlib.contextmanager
+def using_backend(name: str) -> Iterator[None]:
+    """Choose the engine for the graphs that run inside; also usable as a decorator.
+
+    >>> import wonderland as wl
+    >>> f = wl.jit(lambda x: (wl.tanh(x) ** 2).sum())
+    >>> with wl.using_backend("native"):
+    ...     native = f(wl.ones(1000))
+    >>> bool(abs(native - f(wl.ones(1000))) < 1e-3)
+    True
+    """
+    before = state.backend
+    set_backend(name)
+    try:
+        yield
+    finally:
+        state.backend = before
+
+
+def run(graph: Graph, arrays: list[Array]) -> list[Array]:
+    """The results of a graph, by the engine of this thread. A debugger sees every operation, so it gets NumPy."""
+    if get_backend() == "numpy" or state.debug is not None:
+        return evaluate(graph, arrays)
+    program = graph.derived.get("native")
+    if program is None:
+        program = graph.derived["native"] = _compiled(graph)
+    return program(arrays)  # type: ignore[no-any-return]
+
+
+def _compiled(graph: Graph) -> Any:
+    from .compiler import Program
+    from .graph.simplify import simplify
+
+    try:
+        return Program(simplify(graph))
+    except WonderlandError:
+        raise
+    except Exception as error:
+        # an unexpected failure of the compiler must not take the user's program down, nor go unnoticed
+        warnings.warn(f"{graph.name}: native code failed ({error!r}); NumPy runs it.", CompileWarning, stacklevel=2)
+        return lambda arrays: evaluate(graph, arrays)
