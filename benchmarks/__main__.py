@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("start", "eager", "memory")
+NAMES = ("start", "eager", "memory", "native")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

@@ -18,14 +18,10 @@ def test_every_primitive_says_whether_it_is_differentiable() -> None:
     assert set(silent) <= {"full", "iota", "constant"}
     # and the exported functions are composed of them: each has a derivative, or a clear refusal
     x = wl.tensor([[0.3, 0.6], [0.7, 0.2]], wl.float64)
-    smooth = (
-        "exp log sin cos tan tanh sqrt square sigmoid softplus softmax logsumexp sum prod mean var norm sort"
-    )
+    smooth = "exp log sin cos tan tanh sqrt square sigmoid softplus softmax logsumexp sum prod mean var norm sort"
     for name in smooth.split():
         f = lambda x, name=name: getattr(wl, name)(x).sum()
-        np.testing.assert_allclose(
-            wl.grad(f)(x).numpy(), wl.numerical_grad(f, x).numpy(), atol=1e-7, err_msg=name
-        )
+        np.testing.assert_allclose(wl.grad(f)(x).numpy(), wl.numerical_grad(f, x).numpy(), atol=1e-7, err_msg=name)
     for name in "floor ceil round trunc sign".split():  # noqa: SIM905 - constant almost everywhere
         assert wl.grad(lambda x, name=name: getattr(wl, name)(x).sum())(x).tolist() == [[0, 0], [0, 0]]
     for name in "argmax argsort isfinite".split():  # noqa: SIM905 - not numbers that vary
@@ -92,9 +88,7 @@ def perceptron(X: Any, y: Any, rounds: int) -> tuple[Any, bool]:
 
 @pytest.mark.book("1.15", name="wl.sign")
 def test_the_perceptron_learns_what_a_line_separates_and_never_xor() -> None:
-    corners = wl.tensor(
-        [[0.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]
-    )  # the last column: bias
+    corners = wl.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])  # the last column: bias
     conjunction, exclusive = wl.tensor([-1.0, -1.0, -1.0, 1.0]), wl.tensor([-1.0, 1.0, 1.0, -1.0])
     w, converged = perceptron(corners, conjunction, 50)
     assert converged

@@ -352,10 +352,7 @@ def test_the_error_of_central_differences_is_of_second_order() -> None:
     x = wl.tensor(0.7, wl.float64)
     errors = [abs(wl.numerical_grad(wl.exp, x, eps=h).item() - math.exp(0.7)) for h in (1e-2, 5e-3)]
     assert errors[0] / errors[1] == pytest.approx(4, rel=1e-3)
-    forward = [
-        abs(wl.numerical_grad(wl.exp, x, eps=h, method="forward").item() - math.exp(0.7))
-        for h in (1e-4, 5e-5)
-    ]
+    forward = [abs(wl.numerical_grad(wl.exp, x, eps=h, method="forward").item() - math.exp(0.7)) for h in (1e-4, 5e-5)]
     assert forward[0] / forward[1] == pytest.approx(2, rel=1e-3)
     best = np.finfo(float).eps ** (1 / 3)
     error = lambda h: abs(wl.numerical_grad(wl.exp, x, eps=h).item() - math.exp(0.7))
@@ -389,9 +386,9 @@ def test_powers_at_the_edges() -> None:
         assert wl.grad(lambda x, p=power: x ** wl.tensor(float(p)))(0.0).item() == slope
     for power in (1, 2, 3):
         assert wl.grad(lambda x, p=power: x**p)(-2.0).item() == power * (-2.0) ** (power - 1)
-    assert wl.grad(lambda p: wl.tensor(2.0, wl.float64) ** p)(
-        wl.tensor(3.0, wl.float64)
-    ).item() == pytest.approx(8 * math.log(2))
+    assert wl.grad(lambda p: wl.tensor(2.0, wl.float64) ** p)(wl.tensor(3.0, wl.float64)).item() == pytest.approx(
+        8 * math.log(2)
+    )
     assert wl.grad(lambda p: wl.tensor(0.0) ** p)(2.0).item() == 0
 
 
@@ -465,9 +462,7 @@ def test_jacobians_in_both_modes() -> None:
     assert J.shape == (4, 3)
     close(wl.jacfwd(f)(x), J)
     close(wl.jacrev(f)(x), J)
-    close(
-        J, [wl.grad(lambda x, i=i: f(x)[i])(x).numpy() for i in range(4)]
-    )  # row i is the gradient of output i
+    close(J, [wl.grad(lambda x, i=i: f(x)[i])(x).numpy() for i in range(4)])  # row i is the gradient of output i
     h = 1e-6
     numeric = [((f(x + h * e) - f(x - h * e)) / (2 * h)).numpy() for e in wl.eye(3, dtype="float64")]
     close(J, np.stack(numeric, axis=1), rtol=1e-6)

@@ -40,10 +40,7 @@ def expected(a: str, b: str) -> str | None:
     """The table of promotion, written out by kinds."""
     if a == b:
         return a
-    kinds = [
-        next(i for i, k in enumerate((("bool",), SIGNED + UNSIGNED, FLOATS, COMPLEX)) if x in k)
-        for x in (a, b)
-    ]
+    kinds = [next(i for i, k in enumerate((("bool",), SIGNED + UNSIGNED, FLOATS, COMPLEX)) if x in k) for x in (a, b)]
     if kinds[0] > kinds[1]:
         a, b, kinds = b, a, kinds[::-1]
     if kinds == [1, 1]:
@@ -73,11 +70,7 @@ def test_the_promotion_table(a: str, b: str) -> None:
         return
     assert wl.result_type(a, b) == wanted
     assert (wl.ones(1, dtype=a) * wl.ones(1, dtype=b)).dtype == wanted
-    assert (
-        wl.maximum(wl.ones(1, dtype=a), wl.ones(1, dtype=b)).dtype == wanted
-        if "complex" not in wanted
-        else True
-    )
+    assert wl.maximum(wl.ones(1, dtype=a), wl.ones(1, dtype=b)).dtype == wanted if "complex" not in wanted else True
 
 
 def test_promotion_is_associative_within_floats_and_integers() -> None:

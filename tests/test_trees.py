@@ -43,7 +43,7 @@ nested = st.recursive(
 @given(nested)
 def test_there_and_back(tree: Any) -> None:
     found, structure = wl.tree.flatten(tree)
-    assert structure.count == len(found)
+    assert structure.leaf_count == len(found)
     assert wl.tree.unflatten(structure, found) == tree
     assert wl.tree.leaves(tree) == found
     assert wl.tree.structure(tree) == structure

@@ -86,7 +86,7 @@ def run(graph: Graph, arrays: list[Array]) -> list[Array]:
     program = graph.derived.get("native")
     if program is None:
         program = graph.derived["native"] = _compiled(graph)
-    return program(arrays)  # type: ignore[no-any-return]
+    return program(arrays)
 
 
 def _compiled(graph: Graph) -> Any:

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -31,7 +33,7 @@ __all__ = [
     "unflatten",
 ]
 
-_map = map
+_map = builtins.map
 _REGISTRY: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Any, list[Any]], Any]]] = {}
 
 
@@ -83,9 +85,9 @@ class Structure(NamedTuple):
     children: tuple[Structure, ...] = ()
 
     @property
-    def count(self) -> int:
+    def leaf_count(self) -> int:
         """The number of leaves."""
-        return 1 if self.kind == "leaf" else sum(child.count for child in self.children)
+        return 1 if self.kind == "leaf" else sum(child.leaf_count for child in self.children)
 
     def __repr__(self) -> str:
         if self.kind == "leaf":
@@ -213,8 +215,8 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     if not isinstance(structure, Structure) or not isinstance(leaves, Iterable):
         raise TreeError("unflatten: takes a structure and its leaves.", "wl.tree.unflatten(wl.tree.structure(tree), leaves)")
     leaves = list(leaves)
-    if len(leaves) != structure.count:
-        raise TreeError(f"unflatten: a structure with {structure.count} leaves received {len(leaves)}.", "one value per leaf")
+    if len(leaves) != structure.leaf_count:
+        raise TreeError(f"unflatten: a structure with {structure.leaf_count} leaves received {len(leaves)}.", "one value per leaf")
     return _build(structure, iter(leaves), [])
 
 

@@ -29,9 +29,7 @@ def test_log_sum_exp_and_softmax(x: np.ndarray, data: Any) -> None:
     )
     np.testing.assert_allclose(wl.logsumexp(x).numpy(), special.logsumexp(x), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(wl.softmax(x, axis=axis).numpy(), special.softmax(x, axis=axis), atol=1e-12)
-    np.testing.assert_allclose(
-        wl.log_softmax(x, axis=axis).numpy(), special.log_softmax(x, axis=axis), atol=1e-9
-    )
+    np.testing.assert_allclose(wl.log_softmax(x, axis=axis).numpy(), special.log_softmax(x, axis=axis), atol=1e-9)
     # the gradient of logsumexp is the softmax
     gradient = wl.grad(lambda x: wl.logsumexp(x, axis=axis).sum())(wl.asarray(x))
     np.testing.assert_allclose(gradient.numpy(), special.softmax(x, axis=axis), atol=1e-10)
@@ -115,9 +113,7 @@ def test_is_binary() -> None:
 
 
 def test_xlogy_and_its_gradient_at_zero() -> None:
-    g = wl.grad(lambda x, y: wl.xlogy(x, y).sum(), argnums=(0, 1))(
-        wl.tensor([0.0, 2.0]), wl.tensor([0.0, 4.0])
-    )
+    g = wl.grad(lambda x, y: wl.xlogy(x, y).sum(), argnums=(0, 1))(wl.tensor([0.0, 2.0]), wl.tensor([0.0, 4.0]))
     assert g[1].tolist() == [0, 0.5]
     assert bool(wl.isfinite(g[0]).all())
 

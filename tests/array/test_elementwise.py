@@ -177,8 +177,7 @@ def test_comparisons_and_logic(name: str, dtype: str) -> None:
         return
     for left, right in (((3,), (3,)), ((2, 1), (3,)), ((), (2, 3)), ((0,), (1,))):
         a, b = (
-            np.round(draw(shape, "float64", 0, 2)).astype(wl.asarray(0, dtype=dtype).dtype)
-            for shape in (left, right)
+            np.round(draw(shape, "float64", 0, 2)).astype(wl.asarray(0, dtype=dtype).dtype) for shape in (left, right)
         )
         ours = getattr(wl, name)(wl.asarray(a), wl.asarray(b))
         assert ours.dtype == wl.bool
@@ -207,9 +206,7 @@ def test_bits(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_functions_for_single_numbers(dtype: str) -> None:
-    values = np.array([0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan]).astype(
-        wl.asarray(0, dtype=dtype).dtype
-    )
+    values = np.array([0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan]).astype(wl.asarray(0, dtype=dtype).dtype)
     x = wl.asarray(values)
     wide = values.astype(np.float64)
     np.testing.assert_array_equal(wl.isnan(x).numpy(), np.isnan(wide))
@@ -219,9 +216,7 @@ def test_functions_for_single_numbers(dtype: str) -> None:
     after = wl.nextafter(wl.ones(1, dtype=dtype), 2.0)
     assert after.dtype == dtype
     assert float(after[0]) - 1 == wl.finfo(dtype).eps
-    np.testing.assert_allclose(
-        wl.nan_to_num(x, 7.0, 8.0, 9.0).numpy().astype(float), [0, 0, 1.5, -1.5, 8, 9, 7]
-    )
+    np.testing.assert_allclose(wl.nan_to_num(x, 7.0, 8.0, 9.0).numpy().astype(float), [0, 0, 1.5, -1.5, 8, 9, 7])
     assert float(wl.nan_to_num(x).max()) == wl.finfo(dtype).max
 
 
@@ -255,9 +250,7 @@ def test_clip_keeps_integers_and_widens_for_fractions() -> None:
     assert wl.clip(x, -1, 1).dtype == wl.int64
     np.testing.assert_array_equal(wl.clip(x, -0.5, 0.5).numpy(), [-0.5, 0.0, 0.5])
     low, high = wl.tensor([-1.0, 0.0]), wl.tensor([[0.5], [2.0]])
-    np.testing.assert_array_equal(
-        wl.clip(wl.tensor([5.0, -5.0]), low, high).numpy(), [[0.5, 0.0], [2.0, 0.0]]
-    )
+    np.testing.assert_array_equal(wl.clip(wl.tensor([5.0, -5.0]), low, high).numpy(), [[0.5, 0.0], [2.0, 0.0]])
     gradient = wl.grad(lambda x: wl.clip(x, 0.0, 1.0).sum())(wl.tensor([-1.0, 0.0, 0.5, 1.0, 2.0]))
     np.testing.assert_array_equal(gradient.numpy(), [0, 1, 1, 1, 0])
 
@@ -269,9 +262,7 @@ def test_where() -> None:
     assert wl.where(wl.asarray(mask), 1, 2.5).dtype == wl.float32
     assert wl.where(wl.asarray(mask), wl.ones(1, dtype="int8"), 2).dtype == wl.int8
     assert wl.where(True, 1, 2).item() == 1
-    np.testing.assert_array_equal(
-        wl.where(wl.tensor([0, 2]), 1, 0).numpy(), [0, 1]
-    )  # numbers are true if not zero
+    np.testing.assert_array_equal(wl.where(wl.tensor([0, 2]), 1, 0).numpy(), [0, 1])  # numbers are true if not zero
 
 
 def test_closeness() -> None:

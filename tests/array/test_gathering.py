@@ -155,9 +155,7 @@ def test_segments(rows: int, count: int, rest: list[int]) -> None:
 
 
 def test_segment_max_shares_the_gradient_among_equals() -> None:
-    g = wl.grad(lambda x: wl.segment_max(x, wl.tensor([0, 0, 0, 1]), 2).sum())(
-        wl.tensor([2.0, 2.0, 1.0, 5.0])
-    )
+    g = wl.grad(lambda x: wl.segment_max(x, wl.tensor([0, 0, 0, 1]), 2).sum())(wl.tensor([2.0, 2.0, 1.0, 5.0]))
     assert g.tolist() == [0.5, 0.5, 0, 1]
     assert wl.segment_max(wl.tensor([1, 2]), wl.tensor([0, 0]), 2).tolist() == [2, np.iinfo(np.int64).min]
 
@@ -189,9 +187,7 @@ def test_sorting(dtype: str, shape: tuple[int, ...], axis: int, descending: bool
     order = wl.argsort(x, axis=axis, descending=descending)
     assert order.dtype == wl.int64
     # equal elements keep their order
-    np.testing.assert_array_equal(
-        order.numpy(), np.argsort(-wide if descending else wide, axis=axis, kind="stable")
-    )
+    np.testing.assert_array_equal(order.numpy(), np.argsort(-wide if descending else wide, axis=axis, kind="stable"))
 
 
 def test_sorting_puts_nan_among_the_largest_and_differentiates() -> None:
@@ -224,9 +220,7 @@ def test_sets() -> None:
     ours, theirs = wl.unique_all(x), np.unique_all(x)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a.numpy(), b)
-    np.testing.assert_array_equal(
-        wl.unique_values(x).numpy(), np.unique_values(x)[np.argsort(np.unique_values(x))]
-    )
+    np.testing.assert_array_equal(wl.unique_values(x).numpy(), np.unique_values(x)[np.argsort(np.unique_values(x))])
     np.testing.assert_array_equal(wl.unique_counts(x).counts.numpy(), [2, 2, 1, 1])
     inverse = wl.unique_inverse(np.array([2, 0, 2]))
     assert inverse.values[inverse.inverse_indices].tolist() == [2, 0, 2]

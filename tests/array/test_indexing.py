@@ -38,9 +38,7 @@ def indexed(draw: Any, advanced: bool = True, max_side: int = 4) -> tuple[np.nda
             entries.append(draw(st.integers(-n, n - 1)))
         elif kind == "array" and not masked:
             size = draw(st.sampled_from([block, block[-1:], (1,), ()]))
-            values = draw(
-                st.lists(st.integers(-n, n - 1), min_size=int(np.prod(size)), max_size=int(np.prod(size)))
-            )
+            values = draw(st.lists(st.integers(-n, n - 1), min_size=int(np.prod(size)), max_size=int(np.prod(size))))
             entries.append(np.array(values, dtype=np.int64).reshape(size))
         elif kind == "mask" and not masked and all(not isinstance(e, np.ndarray) for e in entries):
             rank = draw(st.integers(1, end - axis))
@@ -224,9 +222,7 @@ def test_computed_indices_under_transformations() -> None:
     both = wl.vmap(lambda row, i: row[i])(x[:3], wl.tensor([2, 1, 0]))
     np.testing.assert_array_equal(both.numpy(), x.numpy()[[0, 1, 2], [2, 1, 0]])
     second = wl.grad(lambda x: wl.grad(lambda x: (x[rows] ** 3).sum())(x).sum())(x)
-    np.testing.assert_allclose(
-        second.numpy(), 6 * x.numpy() * np.array([[1], [0], [0], [0], [2]]), atol=1e-12
-    )
+    np.testing.assert_allclose(second.numpy(), 6 * x.numpy() * np.array([[1], [0], [0], [0], [2]]), atol=1e-12)
 
 
 # --- updates
@@ -257,9 +253,7 @@ def test_updates_against_numpy(case: tuple[np.ndarray, Any]) -> None:
     for mode, ufunc in MODES.items():
         expected = x.copy()
         ufunc.at(expected, index, values)
-        np.testing.assert_allclose(
-            getattr(wl.asarray(x).at[ours], mode)(values).numpy(), expected, atol=1e-12
-        )
+        np.testing.assert_allclose(getattr(wl.asarray(x).at[ours], mode)(values).numpy(), expected, atol=1e-12)
     positive = np.abs(values) + 1
     expected = x.copy()
     np.divide.at(expected, index, positive)

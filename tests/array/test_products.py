@@ -131,9 +131,7 @@ def notations(draw: Any) -> tuple[str, list[np.ndarray]]:
     for term in terms:
         has_dots = dots and draw(st.booleans())
         lead = (
-            tuple(draw(st.sampled_from([1, n])) for n in batch)[draw(st.integers(0, len(batch))) :]
-            if has_dots
-            else ()
+            tuple(draw(st.sampled_from([1, n])) for n in batch)[draw(st.integers(0, len(batch))) :] if has_dots else ()
         )
         at = draw(st.integers(0, len(term)))
         shape = tuple(sizes[c] for c in term[:at]) + lead + tuple(sizes[c] for c in term[at:])
@@ -242,9 +240,7 @@ def test_the_order_of_products_is_not_naive(text: str, shapes: list[tuple[int, .
     # no pair first gives less (all orders of up to four operands)
     for other in all_orders(len(shapes)):
         assert path.multiply_adds <= multiply_adds(text, shapes, other)
-    np.testing.assert_allclose(
-        wl.einsum(text, *operands).numpy(), np.einsum(text, *operands, optimize=True), rtol=1e-9
-    )
+    np.testing.assert_allclose(wl.einsum(text, *operands).numpy(), np.einsum(text, *operands, optimize=True), rtol=1e-9)
 
 
 def all_orders(n: int) -> list[list[tuple[int, int]]]:

@@ -20,9 +20,7 @@ def test_rearrange_by_hand() -> None:
     np.testing.assert_array_equal(wl.rearrange(X, "a b c -> c a b").numpy(), X.transpose(2, 0, 1))
     np.testing.assert_array_equal(wl.rearrange(X, "a b c -> a (b c)").numpy(), X.reshape(4, 30))
     np.testing.assert_array_equal(wl.rearrange(X, "a (h w) c -> a h w c", h=2).numpy(), X.reshape(4, 2, 3, 5))
-    np.testing.assert_array_equal(
-        wl.rearrange(X, "a b c -> (c a) b").numpy(), X.transpose(2, 0, 1).reshape(20, 6)
-    )
+    np.testing.assert_array_equal(wl.rearrange(X, "a b c -> (c a) b").numpy(), X.transpose(2, 0, 1).reshape(20, 6))
     np.testing.assert_array_equal(wl.rearrange(X, "a b c -> a 1 b c 1").numpy(), X[:, None, :, :, None])
     np.testing.assert_array_equal(wl.rearrange(X, "a b c -> a () (b c)").numpy(), X.reshape(4, 1, 30))
     np.testing.assert_array_equal(wl.rearrange(X[:, None], "a 1 b c -> a b c").numpy(), X)
@@ -50,9 +48,7 @@ def test_reduce_by_hand() -> None:
         np.testing.assert_allclose(wl.reduce(X, "a (b k) c -> a b c", name, k=2).numpy(), pooled)
         np.testing.assert_allclose(wl.reduce(X, "... c -> ...", name).numpy(), oracle(X, axis=-1))
         np.testing.assert_allclose(wl.reduce(X, "... c -> c", name).numpy(), oracle(X, axis=(0, 1)))
-        np.testing.assert_allclose(
-            wl.reduce(X, "a b c -> a 1 c", name).numpy(), oracle(X, axis=1, keepdims=True)
-        )
+        np.testing.assert_allclose(wl.reduce(X, "a b c -> a 1 c", name).numpy(), oracle(X, axis=1, keepdims=True))
         np.testing.assert_allclose(wl.reduce(X, "a b c -> ", name).numpy(), oracle(X))
     assert wl.reduce(X > 0, "a b c -> b", "any").dtype == wl.bool
     assert wl.reduce(X > 0, "a b c -> b", "all").tolist() == (X > 0).all((0, 2)).tolist()
@@ -63,16 +59,12 @@ def test_reduce_by_hand() -> None:
 @pytest.mark.book("2.43", name="wl.repeat")
 def test_repeat_by_hand() -> None:
     M = X[0]
-    np.testing.assert_array_equal(
-        wl.repeat(M, "h w -> h w c", c=3).numpy(), np.repeat(M[:, :, None], 3, axis=2)
-    )
+    np.testing.assert_array_equal(wl.repeat(M, "h w -> h w c", c=3).numpy(), np.repeat(M[:, :, None], 3, axis=2))
     np.testing.assert_array_equal(wl.repeat(M, "h w -> h w 3").numpy(), np.repeat(M[:, :, None], 3, axis=2))
     np.testing.assert_array_equal(wl.repeat(M, "h w -> (h 2) w").numpy(), np.repeat(M, 2, axis=0))
     np.testing.assert_array_equal(wl.repeat(M, "h w -> (r h) w", r=2).numpy(), np.tile(M, (2, 1)))
     np.testing.assert_array_equal(wl.repeat(M, "... -> 2 ...").numpy(), np.stack([M, M]))
-    np.testing.assert_array_equal(
-        wl.repeat(M, "h w -> (h h2) (w w2)", h2=2, w2=3).numpy(), M.repeat(2, 0).repeat(3, 1)
-    )
+    np.testing.assert_array_equal(wl.repeat(M, "h w -> (h h2) (w w2)", h2=2, w2=3).numpy(), M.repeat(2, 0).repeat(3, 1))
     assert wl.repeat(wl.tensor(2.0), "-> n", n=3).tolist() == [2, 2, 2]
     assert wl.repeat(M, "h w -> h axis w", axis=2).shape == (6, 2, 5)
     # the standard's meaning is untouched
@@ -81,9 +73,7 @@ def test_repeat_by_hand() -> None:
 
 @pytest.mark.book("2.43", name="wl.rearrange")
 @given(st.permutations("bhwc"), st.integers(1, 3), st.integers(1, 3), st.integers(0, 3))
-def test_the_inverse_pattern_is_the_inverse_and_the_gradient(
-    order: list[str], h: int, w: int, c: int
-) -> None:
+def test_the_inverse_pattern_is_the_inverse_and_the_gradient(order: list[str], h: int, w: int, c: int) -> None:
     x = RNG.normal(size=(2, h * w, c))
     there, back = f"b (h w) c -> {' '.join(order)}", f"{' '.join(order)} -> b (h w) c"
     y = wl.rearrange(wl.asarray(x), there, h=h)
@@ -125,9 +115,7 @@ def test_against_einops(case: tuple[str, tuple[int, ...], dict[str, int]], data:
     einops = pytest.importorskip("einops")
     pattern, shape, sizes = case
     x = RNG.normal(size=shape)
-    np.testing.assert_array_equal(
-        wl.rearrange(x, pattern, **sizes).numpy(), einops.rearrange(x, pattern, **sizes)
-    )
+    np.testing.assert_array_equal(wl.rearrange(x, pattern, **sizes).numpy(), einops.rearrange(x, pattern, **sizes))
     left, right = pattern.split("->")
     gone = data.draw(st.sampled_from(sorted(sizes)))
     kept = right.replace("(", " ( ").replace(")", " ) ").split()
@@ -136,9 +124,7 @@ def test_against_einops(case: tuple[str, tuple[int, ...], dict[str, int]], data:
         expected = einops.reduce(x, fewer, name, **sizes)
         np.testing.assert_allclose(wl.reduce(x, fewer, name, **sizes).numpy(), expected, atol=1e-12)
     more = f"{pattern} new 2"
-    np.testing.assert_array_equal(
-        wl.repeat(x, more, new=3, **sizes).numpy(), einops.repeat(x, more, new=3, **sizes)
-    )
+    np.testing.assert_array_equal(wl.repeat(x, more, new=3, **sizes).numpy(), einops.repeat(x, more, new=3, **sizes))
 
 
 def test_under_transformations() -> None:

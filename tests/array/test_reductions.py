@@ -46,9 +46,7 @@ def reducible(draw: Any) -> tuple[np.ndarray, Any, bool]:
     x = np.random.default_rng(draw(st.integers(0, 99))).normal(size=shape)
     axes = st.integers(-len(shape), len(shape) - 1) if shape else st.nothing()
     several = (
-        st.lists(axes, unique_by=lambda a: a % len(shape), max_size=len(shape)).map(tuple)
-        if shape
-        else st.just(())
+        st.lists(axes, unique_by=lambda a: a % len(shape), max_size=len(shape)).map(tuple) if shape else st.just(())
     )
     return x, draw(st.none() | axes | several), draw(st.booleans())
 
@@ -147,9 +145,7 @@ def test_bad_axes() -> None:
 def test_gradient_of_the_mean_is_one_over_n() -> None:
     x = wl.ones((3, 4))
     np.testing.assert_allclose(wl.grad(lambda x: x.mean())(x).numpy(), np.full((3, 4), 1 / 12), rtol=1e-6)
-    np.testing.assert_allclose(
-        wl.grad(lambda x: x.mean(axis=0).sum())(x).numpy(), np.full((3, 4), 1 / 3), rtol=1e-6
-    )
+    np.testing.assert_allclose(wl.grad(lambda x: x.mean(axis=0).sum())(x).numpy(), np.full((3, 4), 1 / 3), rtol=1e-6)
 
 
 @pytest.mark.book("B2-08", name="wl.sum")

@@ -297,6 +297,17 @@ def test_a_flag_that_goes_back_and_forth_is_traced_twice() -> None:
     assert traced.count == 2
 
 
+def test_a_function_that_changes_what_it_refers_to_does_so_in_every_call() -> None:
+    seen: list[int] = []
+
+    @wl.jit
+    def f(x: Any) -> Any:
+        seen.append(len(seen))
+        return x * len(seen)
+
+    assert [f(1.0).item() for _ in range(3)] == [1.0, 2.0, 3.0]
+
+
 # --- errors
 
 
@@ -740,6 +751,72 @@ def test_a_training_step_gives_the_same_bits_with_and_without_jit(style: str) ->
     assert optimizer_.steps.item() == 5
     assert model_[2].steps.item() == 5
     assert run.traces == 1
+
+
+def test_changes_of_a_module_argument_are_seen() -> None:
+    class Scales(nn.Module):
+        def __init__(self) -> None:
+            self.factors = [nn.Parameter(wl.tensor(2.0))]
+            self.table = np.ones(2, np.float32)
+            self.sign = 1
+
+        def forward(self, x: Any) -> Any:
+            for factor in self.factors:
+                x = x * factor
+            return self.sign * x * self.table
+
+    f = wl.jit(lambda model, x: model(x))
+    model = Scales()
+    x = wl.ones(2)
+    assert f(model, x).tolist() == [2.0, 2.0]
+    model.factors.append(nn.Parameter(wl.tensor(3.0)))  # in place, which no attribute shows
+    assert f(model, x).tolist() == [6.0, 6.0]
+    model.sign = -1
+    assert f(model, x).tolist() == [-6.0, -6.0]
+    model.table[1] = 10.0
+    assert f(model, x).tolist() == [-6.0, -60.0]
+    model.factors[0].assign(wl.tensor(0.0))
+    assert f(model, x).tolist() == [0.0, 0.0]
+    layers = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    g = wl.jit(lambda model, x: model(x))
+    g(layers, x)
+    layers.append(nn.Linear(2, 3))
+    assert g(layers, x).shape == (3,)
+    layers[2].freeze()
+    g(layers, x)
+    layers[0].weight.assign(wl.zeros((2, 2)))
+    layers[0].bias.assign(wl.zeros(2))
+    np.testing.assert_allclose(g(layers, x), layers(x), rtol=1e-6)
+
+
+def test_a_module_that_knows_its_parent() -> None:
+    class Node(nn.Module):
+        def __init__(self) -> None:
+            self.weight = nn.Parameter(wl.tensor(2.0))
+
+        def forward(self, x: Any) -> Any:
+            return x * self.weight
+
+    parent, child = Node(), Node()
+    parent.child, child.parent = child, parent
+    f = wl.jit(lambda model, x: model(x) + model.child(x))
+    assert f(parent, 1.0).item() == 4.0
+    assert f(parent, 2.0).item() == 8.0
+
+
+def test_calling_with_many_parameters_is_cheap() -> None:
+    model = nn.Sequential(*[nn.Linear(2, 2) for _ in range(50)])
+    f = wl.jit(lambda model, x: x)
+    f(model, wl.ones(2))
+    from wonderland.transforms import jit
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jit, "_taken_apart", lambda *args: pytest.fail("the module is taken apart again"))
+        for _ in range(3):
+            f(model, wl.ones(2))
+    model[3] = nn.Linear(2, 2)
+    f(model, wl.ones(2))
+    assert f.traces == 1
 
 
 def test_plain_values_in_stateful_objects_are_part_of_the_trace() -> None:

@@ -89,9 +89,7 @@ def _safe_log(x: Tensor) -> Tensor:
     return p.where(zero, full_like(x, -math.inf), p.log(p.where(zero, ones_like(x), x)))
 
 
-def logsumexp(
-    x: Any, /, *, axis: Any = None, keepdims: bool = False, b: Any = None, where: Any = None
-) -> Tensor:
+def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False, b: Any = None, where: Any = None) -> Tensor:
     r"""\(\ln\sum_i b_i e^{x_i}\) over the axes, without overflow; -inf where nothing is summed.
 
     >>> import wonderland as wl

@@ -98,9 +98,7 @@ def divide(x1: Any, x2: Any, /) -> Tensor:
     >>> wl.divide(wl.tensor([1, 3]), 2)
     tensor([0.5, 1.5])
     """
-    if not (
-        isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and is_inexact(x1.dtype)
-    ):
+    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and is_inexact(x1.dtype)):
         x1, x2 = promote_inexact("divide", x1, x2)
     return bind(p.divide, x1, x2)
 
@@ -372,9 +370,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     return x
 
 
-def nan_to_num(
-    x: Any, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Tensor:
+def nan_to_num(x: Any, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """x with NaN replaced by `nan` and infinities by the given numbers, or by the largest finite ones.
 
     >>> import math, wonderland as wl

@@ -140,9 +140,7 @@ def from_scalar(value: Any, dtype: DType) -> Tensor:
         with np.errstate(all="ignore"):  # a number too large for a floating type is infinite there
             return wrap(np.array(value, dtype))
     except (OverflowError, TypeError, ValueError) as error:
-        raise DTypeError(
-            f"tensor: the number {value!r} does not fit into {dtype}.", "a wider dtype"
-        ) from error
+        raise DTypeError(f"tensor: the number {value!r} does not fit into {dtype}.", "a wider dtype") from error
 
 
 def _from_sequence(obj: Any, dtype: DType | None) -> Tensor:
@@ -164,9 +162,7 @@ def _from_sequence(obj: Any, dtype: DType | None) -> Tensor:
     if dtype is None:
         dtype = _default_for(obj, data)
     if is_integer(dtype) and data.size and not _fits(data, dtype):
-        raise DTypeError(
-            f"tensor: not all numbers of the list fit into {dtype}.", "a wider or a floating dtype"
-        )
+        raise DTypeError(f"tensor: not all numbers of the list fit into {dtype}.", "a wider or a floating dtype")
     return _from_numpy(data, dtype, False if data.dtype == dtype else None)
 
 
@@ -193,9 +189,7 @@ def _has_tensor(obj: Any, depth: int = 0) -> bool:
     if not isinstance(obj, (list, tuple)):
         return isinstance(obj, Tensor)
     if depth == 64:
-        raise ShapeError(
-            "tensor: the list is nested more than 64 levels deep, or contains itself.", "at most 64 axes"
-        )
+        raise ShapeError("tensor: the list is nested more than 64 levels deep, or contains itself.", "at most 64 axes")
     return any(_has_tensor(o, depth + 1) for o in obj)
 
 

@@ -109,11 +109,7 @@ def _plan(subscripts: str, shapes: tuple[Shape, ...]) -> Plan:
         # an axis of size 1 that broadcasts against a larger one is left out: another operand
         # carries the index
         kept.append(
-            tuple(
-                c
-                for c in dict.fromkeys(labels)
-                if c in others and (shape[labels.index(c)] != 1 or sizes[c] == 1)
-            )
+            tuple(c for c in dict.fromkeys(labels) if c in others and (shape[labels.index(c)] != 1 or sizes[c] == 1))
         )
     terms = [frozenset(labels) for labels in kept]
     search = _best_order if len(terms) <= EXHAUSTIVE else _greedy_order
@@ -244,9 +240,7 @@ def _greedy_order(terms: list[Indices], output: Indices, sizes: dict[str, int]) 
                 union = terms[i] | terms[j]
                 rest = output.union(*[t for k, t in enumerate(terms) if k not in (i, j)])
                 freed = _volume(terms[i], sizes) + _volume(terms[j], sizes)
-                choices.append(
-                    (_volume(union & rest, sizes) - freed, _volume(union, sizes), i, j, union & rest)
-                )
+                choices.append((_volume(union & rest, sizes) - freed, _volume(union, sizes), i, j, union & rest))
         _, cost, i, j, made = min(choices, key=lambda choice: choice[:4])
         terms = [t for k, t in enumerate(terms) if k not in (i, j)] + [made]
         pairs.append((i, j))

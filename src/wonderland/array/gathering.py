@@ -155,11 +155,7 @@ def dynamic_update_slice(x: Any, update: Any, starts: Sequence[Any], /) -> Tenso
 
 
 def _check_block(name: str, shape: tuple[int, ...], starts: int, sizes: tuple[int, ...]) -> None:
-    if (
-        len(sizes) != len(shape)
-        or starts != len(shape)
-        or any(s > n for s, n in zip(sizes, shape, strict=True))
-    ):
+    if len(sizes) != len(shape) or starts != len(shape) or any(s > n for s, n in zip(sizes, shape, strict=True)):
         raise ShapeError(
             f"{name}: {starts} starts and a block of shape {sizes} for a tensor of shape {shape}.",
             "one start and one size per axis, no size larger than the axis",

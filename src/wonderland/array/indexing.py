@@ -73,7 +73,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 
 def plain_entries(index: Any, nbytes: int) -> tuple[Any, ...] | None:
-    """The index as NumPy takes it, if there is nothing in it to trace, to explain or to measure; else None."""
+    """The index as NumPy takes it, if nothing in it is to be traced, explained or measured; else None."""
     entries: list[Any] = []
     for e in index if type(index) is tuple else (index,):
         if type(e) is Tensor and e._node is None and e._data.dtype.kind in "iub":
@@ -91,9 +91,7 @@ def plain_entries(index: Any, nbytes: int) -> tuple[Any, ...] | None:
 def make_plan(shape: Shape, index: Any) -> Plan:
     """The normal form of an index into a tensor of this shape."""
     entries = _expand(index, shape)
-    has_block = any(isinstance(e, Tensor) and e.ndim for e in entries) or any(
-        isinstance(e, _Flag) for e in entries
-    )
+    has_block = any(isinstance(e, Tensor) and e.ndim for e in entries) or any(isinstance(e, _Flag) for e in entries)
     slices: list[Bounds] = []
     view: list[int] = []  # the sizes after slicing
     indices: list[Any] = []
@@ -159,9 +157,7 @@ def _expand(index: Any, shape: Shape) -> list[Any]:
         raise AxisError("index: more than one ellipsis.", "one ...")
     used = sum(_axes_used(e) for e in entries)
     if used > len(shape):
-        raise IndexOutOfRange(
-            f"index: {used} indices for a tensor of shape {shape}.", f"at most {len(shape)}"
-        )
+        raise IndexOutOfRange(f"index: {used} indices for a tensor of shape {shape}.", f"at most {len(shape)}")
     if all(e is not Ellipsis for e in entries):
         entries.append(Ellipsis)
     result: list[Any] = []
@@ -208,9 +204,7 @@ def _entry(e: Any) -> Any:
             return int(e._data) if type(e) is Tensor and e.ndim == 0 else e
         if e.dtype == dtypes.bool_:
             return e
-        raise DTypeError(
-            f"index: a {e.dtype} tensor is not an index.", "integers, bools, slices, None or ..."
-        )
+        raise DTypeError(f"index: a {e.dtype} tensor is not an index.", "integers, bools, slices, None or ...")
     raise DTypeError(
         f"index: a {type(e).__name__} is not an index.",
         "integers, slices, None, ..., and integer or bool tensors",

@@ -82,9 +82,7 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     """
     xs = _parts("stack", arrays)
     if len({x.shape for x in xs}) > 1:
-        raise ShapeError(
-            f"stack: shapes {', '.join(str(x.shape) for x in xs)} differ.", "tensors of one shape"
-        )
+        raise ShapeError(f"stack: shapes {', '.join(str(x.shape) for x in xs)} differ.", "tensors of one shape")
     place = normalize_axis("stack", axis, xs[0].ndim + 1)
     return p.concatenate(*[expand_dims(x, axis=place) for x in xs], axis=place)
 
@@ -234,9 +232,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None, **sizes: int) ->
             sizes["axis"] = axis
         return rearrangement.repeat_pattern(x, repeats, sizes)
     if sizes:
-        raise InputError(
-            f"repeat: {', '.join(sizes)} without a pattern.", 'wl.repeat(x, "h w -> h w c", c=3)'
-        )
+        raise InputError(f"repeat: {', '.join(sizes)} without a pattern.", 'wl.repeat(x, "h w -> h w c", c=3)')
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     place = normalize_axis("repeat", axis, x.ndim)
@@ -284,9 +280,7 @@ def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: A
     for axis, (before, after) in enumerate(widths):
         if before or after:
             if not x.shape[axis]:
-                raise ShapeError(
-                    f"pad: axis {axis} of shape {x.shape} has no elements to repeat.", 'mode="constant"'
-                )
+                raise ShapeError(f"pad: axis {axis} of shape {x.shape} has no elements to repeat.", 'mode="constant"')
             source = np.pad(np.arange(x.shape[axis]), (before, after), mode=cast(Any, mode))
             x = take(x, wrap(source), axis=axis)
     return x

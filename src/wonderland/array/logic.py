@@ -101,9 +101,7 @@ def greater_equal(x1: Any, x2: Any, /) -> Tensor:
     return p.greater_equal(*promote_kind("greater_equal", p.REAL, x1, x2))
 
 
-def isclose(
-    x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Tensor:
+def isclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     r"""\(|x_1 - x_2| \le \mathrm{atol} + \mathrm{rtol}\,|x_2|\), element by element.
 
     >>> import wonderland as wl

@@ -91,9 +91,7 @@ def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Tensor:
         return reshape(x, (1,))
     start, end = normalize_axis("flatten", start_axis, x.ndim), normalize_axis("flatten", end_axis, x.ndim)
     if start > end:
-        raise AxisError(
-            f"flatten: axis {start_axis} comes after {end_axis} in shape {x.shape}.", "axes in order"
-        )
+        raise AxisError(f"flatten: axis {start_axis} comes after {end_axis} in shape {x.shape}.", "axes in order")
     return reshape(x, (*x.shape[:start], math.prod(x.shape[start : end + 1]), *x.shape[end + 1 :]))
 
 
@@ -139,9 +137,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     axes = normalize_axes("squeeze", axis, x.ndim)
     for a in axes:
         if x.shape[a] != 1:
-            raise ShapeError(
-                f"squeeze: axis {a} of shape {x.shape} has size {x.shape[a]}, not 1.", "axes of size 1"
-            )
+            raise ShapeError(f"squeeze: axis {a} of shape {x.shape} has size {x.shape[a]}, not 1.", "axes of size 1")
     return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
@@ -207,9 +203,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     """
     x = as_tensor("matrix_transpose", x)
     if x.ndim < 2:
-        raise ShapeError(
-            f"matrix_transpose: a tensor of shape {x.shape} is not a matrix.", "at least two axes"
-        )
+        raise ShapeError(f"matrix_transpose: a tensor of shape {x.shape} is not a matrix.", "at least two axes")
     return swapaxes(x, -1, -2)
 
 
@@ -238,9 +232,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     sources = list(source) if isinstance(source, (tuple, list)) else [source]
     targets = list(destination) if isinstance(destination, (tuple, list)) else [destination]
     if len(sources) != len(targets):
-        raise AxisError(
-            f"moveaxis: {len(sources)} sources and {len(targets)} destinations.", "as many of each"
-        )
+        raise AxisError(f"moveaxis: {len(sources)} sources and {len(targets)} destinations.", "as many of each")
     sources = [normalize_axis("moveaxis", a, x.ndim) for a in sources]
     targets = [normalize_axis("moveaxis", a, x.ndim) for a in targets]
     if len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
@@ -288,9 +280,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """
     if not shapes:
         return ()
-    return broadcasting.broadcast_shapes(
-        "broadcast_shapes", *[as_shape("broadcast_shapes", s) for s in shapes]
-    )
+    return broadcasting.broadcast_shapes("broadcast_shapes", *[as_shape("broadcast_shapes", s) for s in shapes])
 
 
 from .. import interpreter  # noqa: E402 - reading cells needs the tensors above

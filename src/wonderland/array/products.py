@@ -60,9 +60,7 @@ def _move_last(name: str, x1: Any, x2: Any, axis: int) -> tuple[Tensor, Tensor]:
         raise ShapeError(f"{name}: axis {axis} of shapes {x1.shape} and {x2.shape}.", "a negative axis")
     first, second = normalize_axis(name, axis, x1.ndim), normalize_axis(name, axis, x2.ndim)
     if x1.shape[first] != x2.shape[second]:
-        raise ShapeError(
-            f"{name}: shapes {x1.shape} and {x2.shape} differ along axis {axis}.", "vectors of one length"
-        )
+        raise ShapeError(f"{name}: shapes {x1.shape} and {x2.shape} differ along axis {axis}.", "vectors of one length")
     return moveaxis(x1, first, -1), moveaxis(x2, second, -1)
 
 
@@ -134,9 +132,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     x1, x2 = promote("tensordot", x1, x2)
     if isinstance(axes, int):
         if axes < 0 or axes > min(x1.ndim, x2.ndim):
-            raise ShapeError(
-                f"tensordot: axes={axes} for shapes {x1.shape} and {x2.shape}.", "at most both ranks"
-            )
+            raise ShapeError(f"tensordot: axes={axes} for shapes {x1.shape} and {x2.shape}.", "at most both ranks")
         left, right = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     else:
         pair = as_list("tensordot", "axes", axes)

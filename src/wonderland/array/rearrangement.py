@@ -55,9 +55,7 @@ def reduce(x: Any, /, pattern: str, reduction: str | Callable[..., Any], **sizes
     """
     if isinstance(reduction, str):
         if reduction not in REDUCTIONS:
-            raise InputError(
-                f"reduce: reduction={reduction!r}.", f"one of {', '.join(REDUCTIONS)}, or a function"
-            )
+            raise InputError(f"reduce: reduction={reduction!r}.", f"one of {', '.join(REDUCTIONS)}, or a function")
         reduction = REDUCTIONS[reduction]
     return _apply("reduce", x, pattern, sizes, reduction)
 
@@ -95,9 +93,7 @@ def _parse(name: str, pattern: str) -> Pattern:
     left, right = (_parse_side(name, pattern, side, label) for side, label in zip(sides, "<>", strict=True))
     mine, theirs = ({axis for group in side for axis in group} for side in (left, right))
     if MERGED in mine:
-        raise InputError(
-            f"{name}: '...' stands in parentheses on the left of {pattern!r}.", "only on the right"
-        )
+        raise InputError(f"{name}: '...' stands in parentheses on the left of {pattern!r}.", "only on the right")
     if MERGED in theirs:
         theirs = theirs - {MERGED} | {ELLIPSIS}
     lost, new = mine - theirs, theirs - mine
@@ -144,9 +140,7 @@ def _parse_side(name: str, pattern: str, side: str, label: str) -> tuple[Group, 
         else:
             axis = _axis(name, pattern, token, f"{label}{number}")
             if axis is not None and axis.name in seen:
-                raise InputError(
-                    f"{name}: {token!r} stands twice on one side of {pattern!r}.", "each name once"
-                )
+                raise InputError(f"{name}: {token!r} stands twice on one side of {pattern!r}.", "each name once")
             found = () if axis is None else (axis,)
             seen.update(axis.name for axis in found)
             if found == (ELLIPSIS,) and inside is not None:
@@ -156,9 +150,7 @@ def _parse_side(name: str, pattern: str, side: str, label: str) -> tuple[Group, 
             else:
                 inside.extend(found)
     if inside is not None:
-        raise InputError(
-            f"{name}: a parenthesis is opened but not closed in {pattern!r}.", '"(h w) c -> h w c"'
-        )
+        raise InputError(f"{name}: a parenthesis is opened but not closed in {pattern!r}.", '"(h w) c -> h w c"')
     return tuple(groups)
 
 
@@ -170,9 +162,7 @@ def _axis(name: str, pattern: str, token: str, unique: str) -> Axis | None:
         size = int(token)
         return None if size == 1 else Axis(unique, size)
     if not token.isidentifier() or token.startswith("_") or token.endswith("_"):
-        raise InputError(
-            f"{name}: {token!r} in {pattern!r} is not a name of an axis.", "letters, then digits or _"
-        )
+        raise InputError(f"{name}: {token!r} in {pattern!r} is not a name of an axis.", "letters, then digits or _")
     return Axis(token)
 
 
@@ -200,9 +190,7 @@ def _apply(name: str, x: Any, pattern: str, sizes: dict[str, int], reduction: An
     return reshape(x, tuple(math.prod(known[axis] for axis in group) for group in right))
 
 
-def _expand(
-    name: str, shape: tuple[int, ...], pattern: str, parsed: Pattern
-) -> tuple[list[Group], list[Group]]:
+def _expand(name: str, shape: tuple[int, ...], pattern: str, parsed: Pattern) -> tuple[list[Group], list[Group]]:
     """Both sides with "..." replaced by as many axes as it stands for."""
     rest = len(shape) - len(parsed.left)
     if (ELLIPSIS,) in parsed.left:
@@ -239,9 +227,7 @@ def _solve(
     known = {axis: axis.size for axis in axes if axis.size is not None}
     for key, value in sizes.items():
         if Axis(key) not in axes:
-            raise InputError(
-                f"{name}: {key}={value} names no axis of {pattern!r}.", "sizes for axes of the pattern"
-            )
+            raise InputError(f"{name}: {key}={value} names no axis of {pattern!r}.", "sizes for axes of the pattern")
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise InputError(f"{name}: {key}={value!r} is not a size.", "an integer of 0 or more")
         known[Axis(key)] = value

@@ -108,9 +108,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
         return astype(mean(astype(x, dtypes.float32), axis=axis, keepdims=keepdims), x.dtype)
     n = _count(x, axis, "mean")
     if n == 0 and _reduced_size(x, axis):
-        raise InputError(
-            f"mean: the reduction of shape {x.shape} over axis {axis} has no elements.", "non-empty data"
-        )
+        raise InputError(f"mean: the reduction of shape {x.shape} over axis {axis} has no elements.", "non-empty data")
     return sum(x, axis=axis, keepdims=keepdims) / (n or 1)
 
 
@@ -257,9 +255,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Ten
 # --- running forms
 
 
-def _cumulative(
-    name: str, primitive: Any, x: Any, axis: int | None, dtype: Any, initial: int | None
-) -> Tensor:
+def _cumulative(name: str, primitive: Any, x: Any, axis: int | None, dtype: Any, initial: int | None) -> Tensor:
     x = _accumulator(as_tensor(name, x), dtype)
     if axis is None:
         if x.ndim != 1:
@@ -273,9 +269,7 @@ def _cumulative(
     return concat([first, out], axis=place)
 
 
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Tensor:
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
     r"""The running sum \(y_j = \sum_{i \le j} x_i\) along an axis, after a 0 if `include_initial`.
 
     >>> import wonderland as wl
@@ -285,9 +279,7 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", p.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Tensor:
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
     r"""The running product \(y_j = \prod_{i \le j} x_i\) along an axis, after a 1 if `include_initial`.
 
     >>> import wonderland as wl

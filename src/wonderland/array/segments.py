@@ -84,9 +84,7 @@ def _extreme(name: str, data: Any, ids: Any, count: int | None, mode: str) -> Te
     if is_floating(data.dtype):
         return _combine(-math.inf if mode == "max" else math.inf, data, ids, count, mode)
     if is_complex(data.dtype) or not is_integer(data.dtype):
-        raise DTypeError(
-            f"{name}: takes integer or floating tensors, received {data.dtype}.", "x.astype(...)"
-        )
+        raise DTypeError(f"{name}: takes integer or floating tensors, received {data.dtype}.", "x.astype(...)")
     info = np.iinfo(data.dtype)
     return _combine(int(info.min if mode == "max" else info.max), data, ids, count, mode)
 

@@ -12,6 +12,7 @@ from ..dtypes import bfloat16, float16
 from ..errors import InputError, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
+from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
 from .arithmetic import divide, maximum, minimum, multiply, negative, reciprocal
 from .conversion import convert_into
@@ -128,8 +129,9 @@ _UFUNC = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.m
 
 def _update_plain(x: Tensor, values: Any, index: Any, mode: str) -> Tensor | None:
     """NumPy's own assignment into a copy, where there is nothing to trace or to explain; else None."""
-    if not (state.plain and type(x) is Tensor is type(values) and x._node is None is values._node):
+    if not state.plain or any(type(v) is not Tensor or v._node is not None for v in (x, values)):
         return None
+    check_size("at", x.shape, x.dtype)  # of the copy, should x be a broadcast view
     entries = plain_entries(index, x._data.nbytes)
     if entries is None or (mode == "add" and x.dtype in (float16, bfloat16)):  # those sums are wider
         return None
@@ -149,9 +151,7 @@ def _fill(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     extra = values.ndim - len(shape)
     if extra > 0 and values.shape[:extra] == (1,) * extra:
         values = ps.reshape(values, shape=values.shape[extra:])
-    fits = values.ndim <= len(shape) and all(
-        n in (1, m) for n, m in zip(values.shape[::-1], shape[::-1], strict=False)
-    )
+    fits = values.ndim <= len(shape) and all(n in (1, m) for n, m in zip(values.shape[::-1], shape[::-1], strict=False))
     if not fits:
         raise ShapeError(
             f"at: values of shape {values.shape} do not fill the indexed elements of shape {shape}.",

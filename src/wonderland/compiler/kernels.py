@@ -176,7 +176,7 @@ class Emitter:
         axis, rest = axes[0], axes[1:]
         size = self.sizes[axis]
         if rest or vector_kept or size < self.width:
-            return b.loop_with(  # type: ignore[no-any-return]
+            return b.loop_with(
                 [(kind, initial)],
                 size,
                 1,

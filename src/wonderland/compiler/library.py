@@ -7,7 +7,6 @@ import functools
 import glob
 import math
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,8 @@ def products() -> dict[Any, int]:
         try:
             library = ctypes.CDLL(path)
             return {
-                dtypes.float32: ctypes.cast(library.scipy_cblas_sgemm64_, ctypes.c_void_p).value,
-                dtypes.float64: ctypes.cast(library.scipy_cblas_dgemm64_, ctypes.c_void_p).value,
+                dtypes.float32: _address(library.scipy_cblas_sgemm64_),
+                dtypes.float64: _address(library.scipy_cblas_dgemm64_),
             }
         except (OSError, AttributeError):
             continue
@@ -37,11 +36,14 @@ def products() -> dict[Any, int]:
 
 
 
-def emit_product(b: Builder, step: MatMul, function: str, pointer: Callable[[View], str]) -> None:
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def emit_product(b: Builder, step: MatMul, function: str, pointers: list[str]) -> None:
     """Loops over the batch axes around gemm(order, trans, trans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)."""
     x, y, out = _folded(step)
     scalar = "float" if out.dtype == dtypes.float32 else "double"
-    pointers = [pointer(v) for v in (x, y, out)]
     (m, n), k = out.shape[-2:], x.shape[-1]
     (trans_x, lead_x), (trans_y, lead_y) = _orientation(x), _orientation(y)
     one, zero = "0x3FF0000000000000", "0x0000000000000000"

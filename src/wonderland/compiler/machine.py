@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import llvmlite.binding as llvm
+import llvmlite.binding as llvm  # type: ignore[import-untyped]  # the package has no stubs
 
 
 class Machine:

@@ -161,7 +161,7 @@ def _shift(left: bool) -> Emit:
 
 def _float_only(f: Any) -> Emit:
     def emit(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> str:
-        return f(b, args, computed(out), w)  # type: ignore[no-any-return]
+        return f(b, args, computed(out), w)
 
     return emit
 

@@ -125,7 +125,7 @@ class Program:
             b = current
             if isinstance(step, MatMul):
                 function = self._slot(b, self.functions[step.out.dtype])
-                library.emit_product(b, step, function, lambda view, b=b: self._slot(b, self.slots[view.buffer]))
+                library.emit_product(b, step, function, [self._slot(b, self.slots[v.buffer]) for v in step.views])
             else:
                 text = Emitter(step, "KERNEL", declarations).text()
                 name = kernels.setdefault(text, f"kernel{len(kernels)}")

@@ -28,6 +28,7 @@ class MatMul:
 
     def __init__(self, x: View, y: View, out: View) -> None:
         self.x, self.y, self.out = x, y, out
+        self.views = [x, y, out]
         self.reads, self.writes = [x.buffer, y.buffer], [out.buffer]
 
 
@@ -299,7 +300,7 @@ class Schedule:
         value = self._settled(value)
         if isinstance(value, Op) and value.stored is None:
             self._keep(value)
-        view = value.stored if isinstance(value, Op) else value
+        view: Value = value.stored or value if isinstance(value, Op) else value
         if isinstance(view, View) and view.buffer.kind == "arena" and view.is_contiguous():
             view.buffer.kind, view.buffer.position = "output", position
             return view.buffer

@@ -80,7 +80,7 @@ class Op:
         self.shape = shape
         self.dtype = dtype
         self.stored: View | None = None  # where a kernel puts it
-        self.weight = 1 + sum(a.weight for a in args if isinstance(a, Op))  # operations in the whole expression
+        self.weight: int = 1 + sum(a.weight for a in args if isinstance(a, Op))  # operations in the whole expression
 
 
 class Const:

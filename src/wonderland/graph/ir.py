@@ -16,13 +16,11 @@ from ..context import FORWARD, Source
 from ..primitives.primitive import Aval, Primitive
 
 
-class Var:
-    """A value of the graph, known by identity."""
+class Typed:
+    """What has a shape and a dtype."""
 
     __slots__ = ("aval",)
-
-    def __init__(self, aval: Aval) -> None:
-        self.aval = aval
+    aval: Aval
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -37,18 +35,23 @@ class Var:
         return len(self.aval.shape)
 
 
-class Literal:
+class Var(Typed):
+    """A value of the graph, known by identity."""
+
+    __slots__ = ()
+
+    def __init__(self, aval: Aval) -> None:
+        self.aval = aval
+
+
+class Literal(Typed):
     """A constant scalar written into the graph."""
 
-    __slots__ = ("aval", "data")
+    __slots__ = ("data",)
 
     def __init__(self, data: np.ndarray[Any, Any]) -> None:
         self.data = data
         self.aval = Aval((), data.dtype)
-
-    shape = Var.shape
-    dtype = Var.dtype
-    ndim = Var.ndim
 
 
 Atom = Var | Literal

@@ -14,7 +14,7 @@ from .. import array, dtypes
 from ..context import state
 from ..errors import DTypeError, ModuleError, TraceError
 from ..tensor import Cell, Tensor
-from .attributes import join, outline
+from .attributes import category, join, outline
 from .hooks import Hook, call_with_hooks
 from .lazy import Lazy
 from .members import cells, members, walk
@@ -106,6 +106,18 @@ class Module:
         parts = {name: member for name, member in members(self).items() if not isinstance(member, Lazy)}
         outlines = tuple([(name, outline(value)) for name, value in self._attributes().items()])
         return parts, (self.training, self._hooks, outlines)
+
+    def __tree_steady__(self) -> bool:
+        """Whether a change other than in cells always shows in `structure_version`: here and in its modules there is no
+        list, dict or array that could be changed in place, no hook, and no stateful object of another kind."""
+        for _, member in walk(self):
+            if isinstance(member, Module):
+                kinds = {category(type(value)) for value in member._attributes().values()}
+                if member._hooks or not kinds <= {"member", "setting"}:
+                    return False
+            elif not isinstance(member, (Cell, Lazy)):
+                return False
+        return True
 
     @classmethod
     def __tree_new__(cls: type[M]) -> M:

@@ -58,7 +58,7 @@ def _cost(x: Any, y: Any) -> int:
     return math.prod(matmul_shape(x.shape, y.shape)) * x.shape[-1]
 
 
-matmul = Primitive(
+matmul: Primitive = Primitive(
     "matmul",
     _matmul,
     _abstract,

@@ -57,7 +57,7 @@ def _no_batch(*args: Any, **params: Any) -> Any:
     raise AssertionError("a primitive without arguments is never batched")
 
 
-_full_primitive = Primitive("full", lambda **p: _full(**p), lambda **p: _full_abstract(**p), batch=_no_batch)
+_full_primitive: Primitive = Primitive("full", lambda **p: _full(**p), lambda **p: _full_abstract(**p), batch=_no_batch)
 
 
 def full(shape: Shape, value: Any, dtype: Any) -> Any:
@@ -75,7 +75,7 @@ def _iota(size: int, dtype: Any) -> Any:
     return np.arange(size).astype(dtype)
 
 
-iota = Primitive("iota", _iota, _iota_abstract, batch=_no_batch)
+iota: Primitive = Primitive("iota", _iota, _iota_abstract, batch=_no_batch)
 
 
 def full_like(x: Any, value: Any) -> Any:

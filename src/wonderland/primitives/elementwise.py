@@ -94,14 +94,14 @@ def to_bool(dtype: Any) -> Any:
 
 # --- linear ones: addition, and multiplication in each argument
 
-add = elementwise("add", np.add, NUMERIC, None)
+add: Primitive = elementwise("add", np.add, NUMERIC, None)
 add.jvp = lambda primals, tangents, out: _sum_tangents(tangents[0], tangents[1], out)
 add.transpose = (
     lambda ct, x, y: unbroadcast(ct, x.shape),
     lambda ct, x, y: unbroadcast(ct, y.shape),
 )
 
-subtract = elementwise("subtract", np.subtract, NUMERIC, None)
+subtract: Primitive = elementwise("subtract", np.subtract, NUMERIC, None)
 subtract.jvp = lambda primals, tangents, out: _sum_tangents(
     tangents[0], None if tangents[1] is None else -tangents[1], out
 )
@@ -118,24 +118,24 @@ def _sum_tangents(t: Any, u: Any, out: Any) -> Any:
     return only if only.shape == out.shape else broadcast_to(only, shape=out.shape)
 
 
-negative = unary("negative", np.negative, LINEAR, NUMERIC)
+negative: Primitive = unary("negative", np.negative, LINEAR, NUMERIC)
 negative.transpose = (lambda ct, x: -ct,)
 
-multiply = binary("multiply", np.multiply, (LINEAR, LINEAR))
+multiply: Primitive = binary("multiply", np.multiply, (LINEAR, LINEAR))
 multiply.transpose = (
     lambda ct, x, y: unbroadcast(ct * y, x.shape),
     lambda ct, x, y: unbroadcast(x * ct, y.shape),
 )
 
-divide = binary("divide", np.divide, (LINEAR, lambda out, x, y: -out / y), INEXACT)
+divide: Primitive = binary("divide", np.divide, (LINEAR, lambda out, x, y: -out / y), INEXACT)
 divide.transpose = (lambda ct, x, y: unbroadcast(ct / y, x.shape), None)
 
 # conj, real and imag are linear over the reals; adjoints pair with tangents as Re(ct * t), see docs/architecture.md
-conj = unary("conj", np.conj, LINEAR, COMPLEX)
+conj: Primitive = unary("conj", np.conj, LINEAR, COMPLEX)
 conj.transpose = (lambda ct, x: conj(ct),)
-real = unary("real", lambda x: np.real(x).copy(), LINEAR, COMPLEX, real_of)
+real: Primitive = unary("real", lambda x: np.real(x).copy(), LINEAR, COMPLEX, real_of)
 real.transpose = (lambda ct, x: complex_(ct, zeros_like(ct)),)
-imag = unary("imag", lambda x: np.imag(x).copy(), LINEAR, COMPLEX, real_of)
+imag: Primitive = unary("imag", lambda x: np.imag(x).copy(), LINEAR, COMPLEX, real_of)
 imag.transpose = (lambda ct, x: complex_(zeros_like(ct), -ct),)
 
 
@@ -145,7 +145,7 @@ def _make_complex(re: Any, im: Any) -> Any:
     return out
 
 
-complex_ = elementwise("complex", _make_complex, FLOATING, None, dtypes.complex_of)
+complex_: Primitive = elementwise("complex", _make_complex, FLOATING, None, dtypes.complex_of)
 complex_.jvp = lambda primals, tangents, out: complex_(
     *[broadcast_to(zeros_like(p) if t is None else t, shape=out.shape) for p, t in zip(primals, tangents, strict=True)]
 )
@@ -162,14 +162,14 @@ def _as_part(ct: Any, x: Any) -> Any:
 
 # --- powers, exponentials, logarithms
 
-exp = unary("exp", np.exp, lambda y, x: y)
-expm1 = unary("expm1", np.expm1, lambda y, x: y + 1)
-log = unary("log", np.log, lambda y, x: 1 / x)
-log1p = unary("log1p", np.log1p, lambda y, x: 1 / (x + 1))
-log2 = unary("log2", np.log2, lambda y, x: float(1 / np.log(2)) / x)
-log10 = unary("log10", np.log10, lambda y, x: float(1 / np.log(10)) / x)
-sqrt = unary("sqrt", np.sqrt, lambda y, x: 0.5 / y)
-square = unary("square", np.square, lambda y, x: 2 * x, NUMERIC)
+exp: Primitive = unary("exp", np.exp, lambda y, x: y)
+expm1: Primitive = unary("expm1", np.expm1, lambda y, x: y + 1)
+log: Primitive = unary("log", np.log, lambda y, x: 1 / x)
+log1p: Primitive = unary("log1p", np.log1p, lambda y, x: 1 / (x + 1))
+log2: Primitive = unary("log2", np.log2, lambda y, x: float(1 / np.log(2)) / x)
+log10: Primitive = unary("log10", np.log10, lambda y, x: float(1 / np.log(10)) / x)
+sqrt: Primitive = unary("sqrt", np.sqrt, lambda y, x: 0.5 / y)
+square: Primitive = unary("square", np.square, lambda y, x: 2 * x, NUMERIC)
 
 
 def _power_factor(out: Any, x: Any, p: Any) -> Any:
@@ -190,29 +190,29 @@ def _integer_power(x: Any, p: Any) -> Any:
     return np.power(x, p)
 
 
-power = binary("power", _integer_power, (_power_factor, _exponent_factor))
+power: Primitive = binary("power", _integer_power, (_power_factor, _exponent_factor))
 
 # --- trigonometric, hyperbolic and their inverses
 
-sin = unary("sin", np.sin, lambda y, x: cos(x))
-cos = unary("cos", np.cos, lambda y, x: -sin(x))
-tan = unary("tan", np.tan, lambda y, x: 1 + y * y)
-asin = unary("asin", np.arcsin, lambda y, x: 1 / sqrt(1 - x * x))
-acos = unary("acos", np.arccos, lambda y, x: -1 / sqrt(1 - x * x))
-atan = unary("atan", np.arctan, lambda y, x: 1 / (1 + x * x))
-sinh = unary("sinh", np.sinh, lambda y, x: cosh(x))
-cosh = unary("cosh", np.cosh, lambda y, x: sinh(x))
-tanh = unary("tanh", np.tanh, lambda y, x: 1 - y * y)
-asinh = unary("asinh", np.arcsinh, lambda y, x: 1 / sqrt(x * x + 1))
-acosh = unary("acosh", np.arccosh, lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)))
-atanh = unary("atanh", np.arctanh, lambda y, x: 1 / (1 - x * x))
-atan2 = binary(
+sin: Primitive = unary("sin", np.sin, lambda y, x: cos(x))
+cos: Primitive = unary("cos", np.cos, lambda y, x: -sin(x))
+tan: Primitive = unary("tan", np.tan, lambda y, x: 1 + y * y)
+asin: Primitive = unary("asin", np.arcsin, lambda y, x: 1 / sqrt(1 - x * x))
+acos: Primitive = unary("acos", np.arccos, lambda y, x: -1 / sqrt(1 - x * x))
+atan: Primitive = unary("atan", np.arctan, lambda y, x: 1 / (1 + x * x))
+sinh: Primitive = unary("sinh", np.sinh, lambda y, x: cosh(x))
+cosh: Primitive = unary("cosh", np.cosh, lambda y, x: sinh(x))
+tanh: Primitive = unary("tanh", np.tanh, lambda y, x: 1 - y * y)
+asinh: Primitive = unary("asinh", np.arcsinh, lambda y, x: 1 / sqrt(x * x + 1))
+acosh: Primitive = unary("acosh", np.arccosh, lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)))
+atanh: Primitive = unary("atanh", np.arctanh, lambda y, x: 1 / (1 - x * x))
+atan2: Primitive = binary(
     "atan2",
     np.arctan2,
     (lambda out, y, x: x / (x * x + y * y), lambda out, y, x: -y / (x * x + y * y)),
     FLOATING,
 )
-hypot = binary(
+hypot: Primitive = binary(
     "hypot", np.hypot, (lambda out, x, y: _safe_ratio(x, out), lambda out, x, y: _safe_ratio(y, out)), FLOATING
 )
 
@@ -225,8 +225,8 @@ def _sigmoid(x: Any) -> Any:
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(x.dtype)
 
 
-sigmoid = unary("sigmoid", _sigmoid, lambda y, x: y * (1 - y), FLOATING)
-logaddexp = binary(
+sigmoid: Primitive = unary("sigmoid", _sigmoid, lambda y, x: y * (1 - y), FLOATING)
+logaddexp: Primitive = binary(
     "logaddexp",
     lambda x, y: np.logaddexp(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
     if x.dtype == dtypes.bfloat16
@@ -234,9 +234,9 @@ logaddexp = binary(
     (lambda out, x, y: _share(x, y, out), lambda out, x, y: _share(y, x, out)),
     FLOATING,
 )
-erf = unary("erf", special.erf, lambda y, x: exp(-x * x) * float(2 / np.sqrt(np.pi)), FLOATING)
-erfc = unary("erfc", special.erfc, lambda y, x: exp(-x * x) * float(-2 / np.sqrt(np.pi)), FLOATING)
-erfinv = unary("erfinv", special.erfinv, lambda y, x: exp(y * y) * float(np.sqrt(np.pi) / 2), FLOATING)
+erf: Primitive = unary("erf", special.erf, lambda y, x: exp(-x * x) * float(2 / np.sqrt(np.pi)), FLOATING)
+erfc: Primitive = unary("erfc", special.erfc, lambda y, x: exp(-x * x) * float(-2 / np.sqrt(np.pi)), FLOATING)
+erfinv: Primitive = unary("erfinv", special.erfinv, lambda y, x: exp(y * y) * float(np.sqrt(np.pi) / 2), FLOATING)
 
 
 def _share(x: Any, y: Any, out: Any) -> Any:
@@ -267,7 +267,7 @@ def _safe_ratio(x: Any, size: Any) -> Any:
     return where(zero, zeros_like(size), x / where(zero, ones_like(size), size))
 
 
-abs_ = elementwise("abs", np.abs, NUMERIC, (_abs_jvp,), real_of)
+abs_: Primitive = elementwise("abs", np.abs, NUMERIC, (_abs_jvp,), real_of)
 
 
 def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
@@ -281,11 +281,11 @@ def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
     return where(zero, zeros_like(out), across)
 
 
-sign = elementwise("sign", np.sign, NUMERIC, (_sign_jvp,))
-floor = unary("floor", np.floor, ZERO, frozenset((1, 2)))
-ceil = unary("ceil", np.ceil, ZERO, frozenset((1, 2)))
-trunc = unary("trunc", np.trunc, ZERO, frozenset((1, 2)))
-round_ = unary("round", np.round, ZERO, NUMERIC)
+sign: Primitive = elementwise("sign", np.sign, NUMERIC, (_sign_jvp,))
+floor: Primitive = unary("floor", np.floor, ZERO, frozenset((1, 2)))
+ceil: Primitive = unary("ceil", np.ceil, ZERO, frozenset((1, 2)))
+trunc: Primitive = unary("trunc", np.trunc, ZERO, frozenset((1, 2)))
+round_: Primitive = unary("round", np.round, ZERO, NUMERIC)
 
 
 def _won(x: Any, y: Any, out: Any) -> Any:
@@ -294,10 +294,10 @@ def _won(x: Any, y: Any, out: Any) -> Any:
     return where(x == out, where(y == out, ones * 0.5, ones), zeros_like(out))
 
 
-maximum = binary(
+maximum: Primitive = binary(
     "maximum", np.maximum, (lambda out, x, y: _won(x, y, out), lambda out, x, y: _won(y, x, out)), REAL
 )
-minimum = binary(
+minimum: Primitive = binary(
     "minimum", np.minimum, (lambda out, x, y: _won(x, y, out), lambda out, x, y: _won(y, x, out)), REAL
 )
 
@@ -321,14 +321,14 @@ def _not_negative(name: str, f: Any) -> Any:
     return _checked_integers(name, f, lambda y: y < 0, "shifts of 0 or more; the other shift moves the other way")
 
 
-remainder = binary(
+remainder: Primitive = binary(
     "remainder", _by_nonzero("remainder", np.remainder), (lambda out, x, y: ones_like(out), lambda out, x, y: -floor(x / y)), frozenset((1, 2))
 )
-floor_divide = binary("floor_divide", _by_nonzero("floor_divide", np.floor_divide), (ZERO, ZERO), frozenset((1, 2)))
-copysign = binary(
+floor_divide: Primitive = binary("floor_divide", _by_nonzero("floor_divide", np.floor_divide), (ZERO, ZERO), frozenset((1, 2)))
+copysign: Primitive = binary(
     "copysign", np.copysign, (lambda out, x, y: sign(x) * copysign(ones_like(out), y), ZERO), FLOATING
 )
-nextafter = binary("nextafter", np.nextafter, (None, None), FLOATING)
+nextafter: Primitive = binary("nextafter", np.nextafter, (None, None), FLOATING)
 
 # --- choice
 
@@ -348,7 +348,7 @@ def _where_jvp(primals: list[Any], tangents: list[Any], out: Any) -> Any:
     return result if result.shape == out.shape else broadcast_to(result, shape=out.shape)
 
 
-where = Primitive("where", np.where, _where_abstract, jvp=_where_jvp, elementwise=True)
+where: Primitive = Primitive("where", np.where, _where_abstract, jvp=_where_jvp, elementwise=True)
 where.transpose = (
     None,
     lambda ct, c, x, y: unbroadcast(where(c, ct, zeros_like(ct)), x.shape),
@@ -358,22 +358,22 @@ where.batch = elementwise_batch(where)
 
 # --- comparisons, predicates and bits: no derivative, the result is not a number that varies smoothly
 
-equal = binary("equal", np.equal, (ZERO, ZERO), ANY, to_bool)
-not_equal = binary("not_equal", np.not_equal, (ZERO, ZERO), ANY, to_bool)
-less = binary("less", np.less, (ZERO, ZERO), REAL, to_bool)
-less_equal = binary("less_equal", np.less_equal, (ZERO, ZERO), REAL, to_bool)
-greater = binary("greater", np.greater, (ZERO, ZERO), REAL, to_bool)
-greater_equal = binary("greater_equal", np.greater_equal, (ZERO, ZERO), REAL, to_bool)
-isfinite = unary("isfinite", np.isfinite, ZERO, ANY, to_bool)
-isinf = unary("isinf", np.isinf, ZERO, ANY, to_bool)
-isnan = unary("isnan", np.isnan, ZERO, ANY, to_bool)
-signbit = unary("signbit", np.signbit, ZERO, FLOATING, to_bool)
-bitwise_and = binary("bitwise_and", np.bitwise_and, (None, None), INTEGRAL)
-bitwise_or = binary("bitwise_or", np.bitwise_or, (None, None), INTEGRAL)
-bitwise_xor = binary("bitwise_xor", np.bitwise_xor, (None, None), INTEGRAL)
-bitwise_invert = unary("bitwise_invert", np.invert, None, INTEGRAL)
-bitwise_left_shift = binary("bitwise_left_shift", _not_negative("bitwise_left_shift", np.left_shift), (None, None), INTEGER)
-bitwise_right_shift = binary("bitwise_right_shift", _not_negative("bitwise_right_shift", np.right_shift), (None, None), INTEGER)
+equal: Primitive = binary("equal", np.equal, (ZERO, ZERO), ANY, to_bool)
+not_equal: Primitive = binary("not_equal", np.not_equal, (ZERO, ZERO), ANY, to_bool)
+less: Primitive = binary("less", np.less, (ZERO, ZERO), REAL, to_bool)
+less_equal: Primitive = binary("less_equal", np.less_equal, (ZERO, ZERO), REAL, to_bool)
+greater: Primitive = binary("greater", np.greater, (ZERO, ZERO), REAL, to_bool)
+greater_equal: Primitive = binary("greater_equal", np.greater_equal, (ZERO, ZERO), REAL, to_bool)
+isfinite: Primitive = unary("isfinite", np.isfinite, ZERO, ANY, to_bool)
+isinf: Primitive = unary("isinf", np.isinf, ZERO, ANY, to_bool)
+isnan: Primitive = unary("isnan", np.isnan, ZERO, ANY, to_bool)
+signbit: Primitive = unary("signbit", np.signbit, ZERO, FLOATING, to_bool)
+bitwise_and: Primitive = binary("bitwise_and", np.bitwise_and, (None, None), INTEGRAL)
+bitwise_or: Primitive = binary("bitwise_or", np.bitwise_or, (None, None), INTEGRAL)
+bitwise_xor: Primitive = binary("bitwise_xor", np.bitwise_xor, (None, None), INTEGRAL)
+bitwise_invert: Primitive = unary("bitwise_invert", np.invert, None, INTEGRAL)
+bitwise_left_shift: Primitive = binary("bitwise_left_shift", _not_negative("bitwise_left_shift", np.left_shift), (None, None), INTEGER)
+bitwise_right_shift: Primitive = binary("bitwise_right_shift", _not_negative("bitwise_right_shift", np.right_shift), (None, None), INTEGER)
 
 
 # --- type conversion
@@ -417,7 +417,7 @@ def _astype_abstract(x: Any, dtype: Any) -> Aval:
     return Aval(x.shape, dtype)
 
 
-astype = Primitive("astype", _astype_impl, _astype_abstract, jvp=(_astype_jvp,), transpose=(_astype_transpose,))
+astype: Primitive = Primitive("astype", _astype_impl, _astype_abstract, jvp=(_astype_jvp,), transpose=(_astype_transpose,))
 astype.batch = elementwise_batch(astype)
 
 from .creation import ones_like, zeros_like  # noqa: E402 - these build on the primitives above

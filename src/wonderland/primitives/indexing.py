@@ -90,7 +90,7 @@ def _gather_batch(args: list[Any], batched: list[bool], axes: Axes) -> Any:
     return gather(x, _batch_index(x.shape[0], indices[0]), *indices, axes=(0, *shifted))
 
 
-gather = Primitive(
+gather: Primitive = Primitive(
     "gather",
     _gather,
     _gather_abstract,
@@ -183,7 +183,7 @@ def _scatter_batch(args: list[Any], batched: list[bool], axes: Axes, mode: str) 
     return scatter(x, updates, index, *indices, axes=(0, *[a + 1 for a in axes]), mode=mode)
 
 
-scatter = Primitive(
+scatter: Primitive = Primitive(
     "scatter", _scatter, _scatter_abstract, jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch
 )
 

@@ -69,7 +69,7 @@ def _in_float32(f: Any) -> Any:
 
 # --- sum
 
-sum_ = Primitive(
+sum_: Primitive = Primitive(
     "sum",
     _in_float32(lambda x, axes: np.add.reduce(x, axis=axes, dtype=x.dtype)),
     _abstract("sum"),
@@ -97,7 +97,7 @@ def _prod_jvp(t: Any, out: Any, x: Any, axes: Axes) -> Any:
     return sum_(tangent * (before * after), axes=(axis,))
 
 
-prod = Primitive(
+prod: Primitive = Primitive(
     "prod",
     _in_float32(lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype)),
     _abstract("prod"),
@@ -115,7 +115,7 @@ def _extreme_jvp(t: Any, out: Any, x: Any, axes: Axes) -> Any:
     return sum_(t * share, axes=axes)
 
 
-max_ = Primitive(
+max_: Primitive = Primitive(
     "max",
     lambda x, axes: np.maximum.reduce(x, axis=axes),
     _abstract("max", empty=False),
@@ -123,7 +123,7 @@ max_ = Primitive(
     batch=_batch("max"),
     cost=_cost,
 )
-min_ = Primitive(
+min_: Primitive = Primitive(
     "min",
     lambda x, axes: np.minimum.reduce(x, axis=axes),
     _abstract("min", empty=False),
@@ -131,10 +131,10 @@ min_ = Primitive(
     batch=_batch("min"),
     cost=_cost,
 )
-any_ = Primitive(
+any_: Primitive = Primitive(
     "any", lambda x, axes: np.any(x, axis=axes), _abstract("any", bool_), jvp=(ZERO,), batch=_batch("any"), cost=_cost
 )
-all_ = Primitive(
+all_: Primitive = Primitive(
     "all", lambda x, axes: np.all(x, axis=axes), _abstract("all", bool_), jvp=(ZERO,), batch=_batch("all"), cost=_cost
 )
 
@@ -144,7 +144,7 @@ def _arg_abstract(name: str) -> Any:
     return lambda x, axis: reduced(x, (axis,))
 
 
-argmax = Primitive(
+argmax: Primitive = Primitive(
     "argmax",
     lambda x, axis: np.argmax(x, axis=axis),
     _arg_abstract("argmax"),
@@ -152,7 +152,7 @@ argmax = Primitive(
     batch=lambda args, batched, axis: argmax(args[0], axis=axis + 1),
     cost=_cost,
 )
-argmin = Primitive(
+argmin: Primitive = Primitive(
     "argmin",
     lambda x, axis: np.argmin(x, axis=axis),
     _arg_abstract("argmin"),
@@ -179,7 +179,7 @@ def _same(x: Any, axis: int, reverse: bool) -> Aval:
     return Aval(x.shape, x.dtype)
 
 
-cumsum = Primitive(
+cumsum: Primitive = Primitive(
     "cumsum",
     _running(np.add.accumulate),
     _same,
@@ -210,7 +210,7 @@ def _shifted(x: Any, axis: int, shift: int, reverse: bool, fill: int) -> Any:
     return concatenate(ends, take_slice(x, axis, 0, n - shift), axis=axis)
 
 
-cumprod = Primitive(
+cumprod: Primitive = Primitive(
     "cumprod",
     _running(np.multiply.accumulate),
     _same,

@@ -26,7 +26,7 @@ def _argsort_abstract(x: Any, axis: int, descending: bool) -> Aval:
     return Aval(x.shape, int64)
 
 
-argsort = Primitive(
+argsort: Primitive = Primitive(
     "argsort",
     _argsort,
     _argsort_abstract,
@@ -63,7 +63,7 @@ def _searchsorted_batch(args: list[Any], batched: list[bool], side: Any) -> Any:
 
 
 # `sorted_` may have leading axes, shared with `values`
-searchsorted = Primitive(
+searchsorted: Primitive = Primitive(
     "searchsorted", _searchsorted, _searchsorted_abstract, jvp=(ZERO, ZERO), batch=_searchsorted_batch
 )
 

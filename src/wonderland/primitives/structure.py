@@ -27,7 +27,7 @@ def _reshape_abstract(x: Any, shape: Shape) -> Aval:
     return Aval(shape, x.dtype)
 
 
-reshape = Primitive(
+reshape: Primitive = Primitive(
     "reshape",
     lambda x, shape: x.reshape(shape),
     _reshape_abstract,
@@ -52,7 +52,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argsort(axes))
 
 
-transpose = Primitive(
+transpose: Primitive = Primitive(
     "transpose",
     lambda x, axes: np.transpose(x, axes),
     _transpose_abstract,
@@ -83,7 +83,7 @@ def _broadcast_batch(args: list[Any], batched: list[bool], shape: Shape) -> Any:
     return broadcast_to(x, shape=x.shape[:1] + shape)
 
 
-broadcast_to = Primitive(
+broadcast_to: Primitive = Primitive(
     "broadcast_to",
     lambda x, shape: np.broadcast_to(x, shape),
     _broadcast_abstract,
@@ -132,7 +132,7 @@ def _concatenate_batch(args: list[Any], batched: list[bool], axis: int) -> Any:
     return concatenate(*full, axis=axis + 1)
 
 
-concatenate = Primitive(
+concatenate: Primitive = Primitive(
     "concatenate",
     lambda *xs, axis: np.concatenate(xs, axis=axis),
     _concatenate_abstract,
@@ -152,7 +152,7 @@ def slice_lengths(shape: Shape, index: Slices) -> Shape:
     return tuple(len(range(n)[slice(*triple)]) for n, triple in zip(shape, index, strict=True))
 
 
-slice_ = Primitive(
+slice_: Primitive = Primitive(
     "slice",
     lambda x, index: x[_to_slices(index)],
     lambda x, index: Aval(slice_lengths(x.shape, index), x.dtype),
@@ -182,7 +182,7 @@ def _place_abstract(x: Any, shape: Shape, index: Slices) -> Aval:
     return Aval(shape, x.dtype)
 
 
-place = Primitive(
+place: Primitive = Primitive(
     "place",
     _place,
     _place_abstract,

@@ -120,9 +120,7 @@ def _verify_kind(where: str, value: Value, kind: str) -> None:
         dtype = np.dtype(type(value))
     if kind != "Any" and KIND.get(dtype) not in _KINDS[kind]:
         found = type(value).__name__ if dtype is None else dtype
-        raise DTypeError(
-            f"{where}: {found} is not {kind}.", f"x.astype(...), or another annotation than {kind}"
-        )
+        raise DTypeError(f"{where}: {found} is not {kind}.", f"x.astype(...), or another annotation than {kind}")
 
 
 def _hints(f: Callable[..., object]) -> dict[str, Value]:

@@ -139,9 +139,7 @@ class Bindings:
         for axis, dim in [*enumerate(before), *enumerate(after, len(shape) - len(after))]:
             self.match_axis(where, shape, pattern, axis, dim)
         if several is not None and dims[several].text != "...":
-            self.bind(
-                where, shape, pattern, dims[several].text[1:], shape[several : len(shape) - len(after)], None
-            )
+            self.bind(where, shape, pattern, dims[several].text[1:], shape[several : len(shape) - len(after)], None)
 
     def match_axis(self, where: str, shape: Shape, pattern: str, axis: int, dim: Dim) -> None:
         n = shape[axis]
@@ -149,8 +147,7 @@ class Bindings:
             if n != dim.size:
                 dims = parse(pattern)
                 raise ShapeError(
-                    f"{where}: shape {shape} does not match {pattern!r}: "
-                    f"axis {axis} has size {n}, not {dim.size}.",
+                    f"{where}: shape {shape} does not match {pattern!r}: axis {axis} has size {n}, not {dim.size}.",
                     f"a tensor of shape ({', '.join(d.text for d in dims)})",
                 )
         elif dim.text.isidentifier():
@@ -195,7 +192,5 @@ def shape_of(where: str, value: Any) -> Shape:
         return ()
     shape = getattr(value, "shape", None)
     if not isinstance(shape, tuple):
-        raise DTypeError(
-            f"{where}: a {type(value).__name__} has no shape.", "a tensor; wl.tensor(x) for lists"
-        )
+        raise DTypeError(f"{where}: a {type(value).__name__} has no shape.", "a tensor; wl.tensor(x) for lists")
     return shape

@@ -38,8 +38,8 @@ class Body:
         def flat(*tracers: Any) -> list[Any]:
             args, start = [], 0
             for structure in structures:
-                args.append(trees.unflatten(structure, tracers[start : start + structure.count]))
-                start += structure.count
+                args.append(trees.unflatten(structure, tracers[start : start + structure.leaf_count]))
+                start += structure.leaf_count
             leaves, kept["structure"] = tensors_of(name, f(*args))
             return leaves
 
@@ -50,7 +50,7 @@ class Body:
                 "make modules outside, and call a lazy layer once before",
             )
         self.structure: trees.Structure = kept["structure"]
-        self.results = [a.aval for a in self.staged.graph.outputs][: self.structure.count]
+        self.results = [a.aval for a in self.staged.graph.outputs][: self.structure.leaf_count]
         self.args = len(avals)
 
 

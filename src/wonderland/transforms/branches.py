@@ -173,7 +173,7 @@ def _batch(args: list[Any], batched: list[bool], branches: Graphs) -> list[Any]:
     return selected
 
 
-branch = Primitive(
+branch: Primitive = Primitive(
     "branch", _impl, _abstract, transpose=_transpose, batch=_batch, multiple=True, linearize=_linearize
 )
 

@@ -64,7 +64,7 @@ class Constant:
         return f"<{self.tensor.dtype}{list(self.tensor.shape)}>"
 
 
-constant = Primitive(
+constant: Primitive = Primitive(
     "constant",
     lambda value: value.tensor._data,
     lambda value: aval_of(value.tensor),
@@ -361,7 +361,7 @@ def _batch(primitive: Primitive, args: list[Any], batched: list[bool], graph: Gr
     return shared(bind(primitive, *args, graph=new), has)
 
 
-call = Primitive(
+call: Primitive = Primitive(
     "call",
     lambda *args, graph: run(graph, list(args)),
     _abstract,
@@ -372,7 +372,7 @@ call = Primitive(
 )
 
 # the same, but nothing except the arguments is kept for the backward pass
-checkpointed = Primitive(
+checkpointed: Primitive = Primitive(
     "checkpoint",
     lambda *args, graph: run(graph, list(args)),
     _abstract,

@@ -18,7 +18,7 @@ from ..primitives.creation import zeros_like
 from ..primitives.primitive import ZERO, Aval, Primitive, aval_of
 from ..tensor import Cell, Tensor, Tracer, wrap
 
-_stop = Primitive(
+_stop: Primitive = Primitive(
     "stop_gradient",
     lambda x: x,
     lambda x: Aval(x.shape, x.dtype),
@@ -141,7 +141,7 @@ def _batch_of_custom_jvp(args: list[Any], batched: list[bool], custom: Custom) -
     return custom_jvp_call(*args, custom=Custom(custom.name, batching.vmap(custom.f, in_axes=axes), rule))
 
 
-custom_jvp_call = Primitive(
+custom_jvp_call: Primitive = Primitive(
     "custom_jvp",
     _impl,
     _abstract,
@@ -296,7 +296,7 @@ def _custom_linear_batch(args: list[Any], batched: list[bool], backward: Backwar
     return batching.vmap(one, in_axes=tuple(0 if b else None for b in batched))(*args)
 
 
-custom_linear = Primitive(
+custom_linear: Primitive = Primitive(
     "custom_linear",
     _custom_linear_impl,
     lambda *args, backward: backward.outs,
@@ -321,7 +321,7 @@ def _batch_of_custom_vjp(args: list[Any], batched: list[bool], custom: Custom) -
     return custom_vjp_call(*args, custom=Custom(custom.name, batching.vmap(custom.f, in_axes=axes), Rule(forward, backward)))
 
 
-custom_vjp_call = Primitive(
+custom_vjp_call: Primitive = Primitive(
     "custom_vjp",
     _impl,
     _abstract,
@@ -388,7 +388,7 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
             leaves: list[Any] = []
             for ct, structure in zip(found, call.structures, strict=True):
                 if ct is None:
-                    leaves += [None] * structure.count
+                    leaves += [None] * structure.leaf_count
                     continue
                 parts, shape = trees.flatten(ct)
                 if shape != structure:
@@ -440,8 +440,8 @@ class _Call:
         """The moving arguments from their leaves."""
         parts, start = [], 0
         for structure in self.structures:
-            parts.append(trees.unflatten(structure, leaves[start : start + structure.count]))
-            start += structure.count
+            parts.append(trees.unflatten(structure, leaves[start : start + structure.leaf_count]))
+            start += structure.leaf_count
         return tuple(parts)
 
     def arguments(self, leaves: list[Any]) -> list[Any]:

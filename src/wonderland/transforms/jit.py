@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,22 +77,50 @@ class Arguments:
 
     def _open(self, leaf: Any) -> Any:
         """Collect the cells of a module; what a trace depends on are its structure and their types."""
-        found, structure = trees.flatten(leaf)
-        keys = []
-        for part in found:
-            if isinstance(part, Cell):
-                self.cells.append(part)
-                value = part.value
-                keys.append((value.shape, value.dtype))
-            else:
-                keys.append(fixed(part))
-        return (structure, tuple(keys))
+        version = structure_version()
+        steady = hasattr(leaf, "__tree_steady__")
+        known = _opened.get(leaf) if steady else None
+        if known is None or known.version != version:
+            known = _taken_apart(leaf, version)
+            if steady and leaf.__tree_steady__():
+                _opened[leaf] = known
+        self.cells += known.cells
+        return known.kind
 
     def rebuilt(self, tracers: Any) -> Any:
         leaves = list(self.leaves)
         for i, tracer in zip(self.positions, tracers, strict=True):
             leaves[i] = tracer
         return trees.unflatten(self.structure, leaves)
+
+
+class Kind:
+    """What all modules of one structure have in common, known by identity."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Opened(NamedTuple):
+    """A module taken apart."""
+
+    version: int
+    cells: list[Cell]
+    kind: Kind
+
+
+_opened: weakref.WeakKeyDictionary[Any, Opened] = weakref.WeakKeyDictionary()  # while no module changes
+_kinds: weakref.WeakValueDictionary[Any, Kind] = weakref.WeakValueDictionary()
+
+
+def _taken_apart(leaf: Any, version: int) -> Opened:
+    found, structure = trees.flatten(leaf)
+    cells = [part for part in found if isinstance(part, Cell)]
+    types = tuple((c.value.shape, c.value.dtype) for c in cells)
+    key = (structure, types, tuple(fixed(part) for part in found if not isinstance(part, Cell)))
+    kind = _kinds.get(key)
+    if kind is None:
+        kind = _kinds[key] = Kind()
+    return Opened(version, cells, kind)
 
 
 def _static(value: Any) -> trees.Static:

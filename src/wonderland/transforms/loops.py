@@ -55,7 +55,7 @@ def scan(
     elements = [Aval(x.shape[1:], x.dtype) for x in sequences]
     body = Body("scan", step, [carry_structure, xs_structure], before + elements)
     after, ys_structure = body.structure.children
-    count = after.count
+    count = after.leaf_count
     check_same("scan", "the carry before and after a step", (carry_structure, before), (after, body.results[:count]))
     bodies = Bodies([body])
     graph = bodies.graphs[0]
@@ -122,7 +122,7 @@ def _scan_python(
         elements = [Aval(x.shape[1:], x.dtype) for x in sequences]
         body = Body("scan", step, [structure, xs_structure], before + elements)
         y_structure = body.structure.children[1]
-        avals = body.results[body.structure.children[0].count :]
+        avals = body.results[body.structure.children[0].leaf_count :]
         stacked = [array.zeros((0, *a.shape), dtype=a.dtype) for a in avals]
     else:
         y_structure = ys[0][0]

@@ -134,4 +134,4 @@ def _masked(test: Graph, step: Graph, consts: int, size: int) -> tuple[Graph, Gr
     return pure(any_left, avals, "any_left"), pure(masked, avals, "masked_step")
 
 
-while_primitive = Primitive("while", _impl, _abstract, batch=_batch, multiple=True, linearize=_linearize)
+while_primitive: Primitive = Primitive("while", _impl, _abstract, batch=_batch, multiple=True, linearize=_linearize)

@@ -275,7 +275,7 @@ def _batch(args: list[Any], batched: list[bool], body: Graph, consts: int, carry
     return shared(outs[:carry] + ys, has)
 
 
-scan_primitive = Primitive("scan", _impl, _abstract, batch=_batch, multiple=True, linearize=_linearize)
+scan_primitive: Primitive = Primitive("scan", _impl, _abstract, batch=_batch, multiple=True, linearize=_linearize)
 
 
 def _plain(fixed: int, saved: int, **params: Any) -> dict[str, Any]:
@@ -283,7 +283,7 @@ def _plain(fixed: int, saved: int, **params: Any) -> dict[str, Any]:
 
 
 # A scan whose body is linear in all but `fixed` constants and `saved` sequences: what a derivative of a scan records.
-linear_scan = Primitive(
+linear_scan: Primitive = Primitive(
     "linear_scan",
     lambda *args, **params: _impl(*args, **_plain(**params)),
     lambda *args, **params: _abstract(*args, **_plain(**params)),
