@@ -49,7 +49,9 @@ def network() -> None:
         rivals["autograd"] = lambda: theirs(params, x, y)
         times = best_times(rivals)
         reference = times["autograd"]
-    report("value and gradient of a 2-layer network, eager", times["wonderland"] * 1e6, reference * 1e6, "us", "at most 1")
+    report(
+        "value and gradient of a 2-layer network, eager", times["wonderland"] * 1e6, reference * 1e6, "us", "at most 1"
+    )
     report("the same under jit (NumPy evaluator)", times["jit"] * 1e6, reference * 1e6, "us", "none yet")
 
 

@@ -23,7 +23,7 @@ def peak_activations(f: Callable[[wl.Tensor], wl.Tensor]) -> float:
 
 
 def main() -> None:
-    print(f"{'layers':>8} {'plain':>10} {'checkpoint every sqrt(L)':>26}   (peak, in activations; aims: L and about 2 sqrt(L))")
+    print(f"{'layers':>8} {'plain':>10} {'checkpoint every sqrt(L)':>26}   (peak in activations; aims: L, 2 sqrt(L))")
     for layers in (16, 64, 256):
         blocks: list[Callable[[wl.Tensor], wl.Tensor]] = [wl.sin] * layers
 

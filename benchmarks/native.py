@@ -36,7 +36,10 @@ def main() -> None:
         "tanh(x) * exp(-x^2), 1000 x 1000": (lambda x: wl.tanh(x) * wl.exp(-x * x), (million,)),
         "softmax, 1000 x 1000": (wl.softmax, (million,)),
         "update of Adam, a million parameters": (_adam, (million, million, million, million**2)),
-        "value and gradient of a 2-layer network": (wl.value_and_grad(_mlp), (params, _numbers(32, 64), _numbers(32, 10))),
+        "value and gradient of a 2-layer network": (
+            wl.value_and_grad(_mlp),
+            (params, _numbers(32, 64), _numbers(32, 10)),
+        ),
     }
     for title, (f, args) in programs.items():
         compiled = wl.jit(f)

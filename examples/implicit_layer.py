@@ -43,9 +43,7 @@ def argmin_layer(g: Function, start: wl.Tensor, iterations: int = 20) -> Callabl
     return solve
 
 
-def fixed_point_layer(
-    f: Function, start: wl.Tensor, iterations: int = 100
-) -> Callable[[wl.Tensor], wl.Tensor]:
+def fixed_point_layer(f: Function, start: wl.Tensor, iterations: int = 100) -> Callable[[wl.Tensor], wl.Tensor]:
     """theta -> the y with y = f(y, theta), for a contraction f, by iterating.
 
     Backwards another fixed point is found: u = v + u^T f_y; then u^T f_t is the adjoint of theta.

@@ -37,15 +37,11 @@ def table(seed: int = 0) -> list[Row]:
         Row("A + B", "copy to both", lambda a, b: a + b, (a, b), lambda d, a, b: (d, d)),
         Row("A - B", "copy, and negate for B", lambda a, b: a - b, (a, b), lambda d, a, b: (d, -d)),
         Row("A * B", "swap: times the other one", lambda a, b: a * b, (a, b), lambda d, a, b: (d * b, d * a)),
-        Row(
-            "A / B", "dZ / B,  -dZ Z / B", lambda a, b: a / b, (a, b), lambda d, a, b: (d / b, -d * a / b**2)
-        ),
+        Row("A / B", "dZ / B,  -dZ Z / B", lambda a, b: a / b, (a, b), lambda d, a, b: (d / b, -d * a / b**2)),
         Row("A @ B", "dZ B^T,  A^T dZ", lambda a, b: a @ b, (a, m(4, 2)), lambda d, a, b: (d @ b.T, a.T @ d)),
         Row("A^T", "transpose", lambda a: a.T, (a,), lambda d, a: (d.T,)),
         Row("sum(A)", "broadcast", lambda a: a.sum(), (a,), lambda d, a: (wl.broadcast_to(d, a.shape),)),
-        Row(
-            "sum over rows", "broadcast along them", lambda a: a.sum(axis=0), (a,), lambda d, a: (d + 0 * a,)
-        ),
+        Row("sum over rows", "broadcast along them", lambda a: a.sum(axis=0), (a,), lambda d, a: (d + 0 * a,)),
         Row(
             "mean(A)",
             "broadcast, divide by the count",
@@ -88,9 +84,7 @@ def table(seed: int = 0) -> list[Row]:
             (a,),
             lambda d, a: (wl.where(a == a.max(axis=0), d, 0.0),),
         ),
-        Row(
-            "max(A, B)", "to the winner only", wl.maximum, (a, b), lambda d, a, b: (d * (a > b), d * (a < b))
-        ),
+        Row("max(A, B)", "to the winner only", wl.maximum, (a, b), lambda d, a, b: (d * (a > b), d * (a < b))),
         Row("exp(A)", "dZ * Z", wl.exp, (a,), lambda d, a: (d * wl.exp(a),)),
         Row("log(A)", "dZ / A", wl.log, (positive,), lambda d, a: (d / a,)),
         Row("sqrt(A)", "dZ / (2 Z)", wl.sqrt, (positive,), lambda d, a: (d / (2 * wl.sqrt(a)),)),

@@ -46,9 +46,7 @@ def accuracy(p: Parameters, x: wl.Tensor, y: wl.Tensor) -> float:
     return ((logits(p, x) > 0) == (y > 0.5)).astype(wl.float32).mean().item()
 
 
-def train(
-    steps: int = 600, rate: float = 0.5, seed: int = 0, report: bool = False
-) -> tuple[Parameters, float]:
+def train(steps: int = 600, rate: float = 0.5, seed: int = 0, report: bool = False) -> tuple[Parameters, float]:
     """Plain stochastic gradient descent; returns the parameters and the accuracy on fresh data."""
     rng = np.random.default_rng(seed)
     x, y = moons(1000, rng)

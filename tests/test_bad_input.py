@@ -145,9 +145,7 @@ def test_empty_reductions_without_a_neutral_element(way: Any, name: str) -> None
     refused(InputError, way, lambda x: getattr(wl, name)(x, axis=0), wl.ones((0, 3)))
 
 
-@pytest.mark.parametrize(
-    "name, neutral", [("sum", 0), ("prod", 1), ("any", False), ("all", True), ("logsumexp", -INF)]
-)
+@pytest.mark.parametrize("name, neutral", [("sum", 0), ("prod", 1), ("any", False), ("all", True), ("logsumexp", -INF)])
 def test_empty_reductions_with_one(name: str, neutral: Any) -> None:
     f = lambda x: getattr(wl, name)(x, axis=0)
     for run in (f, wl.jit(f)):
@@ -432,9 +430,7 @@ HUGE: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", HUGE)
 def test_huge_sizes_are_refused_before_anything_is_allocated(name: str) -> None:
     resource = pytest.importorskip("resource")
-    peak = lambda: (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    )
+    peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     before, begin = peak(), time.perf_counter()
     with pytest.raises(SizeError, match="iB"):
         HUGE[name]()

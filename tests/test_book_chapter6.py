@@ -71,9 +71,7 @@ def test_a_whole_layer_can_be_one_primitive() -> None:
     fused.defvjp(forward, backward)
     args = normal(4, 3), normal(3, 2), normal(2)
     np.testing.assert_array_equal(fused(*args), composed(*args))
-    gradients = [
-        wl.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=(0, 1, 2))(*args) for f in (fused, composed)
-    ]
+    gradients = [wl.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=(0, 1, 2))(*args) for f in (fused, composed)]
     for a, b in zip(*gradients, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
@@ -124,9 +122,7 @@ def test_flattened_parameters_include_the_bias() -> None:
 
 @pytest.mark.book("6-05", "6-58", name="wl.stop_gradient")
 def test_an_operation_without_a_derivative_and_the_way_around_it() -> None:
-    np.testing.assert_array_equal(
-        wl.grad(lambda x: wl.round(x).sum())(f64([0.3, 1.7])), [0.0, 0.0]
-    )  # documented
+    np.testing.assert_array_equal(wl.grad(lambda x: wl.round(x).sum())(f64([0.3, 1.7])), [0.0, 0.0])  # documented
     with pytest.raises(GradientError, match="which has no gradient"):
         wl.grad(wl.argmax)(f64([1.0, 2.0]))
     with pytest.raises(GradientError, match="nextafter: has no derivative"):
@@ -306,9 +302,7 @@ def test_reverse_mode_step_by_step() -> None:
         # the adjoint of h_i is the gradient of the rest of the program
         rest = lambda h, i=i: _rest(h, i)
         np.testing.assert_allclose(adjoint, wl.numerical_grad(rest, hidden[i + 1]), rtol=1e-7, atol=1e-9)
-        input_jacobian, weight_jacobian = (
-            wl.jacobian(PROGRAM[i], argnums=k)(hidden[i], WEIGHTS[i]) for k in (0, 1)
-        )
+        input_jacobian, weight_jacobian = (wl.jacobian(PROGRAM[i], argnums=k)(hidden[i], WEIGHTS[i]) for k in (0, 1))
         assert (adjoint.shape, weight_jacobian.shape) == ((SIZES[i + 1],), (SIZES[i + 1], WEIGHTS[i].size))
         gradients[i] = adjoint @ weight_jacobian  # before the adjoint moves on
         adjoint = adjoint @ input_jacobian
@@ -384,9 +378,7 @@ def test_checkpointing_trades_evaluations_for_memory() -> None:
     assert pairs / plain <= 2.0
     np.testing.assert_array_equal(got, want)
     x = normal(2, 3)
-    bytes_ = [
-        wl.saved(lambda x, f=f: f(x).sum(), x).bytes for f in (all_kept, third_again, wl.checkpoint(all_kept))
-    ]
+    bytes_ = [wl.saved(lambda x, f=f: f(x).sum(), x).bytes for f in (all_kept, third_again, wl.checkpoint(all_kept))]
     assert bytes_[0] > bytes_[1] > bytes_[2]
 
 

@@ -57,9 +57,7 @@ def test_linear_projection() -> None:
     np.testing.assert_array_equal(x_bar, W.numpy().T @ v.numpy())  # not W v, which does not even fit
     np.testing.assert_array_equal(W_bar, np.outer(v.numpy(), x.numpy()))
     square = f64([[0.0, 1.0], [0.0, 0.0]])  # tells W from its transpose
-    np.testing.assert_array_equal(
-        wl.vjp(lambda x: square @ x, f64([1.0, 1.0]))[1](f64([1.0, 0.0]))[0], [0.0, 1.0]
-    )
+    np.testing.assert_array_equal(wl.vjp(lambda x: square @ x, f64([1.0, 1.0]))[1](f64([1.0, 0.0]))[0], [0.0, 1.0])
     J = wl.jacobian(f, argnums=1)(x, W)
     assert J.shape == (2, 2, 3)
     np.testing.assert_array_equal(J, np.einsum("ik,j->ikj", np.eye(2), x.numpy()))

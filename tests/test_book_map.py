@@ -275,9 +275,7 @@ def test_check_tells_a_stale_page(project: Project, capsys: pytest.CaptureFixtur
         ("def test_one(:", "tests/test_a.py:1: "),
     ],
 )
-def test_refuses_wrong_markers(
-    project: Project, capsys: pytest.CaptureFixture[str], code: str, message: str
-) -> None:
+def test_refuses_wrong_markers(project: Project, capsys: pytest.CaptureFixture[str], code: str, message: str) -> None:
     root = project({"tests/test_a.py": code}, no_code="id\treason\n1.04\tA word only.\n")
     assert book_map.main([], root) == 1
     assert message in capsys.readouterr().err

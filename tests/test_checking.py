@@ -85,9 +85,7 @@ def test_the_message_names_mode_element_and_numbers() -> None:
     message = str(caught.value)
     assert "forward mode is wrong at output y[1, 1]" in message
     assert "test_checking.py" in message
-    with pytest.raises(
-        GradientCheckError, match=r"reverse mode is wrong at input 0\.w\[1, 1\]: .* by differences"
-    ):
+    with pytest.raises(GradientCheckError, match=r"reverse mode is wrong at input 0\.w\[1, 1\]: .* by differences"):
         wl.check_grads(lambda p: wrong_in_one_place(p["w"]), ({"w": x},), modes=("reverse",))
     assert isinstance(caught.value, AssertionError)
     assert isinstance(caught.value, WonderlandError)

@@ -201,7 +201,5 @@ def test_importing_the_package_does_not_import_what_people_look_at():
         "print([m for m in ('wonderland.cli', 'wonderland.viz', 'wonderland.wengert') if m in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(SRC)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     assert done.stdout == "[]\n"

@@ -189,9 +189,7 @@ BACKWARD: dict[str, Callable[[], Any]] = {
     "grad of vmap": lambda: wl.grad(lambda x: wl.vmap(slope)(x).sum())(ZERO),
     "checkpoint": lambda: wl.grad(wl.checkpoint(slope))(ZERO),
     "scan": lambda: wl.grad(lambda x: wl.scan(lambda c, x: (c + slope(x), None), 0.0, x)[0])(ZERO),
-    "jit of scan": lambda: wl.jit(wl.grad(lambda x: wl.scan(lambda c, x: (c + slope(x), None), 0.0, x)[0]))(
-        ZERO
-    ),
+    "jit of scan": lambda: wl.jit(wl.grad(lambda x: wl.scan(lambda c, x: (c + slope(x), None), 0.0, x)[0]))(ZERO),
     "cond": lambda: wl.jit(wl.grad(lambda x: wl.cond(x.sum() > 0, slope, lambda x: x.sum(), x)))(ZERO),
     "hessian": lambda: wl.grad(lambda x: wl.grad(slope)(x).sum())(ZERO),
     "backward": lambda: slope(wl.tensor([4.0, 0.0]).requires_grad_()).backward(),

@@ -35,10 +35,7 @@ def test_order_of_accuracy() -> None:
     for method, ratio in (("central", 4.0), ("forward", 2.0)):
         errors = [abs(wl.numerical_grad(wl.exp, x, eps, method).item() - want) for eps in (1e-2, 5e-3)]
         assert errors[0] / errors[1] == pytest.approx(ratio, rel=0.01)
-        errors = [
-            abs(wl.numerical_jvp(wl.exp, (x,), (f64(1.0),), eps, method).item() - want)
-            for eps in (1e-2, 5e-3)
-        ]
+        errors = [abs(wl.numerical_jvp(wl.exp, (x,), (f64(1.0),), eps, method).item() - want) for eps in (1e-2, 5e-3)]
         assert errors[0] / errors[1] == pytest.approx(ratio, rel=0.01)
 
 

@@ -167,9 +167,7 @@ AXES_AND_INDICES = [
 NUMBERS = [
     row(lambda: wl.linalg.inv(singular), LinearAlgebraError, "inv", "singular", "(2, 2)"),
     row(lambda: wl.linalg.solve(singular, wl.ones(2)), LinearAlgebraError, "solve", "singular", "(2, 2)"),
-    row(
-        lambda: wl.linalg.cholesky(-wl.eye(2)), LinearAlgebraError, "cholesky", "positive definite", "(2, 2)"
-    ),
+    row(lambda: wl.linalg.cholesky(-wl.eye(2)), LinearAlgebraError, "cholesky", "positive definite", "(2, 2)"),
     row(lambda: wl.linalg.svd(wl.full((2, 2), math.nan)), LinearAlgebraError, "svd", "(2, 2)", "NaN"),
     row(lambda: wl.zeros((10**6, 10**6)), SizeError, "zeros", "(1000000, 1000000)", "GiB"),
     row(lambda: wl.ones(10**6)[:, None] * wl.ones(10**6), SizeError, "multiply", "[1000000, 1]", "[1000000]"),
@@ -205,9 +203,7 @@ cyclic: list[Any] = [1.0]
 cyclic.append(cyclic)
 
 TRANSFORMATIONS = [
-    row(
-        lambda: wl.grad(lambda x: 2 * x)(v3), GradientError, "grad", "(3,)", "scalar", "wl.vjp", "wl.jacobian"
-    ),
+    row(lambda: wl.grad(lambda x: 2 * x)(v3), GradientError, "grad", "(3,)", "scalar", "wl.vjp", "wl.jacobian"),
     row(lambda: wl.grad(lambda x: x.sum())(integers), GradientError, "grad", "argument 0", "int64", "astype"),
     row(lambda: wl.grad(lambda x: x)(3), GradientError, "grad", "int64"),
     row(lambda: wl.grad(lambda x: "loss")(1.0), GradientError, "grad", "str", "not a tensor"),
@@ -254,9 +250,7 @@ TRANSFORMATIONS = [
         "return the value",
     ),
     row(lambda: wl.scan(carried, v3, v3), TreeError, "scan", "carry", "float32[3]", "float32[6]"),
-    row(
-        lambda: wl.jit(lambda x: wl.scan(carried, x, x)[0])(v3), TreeError, "scan", "float32[3]", "float32[6]"
-    ),
+    row(lambda: wl.jit(lambda x: wl.scan(carried, x, x)[0])(v3), TreeError, "scan", "float32[3]", "float32[6]"),
     row(lambda: wl.scan(lambda c, x: c, 0.0, v3), TreeError, "scan", "pair (carry, y)"),
     row(lambda: wl.scan(lambda c, x: (c, x), 0.0, (v3, v4)), ShapeError, "scan", "3", "4"),
     row(lambda: wl.scan(lambda c, x: (c, x), 0.0), ShapeError, "scan", "length"),
@@ -332,9 +326,7 @@ model = Model()
 INSIDE = [  # the same fault inside of a module, under every way to run it: the path is named
     row(lambda: model(x23), ShapeError, "add", "(2, 4)", "(5,)", "in module: blocks.1 (Inner)"),
     row(lambda: wl.jit(model)(x23), ShapeError, "add", "(2, 4)", "(5,)", "in module: blocks.1 (Inner)"),
-    row(
-        lambda: wl.grad(lambda m, x: m(x).sum())(model, x23), ShapeError, "add", "in module: blocks.1 (Inner)"
-    ),
+    row(lambda: wl.grad(lambda m, x: m(x).sum())(model, x23), ShapeError, "add", "in module: blocks.1 (Inner)"),
     row(lambda: wl.vmap(model)(x23), ShapeError, "add", "(4,)", "(5,)", "in module: blocks.1 (Inner)"),
     row(lambda: wl.eval_shape(model, x23), ShapeError, "add", "in module: blocks.1 (Inner)"),
 ]
@@ -503,9 +495,7 @@ def test_errors_of_traced_operations_show_the_traced_line() -> None:
 
 # --- nothing but the family, whatever the shapes, dtypes and axes
 
-DTYPE = st.sampled_from(
-    [wl.bool, wl.int8, wl.uint8, wl.int64, wl.float16, wl.bfloat16, wl.float32, wl.complex64]
-)
+DTYPE = st.sampled_from([wl.bool, wl.int8, wl.uint8, wl.int64, wl.float16, wl.bfloat16, wl.float32, wl.complex64])
 SHAPE = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 TENSOR = st.builds(lambda shape, dtype: wl.ones(shape, dtype=dtype), SHAPE, DTYPE)
 OPERAND = TENSOR | st.sampled_from([0, -1, 2.5, math.nan, math.inf, True, 1j, 2**70, None, "a"])
@@ -567,9 +557,7 @@ def test_axes_raise_only_ours(name: str, x: Any, axis: Any) -> None:
 @given(
     st.sampled_from(WITH_SHAPE),
     TENSOR,
-    st.lists(st.sampled_from([-2, -1, 0, 1, 2, 3, 6, 10**12, 2**62, 2**70, 0.5, None]), max_size=3).map(
-        tuple
-    ),
+    st.lists(st.sampled_from([-2, -1, 0, 1, 2, 3, 6, 10**12, 2**62, 2**70, 0.5, None]), max_size=3).map(tuple),
 )
 def test_shapes_raise_only_ours(name: str, x: Any, shape: Any) -> None:
     only_ours(getattr(wl, name), *((shape,) if name in ("zeros", "ones") else (x, shape)))

@@ -172,9 +172,7 @@ def test_vmap(name: str) -> None:
     np.testing.assert_allclose(wl.vmap(wl.grad(energy))(wl.asarray(x)), loop, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float16", "bfloat16", "float32", "complex64", "float64", "complex128", "int64"]
-)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "float64", "complex128", "int64"])
 @pytest.mark.parametrize("name", ONE_AXIS)
 def test_precision_is_kept(name: str, dtype: str) -> None:
     x = wl.asarray(np.arange(1, 7)).astype(dtype)
@@ -186,8 +184,7 @@ def test_precision_is_kept(name: str, dtype: str) -> None:
     wide = dtype in ("float64", "complex128")
     real = name in ("irfft", "hfft")
     assert (
-        f(x).dtype
-        == {(0, 0): wl.complex64, (1, 0): wl.complex128, (0, 1): wl.float32, (1, 1): wl.float64}[wide, real]
+        f(x).dtype == {(0, 0): wl.complex64, (1, 0): wl.complex128, (0, 1): wl.float32, (1, 1): wl.float64}[wide, real]
     )
     if dtype != "int64":
         gradient = wl.grad(lambda a: wl.sum(wl.abs(f(a)) ** 2))(x)

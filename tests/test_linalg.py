@@ -48,9 +48,7 @@ def like(x: np.ndarray, seed: int) -> np.ndarray:
     return random(*x.shape, dtype=x.dtype, seed=seed)
 
 
-def check_derivatives(
-    f: Callable[..., Any], *args: np.ndarray, order: int = 2, tolerance: float = 2e-6
-) -> None:
+def check_derivatives(f: Callable[..., Any], *args: np.ndarray, order: int = 2, tolerance: float = 2e-6) -> None:
     """Forward mode against central differences, reverse mode against it, and the same of the derivative."""
     tangents = [like(a, 10 * order + i) for i, a in enumerate(args)]
     h = 1e-6
@@ -73,9 +71,7 @@ def check_derivatives(
     assert left == pytest.approx(right, rel=1e-8, abs=1e-8)
     if order > 1:
         directions = tuple(wl.asarray(like(a, 7 + i)) for i, a in enumerate(args))
-        check_derivatives(
-            lambda *xs: wl.jvp(f, xs, directions)[1], *args, order=order - 1, tolerance=tolerance * 20
-        )
+        check_derivatives(lambda *xs: wl.jvp(f, xs, directions)[1], *args, order=order - 1, tolerance=tolerance * 20)
 
 
 def check_batches(f: Callable[..., Any], *args: np.ndarray) -> None:
@@ -186,9 +182,7 @@ def test_adjoints_of_inverse_and_determinant_in_closed_form() -> None:
     _, pull = wl.vjp(la.inv, wl.asarray(x))
     np.testing.assert_allclose(pull(wl.asarray(g))[0], -inverse.T @ g @ inverse.T, rtol=1e-9)
     np.testing.assert_allclose(wl.grad(la.det)(wl.asarray(x)), np.linalg.det(x) * inverse.T, rtol=1e-9)
-    np.testing.assert_allclose(
-        wl.grad(lambda a: la.slogdet(a).logabsdet)(wl.asarray(x)), inverse.T, rtol=1e-9
-    )
+    np.testing.assert_allclose(wl.grad(lambda a: la.slogdet(a).logabsdet)(wl.asarray(x)), inverse.T, rtol=1e-9)
 
 
 @pytest.mark.book("2.27", name=["wl.linalg.inv", "wl.linalg.solve"])
@@ -273,9 +267,7 @@ def test_solve_triangular_derivatives_and_batches(dtype: Any) -> None:
     for lower in (True, False):
         for unit in (True, False):
             check_derivatives(
-                lambda x, y, lower=lower, unit=unit: la.solve_triangular(
-                    x, y, lower=lower, unit_diagonal=unit
-                ),
+                lambda x, y, lower=lower, unit=unit: la.solve_triangular(x, y, lower=lower, unit_diagonal=unit),
                 a,
                 b,
             )
@@ -374,9 +366,7 @@ def test_cholesky(dtype: Any) -> None:
 
 
 def test_cholesky_refuses_what_is_not_positive_definite() -> None:
-    with pytest.raises(
-        LinearAlgebraError, match=r"cholesky: the matrix of shape \(2, 2\) is not positive definite"
-    ):
+    with pytest.raises(LinearAlgebraError, match=r"cholesky: the matrix of shape \(2, 2\) is not positive definite"):
         la.cholesky(wl.tensor([[1.0, 2.0], [2.0, 1.0]]))
 
 
@@ -499,9 +489,7 @@ def test_vector_norm_where_elements_are_zero(order: float) -> None:
     assert np.asarray(gradient(wl.zeros(3))).tolist() == [0, 0, 0]
     mixed = wl.tensor([3.0, 0.0, -4.0], dtype=wl.float64)
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(
-            la.vector_norm(mixed, ord=order), np.linalg.norm(mixed.numpy(), order), rtol=1e-14
-        )
+        np.testing.assert_allclose(la.vector_norm(mixed, ord=order), np.linalg.norm(mixed.numpy(), order), rtol=1e-14)
     assert np.isfinite(gradient(mixed).numpy()).all()
     assert gradient(mixed).numpy()[1] == 0
 
@@ -591,9 +579,7 @@ def test_matrix_rank() -> None:
 @pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 3, 7])
 def test_matrix_power(n: int) -> None:
     x = random(2, 3, 3)
-    np.testing.assert_allclose(
-        la.matrix_power(wl.asarray(x), n), np.linalg.matrix_power(x, n), rtol=1e-8, atol=1e-10
-    )
+    np.testing.assert_allclose(la.matrix_power(wl.asarray(x), n), np.linalg.matrix_power(x, n), rtol=1e-8, atol=1e-10)
     check_derivatives(lambda a: la.matrix_power(a, n), x / 2 + np.eye(3))
 
 
@@ -652,9 +638,7 @@ def test_products_and_parts_match_numpy() -> None:
     np.testing.assert_allclose(la.cross(a, b), np.linalg.cross(x, y))
     np.testing.assert_allclose(la.outer(a[0, 0], b[0, 0]), np.linalg.outer(x[0, 0], y[0, 0]))
     np.testing.assert_allclose(la.vecdot(a, b), np.linalg.vecdot(x, y))
-    np.testing.assert_allclose(
-        la.tensordot(a, b, axes=((1, 2), (2, 1))), np.tensordot(x, y, axes=((1, 2), (2, 1)))
-    )
+    np.testing.assert_allclose(la.tensordot(a, b, axes=((1, 2), (2, 1))), np.tensordot(x, y, axes=((1, 2), (2, 1))))
     np.testing.assert_array_equal(la.matrix_transpose(a), x.swapaxes(-1, -2))
     for offset in (-1, 0, 2):
         np.testing.assert_array_equal(la.diagonal(a, offset=offset), np.linalg.diagonal(x, offset=offset))
@@ -743,9 +727,7 @@ def test_non_contiguous_matrices() -> None:
             np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in SQUARE if n not in ("pinv", "qr", "svd", "svdvals", "lstsq", "rank")]
-)
+@pytest.mark.parametrize("name", [n for n in SQUARE if n not in ("pinv", "qr", "svd", "svdvals", "lstsq", "rank")])
 def test_wrong_shapes(name: str) -> None:
     if name not in ("matrix_norm", "nuclear", "cond"):
         with pytest.raises(ShapeError, match=r"square matrices, received shape \(2, 3\)"):

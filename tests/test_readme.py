@@ -37,9 +37,7 @@ def test_the_commands_print_what_is_shown(capsys):
 
 
 def test_the_picture_is_what_the_command_draws(tmp_path, capsys):
-    install, run = re.search(
-        r"^    (pip install \.) && (wonderland trace .*)$", README, re.MULTILINE
-    ).groups()
+    install, run = re.search(r"^    (pip install \.) && (wonderland trace .*)$", README, re.MULTILINE).groups()
     assert install
     file = tmp_path / "trace.svg"
     assert main([*shlex.split(run)[1:], "--svg", str(file)]) == 0

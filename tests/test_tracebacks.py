@@ -22,9 +22,7 @@ def run(script: str, tmp_path: Path, *options: str, **variables: str) -> str:
     path = tmp_path / "script.py"
     path.write_text(script)
     environment = {**os.environ, "PYTHONPATH": SOURCE, **variables}
-    done = subprocess.run(
-        [sys.executable, *options, path], env=environment, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, *options, path], env=environment, capture_output=True, text=True, timeout=60)
     return done.stderr
 
 

@@ -121,9 +121,7 @@ class MarkerReader:
             rows = [text for argument in call.args for text in literals(argument)]
             given = [text for keyword in call.keywords for text in literals(keyword.value)]
             if None in rows + given or any(keyword.arg != "name" for keyword in call.keywords):
-                self.problems.append(
-                    f'{place}: only literals, please: pytest.mark.book("6-35", name="wl.vjp")'
-                )
+                self.problems.append(f'{place}: only literals, please: pytest.mark.book("6-35", name="wl.vjp")')
             elif not rows:
                 self.problems.append(f"{place}: this book marker names no row")
             else:
@@ -144,9 +142,7 @@ class MarkerReader:
 def assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
     """`name = value` pairs of one statement."""
     if isinstance(statement, ast.Assign):
-        yield from (
-            (target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)
-        )
+        yield from ((target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name))
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
         yield statement.target.id, statement.value
 

@@ -106,5 +106,6 @@ def __dir__() -> list[str]:
 
 
 tracebacks.install()
-# NumPy's floating-point warnings point into our code and say nothing about the user's; `wl.debug.nans` finds NaN and inf.
+# NumPy's floating-point warnings point into our code and say nothing about the user's; `wl.debug.nans` finds NaN and
+# inf.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"wonderland\.")

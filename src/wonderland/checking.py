@@ -86,9 +86,7 @@ class Check:
         self.point, self.settings, self.outer = point, settings, outer
         self.direction = [self.draw(x) for x in point.x]
         self.slopes: Slopes = point.along(self.direction, settings.eps)
-        self.weights = [
-            self.draw(v) for v in point.value
-        ]  # the adjoint v; zero for outputs that are not floating
+        self.weights = [self.draw(v) for v in point.value]  # the adjoint v; zero for outputs that are not floating
         # what the rounding of f does to a difference quotient
         self.rounding = [10 * point.epsilon * np.abs(wide(v)) / self.slopes.step for v in point.value]
 
@@ -125,9 +123,7 @@ class Check:
         given = self.settings
         if given.rtol is None and given.atol is None:
             return atol + rtol * size + rounding
-        return (atol if given.atol is None else given.atol) + (
-            rtol if given.rtol is None else given.rtol
-        ) * size
+        return (atol if given.atol is None else given.atol) + (rtol if given.rtol is None else given.rtol) * size
 
     def forward(self, made: Any) -> None:
         """J t, element by element."""
@@ -175,9 +171,7 @@ class Check:
                 result = (f"input {path_text(path)}{index_text(place)}", a[place], b[place])
         return result
 
-    def failure(
-        self, mode: str, where: str, got: Any, want: Any, sides: list[tuple[Any, Any]]
-    ) -> GradientCheckError:
+    def failure(self, mode: str, where: str, got: Any, want: Any, sides: list[tuple[Any, Any]]) -> GradientCheckError:
         which = f"{mode} mode"
         if self.outer:
             which += f" over {' over '.join(self.outer)} mode (order {len(self.outer) + 1})"

@@ -78,9 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0, or 2 after a mistake in the command or in its input."""
     top = parser()
     # a value may also stand behind an option, where argparse does not look for it
-    options, rest = top.parse_known_args(
-        [_protected(text) for text in (sys.argv[1:] if argv is None else argv)]
-    )
+    options, rest = top.parse_known_args([_protected(text) for text in (sys.argv[1:] if argv is None else argv)])
     if unknown := [text for text in rest if text.startswith("-")]:
         top.error(f"unknown option {unknown[0]}; see wonderland {options.command} --help")
     options.values = [*options.values, *rest]
@@ -113,11 +111,7 @@ def run_trace(options: argparse.Namespace) -> None:
         with np.errstate(all="ignore"):  # what is not finite is reported below
             formula = Formula(options.formula)
             traced = trace(formula, **_values(options.values))
-            output = (
-                _as_json(traced, shown)
-                if options.json
-                else traced.table(**shown, precision=options.precision)
-            )
+            output = _as_json(traced, shown) if options.json else traced.table(**shown, precision=options.precision)
             picture = traced.svg(precision=min(options.precision, 6)) if options.svg is not None else ""
             adjoints = traced.adjoints()
     except FormulaError as error:
@@ -131,9 +125,7 @@ def run_trace(options: argparse.Namespace) -> None:
     print(output)
     for name, adjoint in adjoints.items():
         if not np.isfinite(adjoint.item()):
-            print(
-                f"wonderland trace: note: the derivative by {name} is {adjoint.item()} here", file=sys.stderr
-            )
+            print(f"wonderland trace: note: the derivative by {name} is {adjoint.item()} here", file=sys.stderr)
 
 
 def _values(texts: Sequence[str]) -> dict[str, float]:

@@ -63,9 +63,7 @@ class nans(contextlib.ContextDecorator):  # noqa: N801 - used as a function
 
     def __init__(self, inf: bool = True, inputs: bool = False) -> None:
         if not isinstance(inf, bool) or not isinstance(inputs, bool):
-            raise InputError(
-                "nans: inf and inputs are bools.", "@wl.debug.nans() with parentheses as a decorator"
-            )
+            raise InputError("nans: inf and inputs are bools.", "@wl.debug.nans() with parentheses as a decorator")
         self._watch = Watch(inf, inputs)
         self._before: list[Any] = []
 
@@ -195,9 +193,7 @@ def _report(primitive: Primitive, args: list[Any], out: Array, made: Array) -> N
     error = NonFiniteError(
         f"{subject} made {_kinds(out[made])} in the {mode}: {made.sum()} of {out.size} elements of "
         f"{primitive.name} of {received}.",
-        _REMEDIES.get(name)
-        or _REMEDIES.get(primitive.name)
-        or "smaller arguments, in the operation's domain",
+        _REMEDIES.get(name) or _REMEDIES.get(primitive.name) or "smaller arguments, in the operation's domain",
     )
     error.operation, error.phase = name or primitive.name, phase
     return error

@@ -72,9 +72,7 @@ def numerical_jvp(
 
 def checked_method(method: str) -> str:
     if method not in ("central", "forward"):
-        raise InputError(
-            f"numerical differentiation: there is no method {method!r}.", '"central" or "forward"'
-        )
+        raise InputError(f"numerical differentiation: there is no method {method!r}.", '"central" or "forward"')
     return method
 
 
@@ -194,9 +192,7 @@ class Point:
         def scalar(k: int, leaf: Array) -> float:
             found = self.evaluate([*self.x[:k], leaf, *self.x[k + 1 :]])
             if weights is not None:
-                return float(
-                    sum(np.sum(np.real(wide(w) * wide(v))) for w, v in zip(weights, found, strict=True))
-                )
+                return float(sum(np.sum(np.real(wide(w) * wide(v))) for w, v in zip(weights, found, strict=True)))
             if len(found) != 1 or found[0].shape or is_complex(as_dtype(found[0].dtype)):
                 raise GradientError(
                     f"{self.name}: the function returned {shapes(found)}; only a real scalar has a gradient.",

@@ -54,9 +54,7 @@ def as_dtype(dtype: Any) -> DType:
     except (TypeError, ValueError, SyntaxError):  # not hashable, or not a dtype
         found = None
     if found is None:
-        raise DTypeError(
-            f"dtype: {dtype!r} is not an element type of tensors.", f"one of {', '.join(_BY_NAME)}"
-        )
+        raise DTypeError(f"dtype: {dtype!r} is not an element type of tensors.", f"one of {', '.join(_BY_NAME)}")
     return found
 
 

@@ -61,9 +61,7 @@ class WonderlandError(Exception):
         )  # as it is, without the place where it is unpickled
 
 
-def _restore(
-    kind: type[WonderlandError], args: tuple[Any, ...], attributes: dict[str, Any]
-) -> WonderlandError:
+def _restore(kind: type[WonderlandError], args: tuple[Any, ...], attributes: dict[str, Any]) -> WonderlandError:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(attributes)

@@ -67,9 +67,7 @@ def _axes_and_sizes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int],
     if axes is None:
         count = x.ndim if sizes is None else len(sizes)
         if count > x.ndim:
-            raise InputError(
-                f"{name}: s={s!r} names more axes than the {x.ndim} of shape {x.shape}.", "a shorter s"
-            )
+            raise InputError(f"{name}: s={s!r} names more axes than the {x.ndim} of shape {x.shape}.", "a shorter s")
         places = list(range(x.ndim - count, x.ndim))
     else:
         axes = as_list(name, "axes", axes)

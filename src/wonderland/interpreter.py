@@ -102,7 +102,9 @@ def explained(primitive: Any, args: Any, error: Exception) -> WonderlandError:
     if isinstance(error, MemoryError):
         return SizeError(message, "smaller shapes, or a loop over parts of the data")
     if isinstance(error, np.linalg.LinAlgError):
-        return LinearAlgebraError(message, "check that the matrix is invertible; adding a small multiple of wl.eye(n) helps")
+        return LinearAlgebraError(
+            message, "check that the matrix is invertible; adding a small multiple of wl.eye(n) helps"
+        )
     if isinstance(error, IndexError):
         return IndexOutOfRange(message, "indices from -n to n - 1 for an axis of size n")
     if isinstance(error, TypeError):
@@ -113,7 +115,7 @@ def explained(primitive: Any, args: Any, error: Exception) -> WonderlandError:
 def leaked(primitive: Any, tracer: Any) -> TraceError:
     kind = getattr(tracer.trace, "purpose", None) or type(tracer.trace).__name__.removesuffix("Trace")
     return TraceError(
-        f"{primitive.name}: a value of shape {tracer.shape} is used outside the {kind} transformation in which it was traced.",
+        f"{primitive.name}: a value of shape {tracer.shape} is used outside the {kind} transformation that traced it.",
         "return the value from the transformed function instead of storing it; "
         "state belongs in a module's buffers, which transformations write back",
     )
@@ -143,9 +145,9 @@ def assign(cell: Cell, value: Any) -> None:
         value = wrap(value._data)
     if value.shape != cell.shape or value.dtype != cell.dtype:
         raise ShapeError(
-            f"assign: a {type(cell).__name__} of {cell.dtype}{list(cell.shape)} cannot take a value of {value.dtype}{list(value.shape)}.",
-            "reshape or astype the value, or replace the whole attribute by a new "
-            f"{type(cell).__name__}",
+            f"assign: a {type(cell).__name__} of {cell.dtype}{list(cell.shape)} cannot take a value of "
+            f"{value.dtype}{list(value.shape)}.",
+            f"reshape or astype the value, or replace the whole attribute by a new {type(cell).__name__}",
         )
     if state.trace is not None:
         state.trace.note_write(cell)
@@ -202,9 +204,7 @@ def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
     if primitive.multiple:
         node.outs = [(a.shape, a.dtype) for a in aval]
         order = next_order()
-        return [
-            Tangent(a.shape, a.dtype, node, i, order) if is_inexact(a.dtype) else None for i, a in enumerate(aval)
-        ]
+        return [Tangent(a.shape, a.dtype, node, i, order) if is_inexact(a.dtype) else None for i, a in enumerate(aval)]
     return Tangent(aval.shape, aval.dtype, node)
 
 

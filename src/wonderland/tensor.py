@@ -572,7 +572,7 @@ def _restore(data: np.ndarray[Any, Any]) -> Tensor:
 def _format(data: np.ndarray[Any, Any], name: str, extra: str = "") -> str:
     body = np.array2string(data, separator=", ", prefix=name + "(", threshold=200, edgeitems=3)
     note = "" if data.dtype in (dtypes.float32, dtypes.int64, dtypes.bool_) else f", dtype={data.dtype}"
-    shape = f", shape={data.shape}" if data.size == 0 and data.shape != (0,) or data.size > 200 else ""
+    shape = f", shape={data.shape}" if (data.size == 0 and data.shape != (0,)) or data.size > 200 else ""
     return f"{name}({body}{shape}{note}{extra})"
 
 
@@ -583,7 +583,7 @@ class Tracer(Tensor):
     trace: Any
 
     @property
-    def _node(self) -> Any:  # type: ignore[override]
+    def _node(self) -> Any:
         return None
 
     @property
@@ -599,11 +599,13 @@ class Tracer(Tensor):
         return len(self.shape)
 
     def __reduce__(self) -> Any:
-        raise TraceError("pickle: a traced value has no numbers to save.", "save the results of the transformed function")
+        raise TraceError(
+            "pickle: a traced value has no numbers to save.", "save the results of the transformed function"
+        )
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         raise GradientError(
-            "requires_grad_: inside a transformation such as wl.grad or wl.jit the gradient is taken by the transformation.",
+            "requires_grad_: inside wl.grad, wl.jit and relatives the transformation takes the gradient.",
             "wl.grad(f)(x), or call requires_grad_() outside",
         )
 
@@ -636,7 +638,7 @@ class Cell(Tensor):
         return self.value._concrete("a NumPy array")
 
     @property
-    def _node(self) -> Any:  # type: ignore[override]
+    def _node(self) -> Any:
         return self._leaf
 
     @_node.setter

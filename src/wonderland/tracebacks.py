@@ -31,9 +31,7 @@ def install() -> None:
     def show_in_thread(args: Any) -> None:
         if args.exc_value is not None:
             shorten(args.exc_value)
-            args = threading.ExceptHookArgs(
-                (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
-            )
+            args = threading.ExceptHookArgs((args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread))
         before_in_threads(args)
 
     show.shortens = True  # type: ignore[attr-defined]

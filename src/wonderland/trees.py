@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import builtins
-
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -97,6 +96,8 @@ class Structure(NamedTuple):
 
 
 DEEPEST = 200  # levels of a tree; far below what Python's stack allows
+
+
 class Keys(tuple[Any, ...]):
     """The keys of a dict as they are flattened; `order` is how they came, and how they are put back."""
 
@@ -112,7 +113,9 @@ LEAF = Structure("leaf")
 NONE = Structure("none")
 
 
-def register(cls: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], unflatten: Callable[[Any, list[Any]], Any]) -> None:
+def register(
+    cls: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], unflatten: Callable[[Any, list[Any]], Any]
+) -> None:
     """Make instances of `cls` nodes: `flatten(x)` gives (children, meta), `unflatten(meta, children)` the instance."""
     _REGISTRY[cls] = (flatten, unflatten)
 
@@ -213,10 +216,14 @@ def flatten_with_paths(tree: Any, *, open_objects: bool = True) -> tuple[list[tu
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The tree with this structure and these leaves."""
     if not isinstance(structure, Structure) or not isinstance(leaves, Iterable):
-        raise TreeError("unflatten: takes a structure and its leaves.", "wl.tree.unflatten(wl.tree.structure(tree), leaves)")
+        raise TreeError(
+            "unflatten: takes a structure and its leaves.", "wl.tree.unflatten(wl.tree.structure(tree), leaves)"
+        )
     leaves = list(leaves)
     if len(leaves) != structure.leaf_count:
-        raise TreeError(f"unflatten: a structure with {structure.leaf_count} leaves received {len(leaves)}.", "one value per leaf")
+        raise TreeError(
+            f"unflatten: a structure with {structure.leaf_count} leaves received {len(leaves)}.", "one value per leaf"
+        )
     return _build(structure, iter(leaves), [])
 
 
@@ -302,7 +309,10 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     def back(flat: Any) -> Any:
         if flat.shape != vector.shape:
-            raise TreeError(f"ravel: the vector has shape {flat.shape}, expected {vector.shape}.", "a vector like the one that ravel gave")
+            raise TreeError(
+                f"ravel: the vector has shape {flat.shape}, expected {vector.shape}.",
+                "a vector like the one that ravel gave",
+            )
         pieces, start = [], 0
         for shape_, dtype, size in sizes:
             piece = array.reshape(flat[start : start + size], shape_)

@@ -198,7 +198,13 @@ def test_calls_do_not_disturb_each_other() -> None:
 
 
 @settings(max_examples=25)
-@given(st.lists(st.sampled_from(["sin", "square", "softmax", "logsumexp", "prod", "flip", "relu", "where", "concat"]), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.sampled_from(["sin", "square", "softmax", "logsumexp", "prod", "flip", "relu", "where", "concat"]),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_random_programs_and_their_gradients_agree(names: list[str]) -> None:
     f = random_program(names)
     x = numbers(3, 5, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The reference evaluator: the same numbers as without a graph, nothing kept longer than needed, errors that point home."""
+"""The reference evaluator: the same numbers as without a graph, nothing kept for long, errors that point home."""
 
 from __future__ import annotations
 

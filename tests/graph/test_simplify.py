@@ -117,7 +117,11 @@ def test_simplifying_twice_changes_nothing() -> None:
     assert simplify(once) is once
 
 
-@given(st.lists(st.tuples(st.sampled_from(["sin", "cos", "add", "multiply"]), st.integers(0, 9), st.integers(0, 9)), max_size=15))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["sin", "cos", "add", "multiply"]), st.integers(0, 9), st.integers(0, 9)), max_size=15
+    )
+)
 def test_no_result_changes(program: list[tuple[str, int, int]]) -> None:
     def f(x: wl.Tensor, y: wl.Tensor) -> wl.Tensor:
         values = [x, y]

@@ -51,7 +51,7 @@ def test_inputs_are_variables() -> None:
 
 
 def test_a_variable_is_defined_before_it_is_used() -> None:
-    graph, x, y = simple()
+    graph, _, y = simple()
     z = Var(VECTOR)
     graph.equations.insert(0, sine(y, z))
     refused(graph, "equation 0 (sin)", "float32[3]", "not defined")

@@ -113,8 +113,7 @@ def test_gradients_in_the_imperative_style_go_to_the_given_tensors(model, x):
 def test_ensembles_under_vmap(model, x):
     models = [Counting() for _ in range(3)]
     stacked = {
-        path: wl.stack([dict(m.named_parameters())[path].value for m in models])
-        for path, _ in model.named_parameters()
+        path: wl.stack([dict(m.named_parameters())[path].value for m in models]) for path, _ in model.named_parameters()
     }
     call = lambda p, x: functional_call(model, p, x)
     together = wl.vmap(call, in_axes=(0, None))(stacked, x)
@@ -141,9 +140,7 @@ def test_under_jit(model, x):
         np.testing.assert_allclose(traced(fixed, x), functional_call(model, fixed, x), rtol=1e-5)
         np.testing.assert_allclose(constant(x), functional_call(model, fixed, x), rtol=1e-5)
         calls = model.calls.item()
-        np.testing.assert_allclose(
-            mixed(model, fixed, x), functional_call(model, fixed, x) + model.net(x), rtol=1e-5
-        )
+        np.testing.assert_allclose(mixed(model, fixed, x), functional_call(model, fixed, x) + model.net(x), rtol=1e-5)
         assert model.calls.item() == calls + 1
     assert all(type(c.value) is wl.Tensor for c in (*model.parameters(), *model.buffers()))
     for path, value in values(model).items():
@@ -152,9 +149,7 @@ def test_under_jit(model, x):
     model.net[2].bias = wl.tensor([7.0, -7.0])
     np.testing.assert_allclose(traced(fixed, x), functional_call(model, fixed, x), rtol=1e-5)
     np.testing.assert_allclose(constant(x), functional_call(model, fixed, x), rtol=1e-5)
-    np.testing.assert_allclose(
-        mixed(model, fixed, x), functional_call(model, fixed, x) + model.net(x), rtol=1e-5
-    )
+    np.testing.assert_allclose(mixed(model, fixed, x), functional_call(model, fixed, x) + model.net(x), rtol=1e-5)
     gradients = wl.jit(wl.grad(lambda p, x: functional_call(model, p, x).sum()))(fixed, x)
     expected = wl.grad(lambda p, x: functional_call(model, p, x).sum())(fixed, x)
     np.testing.assert_allclose(gradients["net.0.weight"], expected["net.0.weight"], rtol=1e-5)

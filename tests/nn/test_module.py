@@ -177,9 +177,7 @@ def test_merging_and_quantising_weights():
     for path, value in merged.state_dict().items():
         np.testing.assert_array_equal(same.state_dict()[path], a.state_dict()[path])
         if value.dtype == wl.float32:
-            np.testing.assert_allclose(
-                value, (a.state_dict()[path].numpy() + b.state_dict()[path].numpy()) / 2
-            )
+            np.testing.assert_allclose(value, (a.state_dict()[path].numpy() + b.state_dict()[path].numpy()) / 2)
     weight = a.blocks[0].attention.qkv.weight
     scale = float(abs(weight).max()) / 127
     quantised = wl.round(weight / scale).astype(wl.int8)
@@ -201,9 +199,7 @@ def test_learning_moves_parameters_until_the_loss_is_small():
     assert loss_of(model).item() < 0.05 * first
 
 
-@pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, lambda m: m.copy(), lambda m: pickle.loads(pickle.dumps(m))]
-)
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: m.copy(), lambda m: pickle.loads(pickle.dumps(m))])
 def test_copies_own_their_cells_and_keep_ties(duplicate):
     model = Model().freeze("heads.b")
     model.tied = model.blocks[0].attention.qkv

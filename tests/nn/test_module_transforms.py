@@ -55,9 +55,7 @@ def test_gradients_of_every_parameter(data):
     for path, gradient in gradients.items():
         assert gradient.shape == dict(model.named_parameters())[path].shape
         for index in np.ndindex(*gradient.shape):
-            np.testing.assert_allclose(
-                gradient[index].item(), numerical(model, *data, path, index), atol=1e-8
-            )
+            np.testing.assert_allclose(gradient[index].item(), numerical(model, *data, path, index), atol=1e-8)
     assert all(type(c.value) is wl.Tensor for c in (*model.parameters(), *model.buffers()))
 
 
@@ -113,9 +111,7 @@ def test_shared_parameters_sum_their_gradients():
 
 def test_shared_modules_in_one_argument_tree(data):
     model = Net().eval()
-    gradients = wl.grad(lambda pair, x, y: loss_of(pair[0], x, y) + loss_of(pair[1], x, y))(
-        [model, model], *data
-    )
+    gradients = wl.grad(lambda pair, x, y: loss_of(pair[0], x, y) + loss_of(pair[1], x, y))([model, model], *data)
     single = wl.grad(loss_of)(model, *data)
     total = {path: gradients[0][path] + gradients[1][path] for path in single}
     for path in single:
@@ -180,9 +176,7 @@ def test_jvp_with_tangents_by_path(data):
     tangents = {path: wl.random.normal(p.shape, dtype=p.dtype) for path, p in model.named_parameters()}
     value, tangent = wl.jvp(lambda m: loss_of(m, x, y), (model,), (tangents,))
     gradients = wl.grad(loss_of)(model, x, y)
-    np.testing.assert_allclose(
-        tangent, sum((gradients[p] * tangents[p]).sum() for p in gradients), rtol=1e-10
-    )
+    np.testing.assert_allclose(tangent, sum((gradients[p] * tangents[p]).sum() for p in gradients), rtol=1e-10)
     np.testing.assert_allclose(value, loss_of(model, x, y), rtol=1e-14)
 
 
@@ -207,9 +201,7 @@ def test_vmap_with_the_module_shared_by_the_batch(data):
     per_example = wl.vmap(wl.grad(loss_of), in_axes=(None, 0, 0))(model, x, y)
     assert per_example["outer.weight"].shape == (6, 3, 2)
     for i in range(6):
-        np.testing.assert_allclose(
-            per_example["outer.weight"][i], wl.grad(loss_of)(model, x[i], y[i])["outer.weight"]
-        )
+        np.testing.assert_allclose(per_example["outer.weight"][i], wl.grad(loss_of)(model, x[i], y[i])["outer.weight"])
     model.train()
     with pytest.raises(TraceError, match="Buffer of shape"):
         wl.vmap(model)(x)

@@ -270,9 +270,7 @@ CASES |= {
 # --- reductions
 
 
-def reductions(
-    maker: Any, *, complex_: bool = False, integer: bool = False, empty: bool = True
-) -> list[Case]:
+def reductions(maker: Any, *, complex_: bool = False, integer: bool = False, empty: bool = True) -> list[Case]:
     cases = [
         Case("one axis", (maker(2, 3, 4),), {"axes": (1,)}),
         Case("two axes", (maker(2, 3, 4),), {"axes": (0, 2)}),
@@ -362,9 +360,7 @@ CASES |= {
         Case("add columns", (real(4, 3), real(2, 4), positions(2, size=3)), {"axes": (1,), "mode": "add"}),
         Case("set", (real(4, 3), real(2, 3), different(2, 4)), {"axes": (0,), "mode": "set"}),
         Case("set repeatedly", (real(4), real(6), positions(6, size=4)), {"axes": (0,), "mode": "set"}),
-        Case(
-            "multiply", (real(4), real(6), positions(6, size=4)), {"axes": (0,), "mode": "multiply"}, wrt=(0,)
-        ),
+        Case("multiply", (real(4), real(6), positions(6, size=4)), {"axes": (0,), "mode": "multiply"}, wrt=(0,)),
         Case(
             "max",
             (distinct(4), distinct(5, offset=0.17), positions(5, size=4)),
@@ -402,9 +398,7 @@ CASES |= {
         Case("empty", (distinct(0, 4),), {"axis": 0, "descending": False}),
     ],
     "searchsorted": [
-        Case(
-            "left", (fixed([0.0, 1.0, 1.0, 2.0]), fixed([[1.0, -1.0], [3.0, 0.5]])), {"side": "left"}, wrt=()
-        ),
+        Case("left", (fixed([0.0, 1.0, 1.0, 2.0]), fixed([[1.0, -1.0], [3.0, 0.5]])), {"side": "left"}, wrt=()),
         Case("right", (fixed([0.0, 1.0, 1.0, 2.0]), real(3)), {"side": "right"}, wrt=()),
         Case("batched", (fixed([[0.0, 1.0], [2.0, 3.0]]), real(2, 3)), {"side": "left"}, wrt=()),
         Case("empty", (real(0), real(3)), {"side": "left"}, wrt=()),

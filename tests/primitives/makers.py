@@ -54,9 +54,7 @@ def away(*shape: int, size: float = 0.3) -> Maker:
 
 def between_integers(*shape: int) -> Maker:
     """Numbers that are far from integers and from the halves between them."""
-    return lambda rng: (
-        rng.integers(-3, 3, shape) + rng.choice([0.25, 0.75], shape) + rng.uniform(-0.1, 0.1, shape)
-    )
+    return lambda rng: rng.integers(-3, 3, shape) + rng.choice([0.25, 0.75], shape) + rng.uniform(-0.1, 0.1, shape)
 
 
 def distinct(*shape: int, offset: float = 0.0) -> Maker:

@@ -62,17 +62,12 @@ def test_documented_value(name: str) -> None:
     np.testing.assert_allclose(got, want, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, (f, at, want) in KINKS.items() if not isinstance(at, complex)]
-)
+@pytest.mark.parametrize("name", [name for name, (f, at, want) in KINKS.items() if not isinstance(at, complex)])
 def test_both_modes_make_the_same_choice(name: str) -> None:
     f, at, want = KINKS[name]
     x = wl.asarray(at, dtype=wl.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rows = [
-            wl.jvp(f, (x,), (e,))[1].item()
-            for e in wl.eye(max(1, x.size), dtype=wl.float64).reshape(-1, *x.shape)
-        ]
+        rows = [wl.jvp(f, (x,), (e,))[1].item() for e in wl.eye(max(1, x.size), dtype=wl.float64).reshape(-1, *x.shape)]
     np.testing.assert_array_equal(np.reshape(rows, x.shape), want)
 
 
@@ -97,9 +92,7 @@ def test_the_choice_is_a_subgradient(name: str) -> None:
         assert low - 1e-6 <= slope.item() <= high + 1e-6
 
 
-@pytest.mark.parametrize(
-    "f", [wl.relu, wl.abs, wl.norm, lambda x: wl.hypot(x, x), lambda x: wl.maximum(x, -x)]
-)
+@pytest.mark.parametrize("f", [wl.relu, wl.abs, wl.norm, lambda x: wl.hypot(x, x), lambda x: wl.maximum(x, -x)])
 def test_second_derivatives_at_kinks_are_finite(f: Callable[..., Any]) -> None:
     assert np.isfinite(wl.grad(wl.grad(f))(0.0).item())
     assert np.isfinite(wl.jvp(wl.grad(f), (wl.tensor(0.0),), (wl.tensor(1.0),))[1].item())

@@ -65,9 +65,7 @@ def function_of(name: str, case: Case, args: list[Array]) -> tuple[Any, tuple[wl
 def numbers(x: Any) -> Array:
     """In the widest type of its kind, for comparisons."""
     x = np.asarray(x)
-    return x.astype(
-        {"c": np.complex128, "b": np.int64, "i": np.int64, "u": np.int64}.get(x.dtype.kind, np.float64)
-    )
+    return x.astype({"c": np.complex128, "b": np.int64, "i": np.int64, "u": np.int64}.get(x.dtype.kind, np.float64))
 
 
 def random_like(rng: np.random.Generator, x: Any) -> Array:
@@ -143,8 +141,7 @@ def test_transpose_agrees_with_jvp_by_projection(name: str, case: Case) -> None:
     values, pushed = wl.jvp(f, at, tangents)
     floating = [o.dtype.kind in "fcV" for o in values]
     adjoints = [
-        wl.asarray(random_like(rng, o)) if on else wl.zeros_like(o)
-        for o, on in zip(values, floating, strict=True)
+        wl.asarray(random_like(rng, o)) if on else wl.zeros_like(o) for o, on in zip(values, floating, strict=True)
     ]
     pulled = wl.vjp(f, *at)[1](adjoints)
     for x, ct in zip(at, pulled, strict=True):
@@ -155,9 +152,7 @@ def test_transpose_agrees_with_jvp_by_projection(name: str, case: Case) -> None:
     back = [numbers(ct) * numbers(t) for ct, t in zip(pulled, tangents, strict=True)]
     scale = sum(float(np.sum(np.abs(term))) for term in there + back)
     exact = all(o.dtype in (wl.float64, wl.complex128) for o, on in zip(values, floating, strict=True) if on)
-    difference = sum(float(np.sum(term.real)) for term in there) - sum(
-        float(np.sum(term.real)) for term in back
-    )
+    difference = sum(float(np.sum(term.real)) for term in there) - sum(float(np.sum(term.real)) for term in back)
     assert abs(difference) <= (1e-11 if exact else 1e-2) * max(1.0, scale)
 
 
@@ -169,19 +164,14 @@ def test_batching_agrees_with_a_loop(name: str, case: Case) -> None:
         if not any(mapped):
             continue
         args = [np.stack([d[i] for d in draws]) if on else draws[0][i] for i, on in enumerate(mapped)]
-        batched = wl.vmap(
-            lambda *xs: run(name, xs, case.params), in_axes=tuple(0 if on else None for on in mapped)
-        )(*[wl.asarray(a) for a in args])
-        loop = [
-            run(name, [d[i] if on else draws[0][i] for i, on in enumerate(mapped)], case.params)
-            for d in draws
-        ]
+        batched = wl.vmap(lambda *xs: run(name, xs, case.params), in_axes=tuple(0 if on else None for on in mapped))(
+            *[wl.asarray(a) for a in args]
+        )
+        loop = [run(name, [d[i] if on else draws[0][i] for i, on in enumerate(mapped)], case.params) for d in draws]
         for k, got in enumerate(batched):
             want = np.stack([np.asarray(outs[k]) for outs in loop])
             assert (got.shape, got.dtype) == (want.shape, want.dtype), f"mapped: {mapped}"
-            np.testing.assert_allclose(
-                numbers(got), numbers(want), rtol=1e-11, atol=1e-12, err_msg=f"mapped: {mapped}"
-            )
+            np.testing.assert_allclose(numbers(got), numbers(want), rtol=1e-11, atol=1e-12, err_msg=f"mapped: {mapped}")
 
 
 @pytest.mark.book("6-61")

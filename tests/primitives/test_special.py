@@ -37,9 +37,7 @@ def test_ends_of_the_domain() -> None:
     infinite = np.array([np.inf, -np.inf, np.nan])
     np.testing.assert_array_equal(special.erf(infinite), [1, -1, np.nan])
     np.testing.assert_array_equal(special.erfc(infinite), [0, 2, np.nan])
-    np.testing.assert_array_equal(
-        special.erfinv(np.array([1.0, -1.0, 1.5, np.nan])), [np.inf, -np.inf, np.nan, np.nan]
-    )
+    np.testing.assert_array_equal(special.erfinv(np.array([1.0, -1.0, 1.5, np.nan])), [np.inf, -np.inf, np.nan, np.nan])
     assert np.signbit(special.erf(np.array(-0.0)))
 
 

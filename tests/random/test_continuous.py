@@ -105,9 +105,7 @@ def test_a_fraction_is_never_one_and_every_step_occurs(dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    "low, high", [(0.0, 1e-3), (1.0, 1.01), (-1.0, 0.0), (100.0, 101.0), (-3e4, 3e4), (0.9, 1.0)]
-)
+@pytest.mark.parametrize("low, high", [(0.0, 1e-3), (1.0, 1.01), (-1.0, 0.0), (100.0, 101.0), (-3e4, 3e4), (0.9, 1.0)])
 def test_uniform_stays_below_high(low, high, dtype):
     x = wl.random.uniform((50_000,), low, high, key=wl.random.key(2), dtype=dtype).numpy()
     bottom, top = np.array(low).astype(dtype), np.array(high).astype(dtype)
@@ -119,10 +117,7 @@ def test_uniform_stays_below_high(low, high, dtype):
 @pytest.mark.parametrize(
     "name, parameters",
     [
-        *[
-            (name, ())
-            for name in ("uniform", "normal", "truncated_normal", "exponential", "gumbel", "laplace")
-        ],
+        *[(name, ()) for name in ("uniform", "normal", "truncated_normal", "exponential", "gumbel", "laplace")],
         *[(name, ()) for name in ("logistic", "cauchy", "beta", "rademacher", "bernoulli")],
         *[("gamma", (0.5,)), ("poisson", (3.0,)), ("binomial", (5, 0.5))],
     ],

@@ -58,9 +58,7 @@ def reference_randint(words: list[int], low: int, high: int) -> int:
 
 @given(st.data(), st.integers(0, 2**32))
 def test_randint_is_the_exact_product(data, seed):
-    dtype = data.draw(
-        st.sampled_from([wl.int8, wl.uint8, wl.int16, wl.int32, wl.uint32, wl.int64, wl.uint64])
-    )
+    dtype = data.draw(st.sampled_from([wl.int8, wl.uint8, wl.int16, wl.int32, wl.uint32, wl.int64, wl.uint64]))
     info = np.iinfo(dtype)
     low = data.draw(st.integers(info.min, info.max - 1))
     high = data.draw(st.integers(low + 1, info.max + (1 if info.max - low < 2**64 - 1 else 0)))
@@ -187,9 +185,7 @@ def test_counts_of_mixed_parameters_equal_those_of_each():
 def test_inversion_ends_for_the_largest_fraction(monkeypatch):
     from wonderland.random import counts
 
-    monkeypatch.setattr(
-        counts, "draw_fraction", lambda key, shape, dtype: wl.full(shape, 1 - 2.0**-53, dtype=dtype)
-    )
+    monkeypatch.setattr(counts, "draw_fraction", lambda key, shape, dtype: wl.full(shape, 1 - 2.0**-53, dtype=dtype))
     rates = np.array([0.0, 1e-9, 0.1, 1.0, 5.0, 9.999])
     k = wl.random.poisson((6,), rates, key=wl.random.key(0)).numpy()
     assert (k == stats.poisson(rates).ppf(1 - 2.0**-46)).all()
@@ -246,10 +242,7 @@ def test_permutation_moves_whole_slices():
         order = wl.random.permutation(x.shape[axis], key=wl.random.key(1))
         np.testing.assert_array_equal(y.numpy(), np.take(x.numpy(), order.numpy(), axis=axis))
     assert wl.random.shuffle is wl.random.permutation
-    epochs = {
-        tuple(wl.random.permutation(20, key=wl.random.fold_in(wl.random.key(0), e)).tolist())
-        for e in range(5)
-    }
+    epochs = {tuple(wl.random.permutation(20, key=wl.random.fold_in(wl.random.key(0), e)).tolist()) for e in range(5)}
     assert len(epochs) == 5
 
 

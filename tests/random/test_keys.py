@@ -134,9 +134,7 @@ def test_seed_repeats_the_global_stream():
     first = [wl.random.randn(3), wl.random.rand(2, 2), wl.random.choice(10, (4,))]
     assert not same(first[0], wl.random.randn(3))
     wl.random.manual_seed(5)
-    for x, y in zip(
-        first, [wl.random.randn(3), wl.random.rand(2, 2), wl.random.choice(10, (4,))], strict=True
-    ):
+    for x, y in zip(first, [wl.random.randn(3), wl.random.rand(2, 2), wl.random.choice(10, (4,))], strict=True):
         assert same(x, y)
 
 

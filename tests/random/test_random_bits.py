@@ -35,9 +35,7 @@ def reference(key: tuple[int, int], size: int, domain: int = DRAW) -> list[int]:
 @pytest.mark.parametrize("counter, key, expected", KNOWN)
 def test_known_answers(counter, key, expected):
     assert philox(counter, key) == expected
-    as_arrays = philox(
-        tuple(np.array([c], np.uint64) for c in counter), tuple(np.array([k], np.uint64) for k in key)
-    )
+    as_arrays = philox(tuple(np.array([c], np.uint64) for c in counter), tuple(np.array([k], np.uint64) for k in key))
     assert tuple(int(word[0]) for word in as_arrays) == expected
 
 

@@ -29,18 +29,14 @@ DRAWS = {
     "randint wide": lambda k: wl.random.randint((5,), -(2**60), 2**61, key=k),
     "bernoulli": lambda k: wl.random.bernoulli((5,), 0.3, key=k),
     "rademacher": lambda k: wl.random.rademacher((5,), key=k),
-    "categorical": lambda k: wl.random.categorical(
-        wl.arange(12).reshape(3, 4) / 5, axis=0, shape=(2,), key=k
-    ),
+    "categorical": lambda k: wl.random.categorical(wl.arange(12).reshape(3, 4) / 5, axis=0, shape=(2,), key=k),
     "poisson": lambda k: wl.random.poisson((4,), wl.tensor([0.1, 3.0, 12.0, 1e4]), key=k),
     "poisson small": lambda k: wl.random.poisson((4,), 2.0, key=k),
     "binomial": lambda k: wl.random.binomial((4,), wl.tensor([3, 30, 300, 3000]), 0.4, key=k),
     "choice": lambda k: wl.random.choice(10, (4,), key=k),
     "choice without replacement": lambda k: wl.random.choice(10, (4,), replace=False, key=k),
     "choice weighted": lambda k: wl.random.choice(3, (4,), p=[0.2, 0.5, 0.3], key=k),
-    "choice weighted without replacement": lambda k: wl.random.choice(
-        3, (2,), replace=False, p=[0.2, 0.5, 0.3], key=k
-    ),
+    "choice weighted without replacement": lambda k: wl.random.choice(3, (2,), replace=False, p=[0.2, 0.5, 0.3], key=k),
     "choice of columns": lambda k: wl.random.choice(wl.arange(12).reshape(3, 4), (2, 2), axis=1, key=k),
     "permutation": lambda k: wl.random.permutation(7, key=k),
     "permutation of columns": lambda k: wl.random.permutation(wl.arange(12).reshape(3, 4), axis=1, key=k),
@@ -295,9 +291,7 @@ def test_beta_and_dirichlet_are_differentiable():
 def test_multivariate_normal_is_differentiable_in_mean_and_covariance():
     covariance = wl.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=wl.float64)
     mean = wl.zeros(2, dtype=wl.float64)
-    f = lambda m, c: (
-        (wl.random.multivariate_normal(m, c, (N,), key=wl.random.key(0)) ** 2).sum(axis=-1).mean()
-    )
+    f = lambda m, c: (wl.random.multivariate_normal(m, c, (N,), key=wl.random.key(0)) ** 2).sum(axis=-1).mean()
     dm, dc = wl.grad(f, argnums=(0, 1))(mean, covariance)
     np.testing.assert_allclose(dm.numpy(), 0, atol=0.1)
     np.testing.assert_allclose(np.diag(dc.numpy()), 1, atol=0.1)  # of the trace

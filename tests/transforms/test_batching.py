@@ -111,9 +111,7 @@ def test_python_control_flow_on_a_batch_is_refused() -> None:
         wl.vmap(lambda x: x if x > 0 else -x)(wl.ones(3))
     with pytest.raises(TraceError, match="stands for many values"):
         wl.vmap(lambda x: wl.asarray(np.sin(np.asarray(x))))(wl.ones(3))
-    np.testing.assert_array_equal(
-        wl.vmap(lambda x: wl.where(x > 0, x, -x))(wl.tensor([1.0, -2.0])), [1.0, 2.0]
-    )
+    np.testing.assert_array_equal(wl.vmap(lambda x: wl.where(x > 0, x, -x))(wl.tensor([1.0, -2.0])), [1.0, 2.0])
 
 
 def test_control_flow_on_what_is_not_batched_works() -> None:

@@ -85,7 +85,11 @@ def test_derivatives_in_both_modes(i: int) -> None:
 
 @pytest.mark.parametrize("which", [w for w in itertools.product([False, True], repeat=3) if any(w)])
 def test_every_combination_of_batched_operands(which: tuple[bool, ...]) -> None:
-    batch = (wl.tensor([2, 0, 1, 9]), wl.tensor([1.0, -2.0, 0.5, 3.0], dtype=F64), wl.tensor([0.1, 0.2, 0.3, 0.4], dtype=F64))
+    batch = (
+        wl.tensor([2, 0, 1, 9]),
+        wl.tensor([1.0, -2.0, 0.5, 3.0], dtype=F64),
+        wl.tensor([0.1, 0.2, 0.3, 0.4], dtype=F64),
+    )
     args = tuple(b if on else b[1] for b, on in zip(batch, which, strict=True))
     axes = tuple(0 if on else None for on in which)
     examples = [[a[i] if on else a for a, on in zip(args, which, strict=True)] for i in range(4)]
@@ -141,7 +145,7 @@ def test_operands_and_results_are_tensors_in_both_styles() -> None:
 def test_no_operands_and_results_without_tensors() -> None:
     f = wl.jit(lambda i: wl.switch(i, [lambda: None, lambda: None]))
     assert f(1) is None
-    g = wl.jit(lambda i: wl.switch(i, [lambda: {}]))
+    g = wl.jit(lambda i: wl.switch(i, [dict]))
     assert g(1) == {}
 
 

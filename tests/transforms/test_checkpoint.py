@@ -325,6 +325,7 @@ def test_checkpoints_in_any_order_with_jit_and_vmap() -> None:
     f = lambda x: wl.sin(x) * wl.exp(x)
     expected = wl.grad(lambda x: f(f(x)).sum())(x)
     for inner, outer in itertools.product(wrappers, wrappers):
-        g = wrappers[outer](lambda x, h=wrappers[inner](f): h(h(x)))
+        inside = wrappers[inner](f)
+        g = wrappers[outer](lambda x, h=inside: h(h(x)))
         np.testing.assert_allclose(wl.grad(lambda x, g=g: g(x).sum())(x), expected, rtol=1e-13)
         np.testing.assert_allclose(wl.grad(lambda x, g=g: wl.vmap(g)(x).sum())(x), expected, rtol=1e-13)

@@ -444,7 +444,11 @@ FORWARD = lambda x, y: ((x * y, x), (x, y))
     [
         (make("jvp", lambda p, t: p[0]), errors.GradientError, ["pair"]),
         (make("jvp", lambda p, t: ((p[0], p[1]), t[0])), errors.TreeError, ["structure"]),
-        (make("jvp", lambda p, t: ((p[0], p[1]), (t[0].sum(), t[1]))), errors.GradientError, ["float32[]", "float32[2]"]),
+        (
+            make("jvp", lambda p, t: ((p[0], p[1]), (t[0].sum(), t[1]))),
+            errors.GradientError,
+            ["float32[]", "float32[2]"],
+        ),
         (make("jvp", lambda p, t: ((p[0], p[1]), (t[0].astype(F64), t[1]))), errors.GradientError, ["float64[2]"]),
         (make("vjp", lambda x, y: x * y, lambda r, ct: ct), errors.GradientError, ["pair"]),
         (make("vjp", FORWARD, lambda r, ct: (ct[0],)), errors.GradientError, ["1 adjoints", "2 arguments"]),

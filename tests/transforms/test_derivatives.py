@@ -42,9 +42,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.book(
-    "2.52", "2.57", "6-03", "6-48", "6-86", "B2-10", "B6-15", "A3-32", "C-06", name="wl.jacobian"
-)
+@pytest.mark.book("2.52", "2.57", "6-03", "6-48", "6-86", "B2-10", "B6-15", "A3-32", "C-06", name="wl.jacobian")
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jacobian_is_outputs_by_inputs(name: str, mode: str | None) -> None:
@@ -276,9 +274,7 @@ def test_jacobians_compose_with_everything() -> None:
         got = wl.jvp(lambda x, J=J: J(x).sum(), (x,), (wl.zeros_like(x),))
         assert got[0].item() == pytest.approx(want[0] + want[1])
         gradient = wl.grad(lambda x, J=J: J(x).sum())(x)
-        np.testing.assert_allclose(
-            gradient, [np.cos(0.4) - np.sin(0.4) * 1.5, np.cos(0.4) + 6 * 1.5], rtol=1e-13
-        )
+        np.testing.assert_allclose(gradient, [np.cos(0.4) - np.sin(0.4) * 1.5, np.cos(0.4) + 6 * 1.5], rtol=1e-13)
 
 
 def test_jacobian_under_jit() -> None:

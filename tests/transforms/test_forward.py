@@ -68,9 +68,7 @@ def test_a_result_that_does_not_depend_has_tangent_zero() -> None:
 
 
 def test_aux_is_passed_through() -> None:
-    value, tangent, aux = wl.jvp(
-        lambda x: (x * 3, {"seen": x, "note": "text"}), (f64(2.0),), (f64(1.0),), has_aux=True
-    )
+    value, tangent, aux = wl.jvp(lambda x: (x * 3, {"seen": x, "note": "text"}), (f64(2.0),), (f64(1.0),), has_aux=True)
     assert (value.item(), tangent.item(), aux["seen"].item(), aux["note"]) == (6.0, 3.0, 2.0, "text")
     assert type(aux["seen"]) is wl.Tensor
     with pytest.raises(GradientError, match="returns a pair"):
@@ -121,9 +119,7 @@ def test_higher_orders(order: int) -> None:
         (wl.ones(2), wl.ones(2), GradientError, "tuples"),
     ],
 )
-def test_bad_calls_explain_themselves(
-    primals: Any, tangents: Any, error: type[Exception], message: str
-) -> None:
+def test_bad_calls_explain_themselves(primals: Any, tangents: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         wl.jvp(lambda *xs: xs[0], primals, tangents)
 
@@ -136,9 +132,7 @@ def test_results_that_are_no_tensors_are_refused() -> None:
 def test_numpy_would_cut_the_derivative_off() -> None:
     with pytest.raises(TraceError, match="cut its derivative off"):
         wl.jvp(lambda x: wl.asarray(np.sin(np.asarray(x))), (1.0,), (1.0,))
-    assert (
-        wl.jvp(lambda x: x * x.item(), (3.0,), (1.0,))[1].item() == 3.0
-    )  # item() says that the cut is meant
+    assert wl.jvp(lambda x: x * x.item(), (3.0,), (1.0,))[1].item() == 3.0  # item() says that the cut is meant
 
 
 def test_a_value_that_escapes_is_reported() -> None:

@@ -105,7 +105,9 @@ def test_numpy_arrays_are_traced() -> None:
     assert f.traces == 2
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "int64", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "float64", "int8", "int64", "complex64", "complex128"]
+)
 @pytest.mark.parametrize("number", [3, 0.1, np.float64(0.1), np.int32(3), np.float32(0.5), 1j, True])
 def test_numbers_combine_with_tensors_as_they_do_eagerly(dtype: str, number: Any) -> None:
     x = wl.tensor([1, 2]).astype(dtype)

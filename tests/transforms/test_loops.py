@@ -62,7 +62,7 @@ def _rnn(reverse: bool) -> Program:
 
 
 def _trees() -> Program:
-    """A carry that is a tree, of which some parts are integers, and a part that only picks up a derivative on the way."""
+    """A tree as carry: some parts are integers, and one only picks up a derivative on the way."""
 
     def step(a: Any, carry: Any, x: Any) -> Any:
         i, (u, v) = carry["i"], carry["uv"]
@@ -225,7 +225,9 @@ def test_forward_mode(program: Program) -> None:
     close(wl.jvp(wl.jit(program.loop), program.args, tangents), expected)
     _, push = wl.linearize(wl.jit(program.loop), *program.args)
     for scale in (1.0, -2.0):  # the linear function can be used again
-        close(push(*[scale * t for t in tangents]), wl.tree.map(lambda t, s=scale: (s * t).astype(t.dtype), expected[1]))
+        close(
+            push(*[scale * t for t in tangents]), wl.tree.map(lambda t, s=scale: (s * t).astype(t.dtype), expected[1])
+        )
 
 
 def test_pull_back_twice(program: Program) -> None:
@@ -253,9 +255,7 @@ def test_second_derivatives(program: Program) -> None:
 
 def batches(program: Program, which: tuple[bool, ...]) -> tuple[Any, ...]:
     """The arguments, with three examples of those that are chosen."""
-    return tuple(
-        wl.stack([a, 0.5 * a, -a]) if on else a for a, on in zip(program.args, which, strict=True)
-    )
+    return tuple(wl.stack([a, 0.5 * a, -a]) if on else a for a, on in zip(program.args, which, strict=True))
 
 
 def one_by_one(f: Any, args: tuple[Any, ...], which: tuple[bool, ...]) -> Any:
@@ -572,7 +572,7 @@ def test_residuals_of_constants_are_not_stacked() -> None:
     W, xs = numbers(5, 5), numbers(7, 5)
 
     def f(W: Any, h: Any, xs: Any) -> Any:
-        step = lambda h, x: (wl.tanh(h @ wl.exp(W).T + x), None)  # noqa: E731
+        step = lambda h, x: (wl.tanh(h @ wl.exp(W).T + x), None)
         return wl.scan(step, h, xs)[0].sum()
 
     graph = wl.make_graph(wl.grad(f))(W, xs[0], xs)
@@ -627,13 +627,17 @@ def test_forward_mode_runs_the_loop_once() -> None:
 
 
 def test_derived_graphs_are_made_once() -> None:
-    f = wl.jit(lambda a, x: wl.scan(lambda c, _: (wl.cond(c.sum() > 0, wl.sin, wl.cos, c) * a, None), x, None, length=3)[0].sum())
+    f = wl.jit(
+        lambda a, x: wl.scan(lambda c, _: (wl.cond(c.sum() > 0, wl.sin, wl.cos, c) * a, None), x, None, length=3)[
+            0
+        ].sum()
+    )
     a, x = numbers(2), numbers(2, seed=3)
 
     def graphs() -> int:
-        from wonderland.graph import Graph
-
         import gc
+
+        from wonderland.graph import Graph
 
         return sum(type(o) is Graph for o in gc.get_objects())
 

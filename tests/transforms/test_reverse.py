@@ -44,9 +44,7 @@ class Layer:
 def test_gradient_has_the_shape_and_dtype_of_the_argument() -> None:
     for dtype in (wl.float16, wl.bfloat16, wl.float32, wl.float64):
         for shape in ((), (3,), (1, 3), (3, 1), (2, 0), (2, 1, 4)):
-            g = wl.grad(lambda x: (x**2 + wl.ones((4, 1, 1, 1), dtype=x.dtype)).sum())(
-                wl.ones(shape, dtype=dtype)
-            )
+            g = wl.grad(lambda x: (x**2 + wl.ones((4, 1, 1, 1), dtype=x.dtype)).sum())(wl.ones(shape, dtype=dtype))
             assert (g.shape, g.dtype) == (shape, dtype)
             np.testing.assert_array_equal(g.astype(wl.float64), np.full(shape, 8.0))
 
@@ -432,9 +430,7 @@ def test_closures_over_outer_values() -> None:
     # the inner function does not depend on its own argument
     assert wl.grad(lambda x: wl.grad(lambda y: x * x)(3.0) + x)(2.0).item() == 1.0
     # mixed with forward mode and a batch
-    f = lambda x: wl.vmap(lambda y: wl.jvp(lambda z: x * y * z**2, (f64(2.0),), (f64(1.0),))[1])(
-        f64([1.0, 2.0])
-    ).sum()
+    f = lambda x: wl.vmap(lambda y: wl.jvp(lambda z: x * y * z**2, (f64(2.0),), (f64(1.0),))[1])(f64([1.0, 2.0])).sum()
     assert wl.grad(f)(f64(5.0)).item() == 12.0
 
 

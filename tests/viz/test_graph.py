@@ -46,9 +46,7 @@ def test_text_is_escaped():
 def test_nothing_is_loaded_from_elsewhere():
     svg = draw(*diamond())
     assert svg.count("http") == 1, "the name of the format only"
-    assert not {"script", "image", "foreignObject"} & {
-        e.tag.removeprefix(SVG) for e in ET.fromstring(svg).iter()
-    }
+    assert not {"script", "image", "foreignObject"} & {e.tag.removeprefix(SVG) for e in ET.fromstring(svg).iter()}
 
 
 def test_cards_are_wide_enough_for_their_text():

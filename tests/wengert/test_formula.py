@@ -62,9 +62,7 @@ def expressions():
         leaves,
         lambda inner: st.one_of(
             st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-            st.tuples(st.sampled_from(["sin", "cos", "tanh", "atan"]), inner).map(
-                lambda t: f"{t[0]}({t[1]})"
-            ),
+            st.tuples(st.sampled_from(["sin", "cos", "tanh", "atan"]), inner).map(lambda t: f"{t[0]}({t[1]})"),
             inner.map(lambda t: f"-{t}"),
             inner.map(lambda t: f"({t})**2"),
             inner.map(lambda t: f"1/(1 + ({t})**2)"),

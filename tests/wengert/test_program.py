@@ -40,9 +40,7 @@ def test_the_slides_example():
         "v4 = v1 + v2",
         "v5 = v4 - v3",
     ]
-    assert [step.value.item() for step in trace.steps] == pytest.approx(
-        [0.693, 10, -0.959, 10.693, 11.652], abs=5e-4
-    )
+    assert [step.value.item() for step in trace.steps] == pytest.approx([0.693, 10, -0.959, 10.693, 11.652], abs=5e-4)
     adjoints = values_of(trace.adjoints())
     assert adjoints["x1"] == pytest.approx(5.5)
     assert adjoints["x2"] == pytest.approx(1.716, abs=5e-4)
@@ -227,9 +225,7 @@ def test_a_failing_function_leaves_no_trace_behind():
 
 
 def test_integers_in_the_middle_have_no_adjoint():
-    trace = wengert.trace(
-        lambda x: (wl.sort(x) * wl.tensor([1.0, 10.0, 100.0])).sum(), wl.tensor([3.0, 1.0, 2.0])
-    )
+    trace = wengert.trace(lambda x: (wl.sort(x) * wl.tensor([1.0, 10.0, 100.0])).sum(), wl.tensor([3.0, 1.0, 2.0]))
     assert trace.adjoints()["x"].tolist() == [100.0, 1.0, 10.0]
     assert all(wl.isdtype(t.dtype, "real floating") for t in trace.adjoints().values())
 
@@ -265,9 +261,7 @@ def test_replay_checks_its_values():
     trace = slides_example()
     with pytest.raises(wl.errors.InputError, match="no input 'z'"):
         trace.replay(z=1.0)
-    with pytest.raises(
-        wl.errors.GradientError, match=r"value of float64\[2\] belongs to a value of float64\[\]"
-    ):
+    with pytest.raises(wl.errors.GradientError, match=r"value of float64\[2\] belongs to a value of float64\[\]"):
         trace.replay(x1=wl.ones(2, dtype=wl.float64))
 
 
@@ -306,9 +300,7 @@ def test_the_trace_of_a_gradient_is_the_dual_program():
     trace = wengert.trace(wl.grad(lambda x: wl.sin(x) * x), x=2.0)
     assert {"sin", "cos", "multiply", "add"} == set(names(trace))
     assert trace.value.item() == pytest.approx(np.sin(2.0) + 2 * np.cos(2.0))
-    assert trace.adjoints()["x"].item() == pytest.approx(2 * np.cos(2.0) - 2 * np.sin(2.0)), (
-        "the second derivative"
-    )
+    assert trace.adjoints()["x"].item() == pytest.approx(2 * np.cos(2.0) - 2 * np.sin(2.0)), "the second derivative"
 
 
 @pytest.mark.book("A3-21", name="wl.wengert.Trace.adjoints")

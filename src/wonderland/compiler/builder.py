@@ -85,7 +85,9 @@ class Builder:
 
     def intrinsic(self, name: str, kind: str, *args: str) -> str:
         """Call an LLVM intrinsic whose arguments and result have one type."""
-        suffix = kind.replace("<", "v").replace(" x ", "").replace(">", "").replace("float", "f32").replace("double", "f64")
+        suffix = (
+            kind.replace("<", "v").replace(" x ", "").replace(">", "").replace("float", "f32").replace("double", "f64")
+        )
         full = f"@llvm.{name}.{suffix}"
         self.declarations.add(f"declare {kind} {full}({', '.join([kind] * len(args))})")
         return self.emit(f"call {kind} {full}({', '.join(f'{kind} {a}' for a in args)})")
@@ -103,7 +105,9 @@ class Builder:
         self.loop_with([], stop, step, lambda i, carried: (body(i), [])[1], start)
         return ""
 
-    def loop_with(self, carried: list[tuple[str, str]], stop: str | int, step: int, body: Any, start: str | int = 0) -> list[str]:
+    def loop_with(
+        self, carried: list[tuple[str, str]], stop: str | int, step: int, body: Any, start: str | int = 0
+    ) -> list[str]:
         """A loop that runs at least zero times and carries (type, initial value) pairs; returns the final values."""
         head, inside, after = self.label(), self.label(), self.label()
         before = self.block

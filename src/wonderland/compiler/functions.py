@@ -147,5 +147,3 @@ def sigmoid(b: Builder, args: list[str], scalar: str, w: int) -> str:
     grown = exp(b, [b.emit(f"fneg {kind} {args[0]}")], scalar, w)
     one = splat(literal(1.0, scalar), scalar, w)
     return b.emit(f"fdiv {kind} {one}, {b.emit(f'fadd {kind} {one}, {grown}')}")
-
-

@@ -1,7 +1,8 @@
 """Loop kernels: what they compute, and their LLVM text.
 
-A kernel runs over an iteration space. It stores expressions elementwise, or reduces one expression over some axes. Axes that
-step evenly through all memory involved are merged; the last one is vectorised, with a scalar loop for what is left over.
+A kernel runs over an iteration space. It stores expressions elementwise, or reduces one expression over some axes. Axes
+that step evenly through all memory involved are merged; the last one is vectorised, with a scalar loop for what is left
+over.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from .values import Buffer, Const, Counter, Op, Shape, Value, View, leaves
 class Kernel:
     """Stores of expressions over one iteration space; with `reduce`, one store of a reduction over `axes`."""
 
-    def __init__(self, shape: Shape, stores: list[tuple[View, Value]], reduce: str | None = None, axes: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, shape: Shape, stores: list[tuple[View, Value]], reduce: str | None = None, axes: tuple[int, ...] = ()
+    ) -> None:
         self.shape = shape
         self.stores = stores
         self.reduce = reduce
@@ -166,7 +169,15 @@ class Emitter:
 
         outer(0, {})
 
-    def _fold(self, axes: list[int], index: dict[int, str], w: int, carried: list[tuple[str, str]], value: Value, vector_kept: bool) -> str:
+    def _fold(
+        self,
+        axes: list[int],
+        index: dict[int, str],
+        w: int,
+        carried: list[tuple[str, str]],
+        value: Value,
+        vector_kept: bool,
+    ) -> str:
         """The nested loops over the reduced axes; the innermost is vectorised if no kept axis is."""
         b = self.b
         kind, initial = carried[0]

@@ -35,7 +35,6 @@ def products() -> dict[Any, int]:
     return {}
 
 
-
 def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
@@ -59,7 +58,8 @@ def emit_product(b: Builder, step: MatMul, function: str, pointers: list[str]) -
         px, py, pout = (at(p, v, index) for p, v in zip(pointers, (x, y, out), strict=True))
         b.do(
             f"call void {function}(i32 {ROW_MAJOR}, i32 {trans_x}, i32 {trans_y}, i64 {m}, i64 {n}, i64 {k}, "
-            f"{scalar} {one}, ptr {px}, i64 {lead_x}, ptr {py}, i64 {lead_y}, {scalar} {zero}, ptr {pout}, i64 {max(n, 1)})"
+            f"{scalar} {one}, ptr {px}, i64 {lead_x}, ptr {py}, i64 {lead_y}, "
+            f"{scalar} {zero}, ptr {pout}, i64 {max(n, 1)})"
         )
 
     def outer(axis: int, index: list[str]) -> None:

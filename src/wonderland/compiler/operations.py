@@ -227,10 +227,41 @@ TABLE: dict[str, Emit] = {
     "power": _float_only(functions.lanes("pow")),
 }
 
-FLOAT_ONLY = {
-    "sqrt", "floor", "ceil", "trunc", "round", "copysign", "exp", "log", "tanh", "sigmoid", "sin", "cos", "tan", "log2", "log10", "log1p",
-    "expm1", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "erfc", "atan2", "hypot", "power", "divide",
-}  # fmt: skip
+FLOAT_ONLY = frozenset(
+    [
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "ceil",
+        "copysign",
+        "cos",
+        "cosh",
+        "divide",
+        "erf",
+        "erfc",
+        "exp",
+        "expm1",
+        "floor",
+        "hypot",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "power",
+        "round",
+        "sigmoid",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+        "trunc",
+    ]
+)
 
 
 def supported(name: str, dts: list[DType], out: DType) -> bool:

@@ -1,4 +1,4 @@
-"""From a graph to steps: loop kernels with everything elementwise fused into them, matrix products, and calls into NumPy."""
+"""From a graph to steps: loop kernels with everything elementwise fused in, matrix products, and calls into NumPy."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class Schedule:
 
     def _contiguous(self, value: Value) -> View:
         view = self._in_memory(value)
-        if view.strides == values.contiguous_strides(view.shape) and math.prod(view.shape):
+        if view.strides == values.contiguous_strides(view.shape) and 0 not in view.shape:
             return view
         target = self._new(view.shape, view.dtype)
         self._copy(view, target)

@@ -1,6 +1,7 @@
 """What a function costs, counted on its graph without running it: operations, multiply-adds, bytes, peak memory.
 
-Loops count their body as often as it runs (a `while` loop once), branches their dearest side. Book, sections 2.1.2, 6.2, 6.3.
+Loops count their body as often as it runs (a `while` loop once), branches their dearest side. Book, sections 2.1.2,
+6.2, 6.3.
 """
 
 from __future__ import annotations
@@ -145,7 +146,8 @@ class Saved:
 
 
 def saved(f: Callable[..., Any], *args: Any) -> Saved:
-    """What reverse mode keeps of f between its forward and its backward pass: each value once, the arguments not counted.
+    """What reverse mode keeps of f between its forward and its backward pass: each value once, the arguments not
+    counted.
 
     >>> import wonderland as wl
     >>> wl.saved(lambda x: wl.sin(wl.sin(x)).sum(), wl.ones(4)).bytes  # two cosines of 4 float32 numbers

@@ -1,9 +1,9 @@
 """Graphs as text.
 
-    graph(a: float32[3]) {
-      b: float32[3] = sin a
-      c: float32[] = sum b [axes=(0,)]
-    } -> c
+graph(a: float32[3]) {
+  b: float32[3] = sin a
+  c: float32[] = sum b [axes=(0,)]
+} -> c
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Passes that keep a graph's meaning: equal equations become one, and what nobody needs is removed.
 
-Derivatives are taken of graphs in which nothing has been shared yet. So the adjoints of a value that the program computes
-twice are added in the same order as without a graph, to the last bit; equations are shared when a graph is run or shown.
+Derivatives are taken of graphs in which nothing has been shared yet. So the adjoints of a value that the program
+computes twice are added in the same order as without a graph, to the last bit; equations are shared when a graph is run
+or shown.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def simplify(graph: Graph) -> Graph:
         made = remove_dead(share_common(graph)[0])
         made.derived["simplified"] = made
         graph.derived["simplified"] = made
-    return graph.derived["simplified"]  # type: ignore[no-any-return]
+    return graph.derived["simplified"]
 
 
 def remove_dead(graph: Graph) -> Graph:

@@ -23,15 +23,13 @@ EXACT = {1: int64, 2: float64, 3: complex128}  # Python's own precision, by the 
 class GraphTracer(Tracer):
     """A variable of a graph that is being built.
 
-    It may stand for a Python number of the kind `weak`. Then `exact` is the number as Python has it; the variable itself
-    has the default dtype that functions give to such a number.
+    It may stand for a Python number of the kind `weak`. Then `exact` is the number as Python has it; the variable
+    itself has the default dtype that functions give to such a number.
     """
 
     __slots__ = ("exact", "variable", "weak")  # not `var`: that is a method of tensors
 
-    def __init__(
-        self, trace: GraphTrace, var: Var, weak: int | None = None, exact: GraphTracer | None = None
-    ) -> None:
+    def __init__(self, trace: GraphTrace, var: Var, weak: int | None = None, exact: GraphTracer | None = None) -> None:
         self.trace = trace
         self.variable = var
         self.weak = weak
@@ -111,7 +109,7 @@ class GraphTrace:
     def atom(self, value: Any) -> Atom:
         if isinstance(value, Tracer):
             if value.trace is self:
-                return value.variable  # type: ignore[attr-defined, no-any-return]
+                return value.variable  # type: ignore[attr-defined]
             self._check_alive(value)
         elif value._data.ndim == 0 and value._node is None:
             return Literal(value._data)
@@ -123,7 +121,7 @@ class GraphTrace:
     def _check_alive(self, value: Any) -> None:
         if not _inside(self.parent, value.trace):
             raise TraceError(
-                f"{self.purpose}: a value of shape {value.shape} from a transformation that has ended is used in another one.",
+                f"{self.purpose}: a value of shape {value.shape} is used in another transformation than its own.",
                 "return values from the transformed function instead of storing them",
             )
 
@@ -262,7 +260,7 @@ def stage(
             read.append((use.cell, use.tracer.variable))
         if value is not None:
             written.append((use.cell, trace.atom(value)))
-    use = uses = outs = None  # cells that the function only made for itself disappear here
+    use, uses, outs = None, [], None  # type: ignore[assignment]  # cells that the function only made for itself disappear here
     kept = [(cell, trace.atom(value)) for reference, value in made if (cell := reference()) is not None]
     captured = list(trace.captured.values())
     graph = Graph(
@@ -271,6 +269,4 @@ def stage(
         outputs + [a for _, a in written] + [a for _, a in kept],
         name,
     )
-    return Staged(
-        graph, [v for v, _ in captured], [c for c, _ in read], [c for c, _ in written], [c for c, _ in kept]
-    )
+    return Staged(graph, [v for v, _ in captured], [c for c, _ in read], [c for c, _ in written], [c for c, _ in kept])

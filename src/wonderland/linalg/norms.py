@@ -128,9 +128,7 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
         check_square("cond", x)
         return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
     if 0 in x.shape[-2:]:
-        raise ShapeError(
-            f"cond: an empty matrix of shape {x.shape} has no condition number.", "non-empty matrices"
-        )
+        raise ShapeError(f"cond: an empty matrix of shape {x.shape} has no condition number.", "non-empty matrices")
     values = svdvals(x)
     largest, smallest = values[..., 0], values[..., -1]
     if p == -2:

@@ -94,9 +94,7 @@ def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     for length in range(1, count):
         for i in range(count - length):
             j = i + length
-            options = [
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            ]
+            options = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
             cost[i, j], splits[i, j] = min(options)
     return splits
 

@@ -42,9 +42,7 @@ class Constant:
         mine, theirs = self.value, other.value
         if mine is theirs:
             return True
-        return (
-            type(mine) in (Tensor, np.ndarray) and type(mine) is type(theirs) and _bits(mine) == _bits(theirs)
-        )
+        return type(mine) in (Tensor, np.ndarray) and type(mine) is type(theirs) and _bits(mine) == _bits(theirs)
 
     def __hash__(self) -> int:
         return hash((self.value.shape, self.value.dtype))
@@ -79,15 +77,11 @@ def collect(value: Any, path: str, members: dict[str, Any], above: tuple[int, ..
     what = category(type(value))
     if what == "member":
         if path in members:
-            raise ModuleError(
-                f"module: two of its members have the path {path!r}.", "keys that differ as text, too"
-            )
+            raise ModuleError(f"module: two of its members have the path {path!r}.", "keys that differ as text, too")
         members[path] = value
     elif what == "container":
         if id(value) in above:
-            raise TreeError(
-                f"module: the {type(value).__name__} at {path!r} contains itself.", "a tree without cycles"
-            )
+            raise TreeError(f"module: the {type(value).__name__} at {path!r} contains itself.", "a tree without cycles")
         inside = (*above, id(value))
         for key, entry in _entries(value).items():
             collect(entry, f"{path}.{key}", members, inside)

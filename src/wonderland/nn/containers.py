@@ -29,9 +29,7 @@ class Numbered(Module):
     def _name(self, index: int) -> str:
         n = len(self)
         if not -n <= index < n:
-            raise IndexOutOfRange(
-                f"{type(self).__name__}: there is no entry {index} among {n}.", f"indices below {n}"
-            )
+            raise IndexOutOfRange(f"{type(self).__name__}: there is no entry {index} among {n}.", f"indices below {n}")
         return str(index % n)
 
     def __getitem__(self, index: Any) -> Any:
@@ -113,9 +111,7 @@ class Sequential(Numbered):
             signature.bind(*args)
         except TypeError:
             name = layer._describe() if isinstance(layer, Module) else getattr(layer, "__name__", repr(layer))
-            got = ", ".join(
-                f"{a.dtype}{list(a.shape)}" if isinstance(a, Tensor) else type(a).__name__ for a in args
-            )
+            got = ", ".join(f"{a.dtype}{list(a.shape)}" if isinstance(a, Tensor) else type(a).__name__ for a in args)
             origin = f"layer {index - 1} returns" if index else "the arguments are"
             return ModuleError(
                 f"Sequential: layer {index}, {name}, takes {signature}, but {origin} ({got}).",
@@ -155,13 +151,7 @@ class ModuleDict(Module):
             self[key] = entry
 
     def __setitem__(self, key: str, entry: Any) -> None:
-        if (
-            not isinstance(key, str)
-            or not key
-            or "." in key
-            or key in ("_keys", "_hooks")
-            or hasattr(type(self), key)
-        ):
+        if not isinstance(key, str) or not key or "." in key or key in ("_keys", "_hooks") or hasattr(type(self), key):
             raise ModuleError(
                 f"ModuleDict: {key!r} cannot be a key.",
                 "a name without dots that is not a method or attribute of the dict",
@@ -176,9 +166,7 @@ class ModuleDict(Module):
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._keys:
-            raise ModuleError(
-                f"ModuleDict: there is no entry {key!r}.", f"one of {', '.join(map(repr, self._keys))}"
-            )
+            raise ModuleError(f"ModuleDict: there is no entry {key!r}.", f"one of {', '.join(map(repr, self._keys))}")
         return vars(self)[key]
 
     def __contains__(self, key: object) -> bool:

@@ -42,9 +42,7 @@ def substituted(module: Any, values: Mapping[str, Any]) -> Iterator[None]:
     chosen = _choose(module, values)
     staged = state.trace is not None and state.trace.staged
     # reading makes a cell known to a trace that builds a graph, which expects its own tracer in it later
-    before = [
-        (cell, interpreter.read(cell) if staged else cell.value, cell._leaf) for _, cell in cells(module)
-    ]
+    before = [(cell, interpreter.read(cell) if staged else cell.value, cell._leaf) for _, cell in cells(module)]
     try:
         for cell, value in chosen:
             # the trace must not take a constant for the cell's own value, so it gets a traced one
@@ -71,9 +69,7 @@ def _choose(module: Any, values: Mapping[str, Any]) -> list[tuple[Cell, Any]]:
         if cell is None:
             raise ModuleError(
                 f"functional_call: this {type(module).__name__} has no parameter or buffer {path!r}.",
-                f"paths such as {', '.join(map(repr, list(paths)[:4]))}"
-                if paths
-                else "an empty dict: it has none",
+                f"paths such as {', '.join(map(repr, list(paths)[:4]))}" if paths else "an empty dict: it has none",
             )
         if not array.is_operand(given):
             raise ModuleError(
@@ -87,9 +83,7 @@ def _choose(module: Any, values: Mapping[str, Any]) -> list[tuple[Cell, Any]]:
         if value.shape != cell.shape:
             raise ShapeError(
                 f"functional_call: the value for {path!r} has shape {value.shape}, expected {cell.shape}.",
-                "wl.vmap over stacked values"
-                if value.shape[1:] == cell.shape
-                else "a value of the same shape",
+                "wl.vmap over stacked values" if value.shape[1:] == cell.shape else "a value of the same shape",
             )
         if id(cell) in chosen and values[chosen[id(cell)][0]] is not given:
             raise ModuleError(

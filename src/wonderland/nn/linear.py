@@ -52,9 +52,7 @@ class Linear(Module):
         for name, size in (("in_features", in_features), ("out_features", out_features)):
             lazy = size is None and name == "in_features"
             if not lazy and not (isinstance(size, int) and size >= 0):
-                raise InputError(
-                    f"Linear: {name}={size!r} is not a size.", "Linear(in_features, out_features)"
-                )
+                raise InputError(f"Linear: {name}={size!r} is not a size.", "Linear(in_features, out_features)")
         self.in_features = in_features
         self.out_features = out_features
         self.dtype = dtypes.default_float if dtype is None else dtypes.as_dtype(dtype)
@@ -107,9 +105,7 @@ class Linear(Module):
             weight = uniform((in_features, self.out_features), -bound, bound, key=keys[0], dtype=self.dtype)
             self.weight = Parameter(weight)
             if self.bias is not None:
-                self.bias = Parameter(
-                    uniform((self.out_features,), -bound, bound, key=keys[1], dtype=self.dtype)
-                )
+                self.bias = Parameter(uniform((self.out_features,), -bound, bound, key=keys[1], dtype=self.dtype))
         self.in_features = in_features
         self._key = None
 
@@ -130,9 +126,7 @@ class Linear(Module):
         return output.size * self.in_features if self.in_features is not None else None
 
     def extra_repr(self) -> str:
-        text = (
-            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
-        )
+        text = f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
         return text if self.dtype == dtypes.default_float else f"{text}, dtype={self.dtype}"
 
 

@@ -63,9 +63,7 @@ class Module:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; defined by subclasses."""
-        raise ModuleError(
-            f"{type(self).__name__}: has no forward pass.", "def forward(self, x): ... in the class"
-        )
+        raise ModuleError(f"{type(self).__name__}: has no forward pass.", "def forward(self, x): ... in the class")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         stack = state.modules
@@ -198,9 +196,7 @@ class Module:
 
     def named_buffers(self) -> list[tuple[str, Cell]]:
         """The state that is not trained, with paths: every cell that is not a parameter."""
-        return [
-            (path, cell) for path, cell in self._cells("named_buffers") if not isinstance(cell, Parameter)
-        ]
+        return [(path, cell) for path, cell in self._cells("named_buffers") if not isinstance(cell, Parameter)]
 
     def buffers(self) -> list[Cell]:
         """The state that is not trained."""
@@ -307,9 +303,7 @@ class Module:
                 f"astype: modules compute with floating types, not with {wanted}.", "wl.float32 or wl.float64"
             )
         if state.trace is not None:
-            raise TraceError(
-                "astype: a module cannot change its dtype inside a transformation.", "convert it outside"
-            )
+            raise TraceError("astype: a module cannot change its dtype inside a transformation.", "convert it outside")
         for _, cell in self._cells("astype"):
             if not dtypes.is_inexact(cell.dtype):
                 continue

@@ -42,10 +42,7 @@ class Summary:
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = []
         for cells in table:
-            words = [
-                c.ljust(w) if i < 3 else c.rjust(w)
-                for i, (c, w) in enumerate(zip(cells, widths, strict=True))
-            ]
+            words = [c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))]
             lines.append("  ".join(words).rstrip())
         rule = "-" * max(map(len, lines))
         frozen = self.parameters - self.trainable
@@ -88,9 +85,7 @@ def summary(module: Module, *inputs: Any) -> Summary:
 
     def begin(called: Module, args: tuple[Any, ...]) -> None:
         places.append(len(rows))
-        rows.append(
-            Row("", "", None, 0, None)
-        )  # filled in when its output is known; the outer module stays above
+        rows.append(Row("", "", None, 0, None))  # filled in when its output is known; the outer module stays above
 
     with contextlib.ExitStack() as stack:
         for inner in module.modules():

@@ -228,9 +228,11 @@ def _sigmoid(x: Any) -> Any:
 sigmoid: Primitive = unary("sigmoid", _sigmoid, lambda y, x: y * (1 - y), FLOATING)
 logaddexp: Primitive = binary(
     "logaddexp",
-    lambda x, y: np.logaddexp(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
-    if x.dtype == dtypes.bfloat16
-    else np.logaddexp(x, y),
+    lambda x, y: (
+        np.logaddexp(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+        if x.dtype == dtypes.bfloat16
+        else np.logaddexp(x, y)
+    ),
     (lambda out, x, y: _share(x, y, out), lambda out, x, y: _share(y, x, out)),
     FLOATING,
 )
@@ -307,7 +309,9 @@ def _checked_integers(name: str, f: Any, bad: Any, hint: str) -> Any:
 
     def impl(x: Any, y: Any) -> Any:
         if y.dtype.kind in "iu" and bad(y).any():
-            raise InputError(f"{name}: {x.dtype}{list(x.shape)} with a second argument of {y[bad(y)].ravel()[0]}.", hint)
+            raise InputError(
+                f"{name}: {x.dtype}{list(x.shape)} with a second argument of {y[bad(y)].ravel()[0]}.", hint
+            )
         return f(x, y)
 
     return impl
@@ -322,9 +326,14 @@ def _not_negative(name: str, f: Any) -> Any:
 
 
 remainder: Primitive = binary(
-    "remainder", _by_nonzero("remainder", np.remainder), (lambda out, x, y: ones_like(out), lambda out, x, y: -floor(x / y)), frozenset((1, 2))
+    "remainder",
+    _by_nonzero("remainder", np.remainder),
+    (lambda out, x, y: ones_like(out), lambda out, x, y: -floor(x / y)),
+    frozenset((1, 2)),
 )
-floor_divide: Primitive = binary("floor_divide", _by_nonzero("floor_divide", np.floor_divide), (ZERO, ZERO), frozenset((1, 2)))
+floor_divide: Primitive = binary(
+    "floor_divide", _by_nonzero("floor_divide", np.floor_divide), (ZERO, ZERO), frozenset((1, 2))
+)
 copysign: Primitive = binary(
     "copysign", np.copysign, (lambda out, x, y: sign(x) * copysign(ones_like(out), y), ZERO), FLOATING
 )
@@ -372,8 +381,12 @@ bitwise_and: Primitive = binary("bitwise_and", np.bitwise_and, (None, None), INT
 bitwise_or: Primitive = binary("bitwise_or", np.bitwise_or, (None, None), INTEGRAL)
 bitwise_xor: Primitive = binary("bitwise_xor", np.bitwise_xor, (None, None), INTEGRAL)
 bitwise_invert: Primitive = unary("bitwise_invert", np.invert, None, INTEGRAL)
-bitwise_left_shift: Primitive = binary("bitwise_left_shift", _not_negative("bitwise_left_shift", np.left_shift), (None, None), INTEGER)
-bitwise_right_shift: Primitive = binary("bitwise_right_shift", _not_negative("bitwise_right_shift", np.right_shift), (None, None), INTEGER)
+bitwise_left_shift: Primitive = binary(
+    "bitwise_left_shift", _not_negative("bitwise_left_shift", np.left_shift), (None, None), INTEGER
+)
+bitwise_right_shift: Primitive = binary(
+    "bitwise_right_shift", _not_negative("bitwise_right_shift", np.right_shift), (None, None), INTEGER
+)
 
 
 # --- type conversion
@@ -417,7 +430,9 @@ def _astype_abstract(x: Any, dtype: Any) -> Aval:
     return Aval(x.shape, dtype)
 
 
-astype: Primitive = Primitive("astype", _astype_impl, _astype_abstract, jvp=(_astype_jvp,), transpose=(_astype_transpose,))
+astype: Primitive = Primitive(
+    "astype", _astype_impl, _astype_abstract, jvp=(_astype_jvp,), transpose=(_astype_transpose,)
+)
 astype.batch = elementwise_batch(astype)
 
 from .creation import ones_like, zeros_like  # noqa: E402 - these build on the primitives above

@@ -134,9 +134,7 @@ def _pairs(values: Any) -> tuple[Any, Any]:
 
 def _inverse_or_zero(x: Any, zero: Any) -> Any:
     """1 / x, and 0 where `zero` holds; also its derivative is 0 there."""
-    return elementwise.where(
-        zero, creation.zeros_like(x), 1 / elementwise.where(zero, creation.ones_like(x), x)
-    )
+    return elementwise.where(zero, creation.zeros_like(x), 1 / elementwise.where(zero, creation.ones_like(x), x))
 
 
 def _rounding(values: Any) -> Any:

@@ -23,9 +23,7 @@ from .primitive import LINEAR, Aval, Primitive
 TRANSPOSED_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _cost(
-    x: Any, axis: int | None = None, axes: tuple[int, ...] = (), n: int | None = None, **params: Any
-) -> int:
+def _cost(x: Any, axis: int | None = None, axes: tuple[int, ...] = (), n: int | None = None, **params: Any) -> int:
     size = math.prod(x.shape[a] for a in axes) if axis is None else (n or x.shape[axis])
     return math.prod(x.shape) * max(1, math.ceil(math.log2(max(2, size))))
 

@@ -29,7 +29,9 @@ def _check_indices(name: str, indices: tuple[Any, ...]) -> None:
         if not is_integer(index.dtype):
             raise DTypeError(f"{name}: an index is {index.dtype}.", "integer (or bool) indices")
         if index.shape != indices[0].shape:
-            raise ShapeError(f"{name}: index shapes {indices[0].shape} and {index.shape} differ.", "indices of one shape")
+            raise ShapeError(
+                f"{name}: index shapes {indices[0].shape} and {index.shape} differ.", "indices of one shape"
+            )
 
 
 def _check_range(name: str, shape: tuple[int, ...], axes: Axes, indices: tuple[Any, ...]) -> None:
@@ -122,7 +124,10 @@ def _scatter_abstract(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str
     _check_indices("scatter", indices)
     wanted = indices[0].shape + _rest(x.shape, axes)
     if updates.shape != wanted:
-        raise ShapeError(f"scatter: updates of shape {updates.shape} do not fill the indexed block {wanted}.", "updates of that shape")
+        raise ShapeError(
+            f"scatter: updates of shape {updates.shape} do not fill the indexed block {wanted}.",
+            "updates of that shape",
+        )
     if updates.dtype != x.dtype:
         raise DTypeError(f"scatter: updates are {updates.dtype}, the tensor is {x.dtype}.", "updates.astype(x.dtype)")
     return Aval(x.shape, x.dtype)

@@ -38,17 +38,13 @@ def check_matrices(name: str, *xs: Any) -> None:
             listed = " and ".join(str(a.dtype) for a in xs)
             raise DTypeError(f"{name}: received {listed}.", "floating or complex tensors of one dtype")
         if len(x.shape) < 2:
-            raise ShapeError(
-                f"{name}: a tensor of shape {x.shape} is not a matrix.", "at least two axes: (..., m, n)"
-            )
+            raise ShapeError(f"{name}: a tensor of shape {x.shape} is not a matrix.", "at least two axes: (..., m, n)")
 
 
 def check_square(name: str, x: Any) -> None:
     check_matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
-        raise ShapeError(
-            f"{name}: needs square matrices, received shape {x.shape}.", "a tensor of shape (..., n, n)"
-        )
+        raise ShapeError(f"{name}: needs square matrices, received shape {x.shape}.", "a tensor of shape (..., n, n)")
 
 
 def square_abstract(name: str) -> Callable[..., Aval]:
@@ -76,9 +72,7 @@ def in_single(impl: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def lapack(
-    name: str, f: Callable[..., Any], problem: str, hint: str, square: bool = True
-) -> Callable[..., Any]:
+def lapack(name: str, f: Callable[..., Any], problem: str, hint: str, square: bool = True) -> Callable[..., Any]:
     """f, with a `LinearAlgebraError` that says which matrix has the problem when LAPACK gives up."""
 
     def impl(x: Any, *rest: Any) -> Any:
@@ -237,9 +231,7 @@ inv: Primitive = Primitive(
 inv.batch = pass_through(inv)
 
 
-_pinv_svd = lapack(
-    "pinv", lambda x: np.linalg.svd(x, full_matrices=False), NO_CONVERGENCE, FINITE, square=False
-)
+_pinv_svd = lapack("pinv", lambda x: np.linalg.svd(x, full_matrices=False), NO_CONVERGENCE, FINITE, square=False)
 
 
 def _pinv(x: Any, rtol: Any) -> Any:

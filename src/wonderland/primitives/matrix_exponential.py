@@ -96,9 +96,7 @@ def _derivative_abstract(x: Any, e: Any) -> Aval:
     check_square("matrix_exp_derivative", x)
     check_matrices("matrix_exp_derivative", x, e)
     if x.shape[-2:] != e.shape[-2:]:
-        raise ShapeError(
-            f"matrix_exp_derivative: a matrix {x.shape} and a direction {e.shape}.", "equal sizes"
-        )
+        raise ShapeError(f"matrix_exp_derivative: a matrix {x.shape} and a direction {e.shape}.", "equal sizes")
     return Aval(broadcast_shapes("matrix_exp_derivative", x.shape, e.shape), x.dtype)
 
 

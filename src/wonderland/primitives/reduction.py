@@ -64,8 +64,8 @@ def _in_float32(f: Any) -> Any:
     return impl
 
 
-# The reductions below are ufuncs' own: faster than np.sum and relatives, and a floating-point warning is then attributed to
-# this package, which silences it, and not to NumPy.
+# The reductions below are ufuncs' own: faster than np.sum and relatives, and a floating-point warning is then
+# attributed to this package, which silences it, and not to NumPy.
 
 # --- sum
 
@@ -218,7 +218,7 @@ cumprod: Primitive = Primitive(
     batch=lambda args, batched, axis, reverse: cumprod(args[0], axis=axis + 1, reverse=reverse),
 )
 
-from .creation import full  # noqa: E402 - these build on the primitives above
 from . import elementwise  # noqa: E402
+from .creation import full  # noqa: E402 - these build on the primitives above
 from .primitive import TABLE  # noqa: E402
 from .structure import broadcast_to, concatenate, reshape, take_slice, transpose  # noqa: E402

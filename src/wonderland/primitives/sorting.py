@@ -48,7 +48,10 @@ def _searchsorted(sorted_: Any, values: Any, side: Any) -> Any:
 def _searchsorted_abstract(sorted_: Any, values: Any, side: Any) -> Aval:
     lead = sorted_.shape[:-1]
     if not sorted_.shape or values.shape[: len(lead)] != lead:
-        raise ShapeError(f"searchsorted: sorted {sorted_.shape} and values {values.shape} do not fit.", "one sorted vector, or one per row of values")
+        raise ShapeError(
+            f"searchsorted: sorted {sorted_.shape} and values {values.shape} do not fit.",
+            "one sorted vector, or one per row of values",
+        )
     return Aval(values.shape, int64)
 
 

@@ -65,9 +65,7 @@ transpose: Primitive = Primitive(
 
 
 def _broadcast_abstract(x: Any, shape: Shape) -> Aval:
-    fits = len(shape) >= len(x.shape) and all(
-        n in (1, m) for n, m in zip(x.shape[::-1], shape[::-1], strict=False)
-    )
+    fits = len(shape) >= len(x.shape) and all(n in (1, m) for n, m in zip(x.shape[::-1], shape[::-1], strict=False))
     if not fits:
         raise ShapeError(
             f"broadcast_to: shape {x.shape} does not broadcast to {shape}.",
@@ -126,9 +124,7 @@ def _concatenate_transpose(ct: Any, args: list[Any], axis: int) -> list[Any]:
 
 def _concatenate_batch(args: list[Any], batched: list[bool], axis: int) -> Any:
     size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
-    full = [
-        a if b else broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True)
-    ]
+    full = [a if b else broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True)]
     return concatenate(*full, axis=axis + 1)
 
 
@@ -164,7 +160,7 @@ slice_: Primitive = Primitive(
 
 def take_slice(x: Any, axis: int, start: int, stop: int | None, step: int = 1) -> Any:
     """x[start:stop:step] along one axis."""
-    index = [(0, None, 1)] * x.ndim
+    index: list[tuple[int, int | None, int]] = [(0, None, 1)] * x.ndim
     index[axis] = (start, stop, step)
     return slice_(x, index=tuple(index))
 
@@ -178,7 +174,10 @@ def _place(x: Any, shape: Shape, index: Slices) -> Any:
 
 def _place_abstract(x: Any, shape: Shape, index: Slices) -> Aval:
     if slice_lengths(shape, index) != x.shape:
-        raise ShapeError(f"place: a tensor of shape {x.shape} does not fill {index} of shape {shape}.", "a tensor of the size of the slice")
+        raise ShapeError(
+            f"place: a tensor of shape {x.shape} does not fill {index} of shape {shape}.",
+            "a tensor of the size of the slice",
+        )
     return Aval(shape, x.dtype)
 
 

@@ -54,9 +54,7 @@ def working_type(dtype: DType) -> DType:
     return dtypes.float32 if dtype.itemsize == 2 else dtype
 
 
-def prepare(
-    name: str, shape: Any, key: Any, dtype: Any, *parameters: Any
-) -> tuple[Tensor, Shape, DType, list[Any]]:
+def prepare(name: str, shape: Any, key: Any, dtype: Any, *parameters: Any) -> tuple[Tensor, Shape, DType, list[Any]]:
     """The key, shape and dtype of a floating draw, and its parameters in the dtype to compute in."""
     target, values = floating_parameters(name, dtype, *parameters)
     taken, sizes = key_and_shape(name, shape, key, target, *values)
@@ -81,9 +79,7 @@ def key_and_shape(name: str, shape: Any, key: Any, dtype: DType, *parameters: An
     full = lead_of(name, key) + sizes
     if shapes and broadcast_shapes(name, full, *shapes) != full:
         listed = " and ".join(map(str, shapes))
-        raise ShapeError(
-            f"{name}: parameters of shape {listed} for a draw of shape {full}.", "a shape that holds them"
-        )
+        raise ShapeError(f"{name}: parameters of shape {listed} for a draw of shape {full}.", "a shape that holds them")
     return take_key(name, key), sizes
 
 

@@ -29,9 +29,7 @@ from .arguments import (
 from .words import Shape, draw_fraction, draw_open_fraction, draw_words, fraction, open_fraction, words_per
 
 
-def uniform(
-    shape: Any = None, low: Any = 0.0, high: Any = 1.0, *, key: Any = None, dtype: Any = None
-) -> Tensor:
+def uniform(shape: Any = None, low: Any = 0.0, high: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
     r"""Uniform on [low, high): \(x = l + (h - l)\,u\).
 
     >>> import wonderland as wl
@@ -59,9 +57,7 @@ def _fits(dtype: DType) -> Any:
     return lambda v: np.abs(v) <= limit
 
 
-def normal(
-    shape: Any = None, mean: Any = 0.0, std: Any = 1.0, *, key: Any = None, dtype: Any = None
-) -> Tensor:
+def normal(shape: Any = None, mean: Any = 0.0, std: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
     r"""Normal with a mean and a standard deviation: \(x = \mu + \sigma\varepsilon\).
 
     >>> import wonderland as wl
@@ -144,9 +140,7 @@ def _standard_exponential(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     return -log(draw_open_fraction(key, shape, dtype))
 
 
-def gumbel(
-    shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None
-) -> Tensor:
+def gumbel(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
     r"""Gumbel, the limit law of maxima: \(x = \mu - s\ln(-\ln u)\).
 
     >>> import wonderland as wl
@@ -167,9 +161,7 @@ def standard_gumbel(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     return -log(-log1p(-draw_open_fraction(key, shape, dtype)))
 
 
-def laplace(
-    shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None
-) -> Tensor:
+def laplace(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
     r"""Laplace, density \(e^{-|x-\mu|/s}/(2s)\), as the difference of two exponentials.
 
     >>> import wonderland as wl
@@ -182,14 +174,10 @@ def laplace(
     work = working_type(target)
     n = words_per(work)
     words = draw_words(key, shape, 2 * n)
-    return located(
-        log(open_fraction(words[:n], work)) - log(open_fraction(words[n:], work)), loc, scale, target
-    )
+    return located(log(open_fraction(words[:n], work)) - log(open_fraction(words[n:], work)), loc, scale, target)
 
 
-def logistic(
-    shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None
-) -> Tensor:
+def logistic(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
     r"""Logistic, \(x = \mu + s\ln\frac{u}{1-u}\): its distribution function is the sigmoid.
 
     >>> import wonderland as wl
@@ -203,9 +191,7 @@ def logistic(
     return located(log(u) - log1p(-u), loc, scale, target)
 
 
-def cauchy(
-    shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None
-) -> Tensor:
+def cauchy(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
     r"""Cauchy, \(x = \mu \pm s/\tan(\pi u/2)\) with a random sign: no mean, no variance.
 
     >>> import wonderland as wl

@@ -137,9 +137,7 @@ def _full(x: Any, key: Tensor, shape: Shape) -> Tensor:
     return broadcast_to(stop_gradient(convert(x, float64)), key.shape[:-1] + shape)
 
 
-def _either(
-    key: Tensor, small: Tensor, inverted: Callable[..., Tensor], rejected: Callable[..., Tensor]
-) -> Tensor:
+def _either(key: Tensor, small: Tensor, inverted: Callable[..., Tensor], rejected: Callable[..., Tensor]) -> Tensor:
     """Each element by the method for its mean; a method that nobody needs is not run if that is known."""
     first, second = pair(key)
     seen = known(small)
@@ -206,9 +204,7 @@ def _excess(k: Tensor) -> Tensor:
     x = maximum(k, 1)
     w = 1 / (x * x)
     series = (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w / 1680))) / x
-    return where(
-        k < 16, take(_small_excess(), astype(minimum(k, 15), int64)), 0.5 * log(2 * math.pi * x) + series
-    )
+    return where(k < 16, take(_small_excess(), astype(minimum(k, 15), int64)), 0.5 * log(2 * math.pi * x) + series)
 
 
 def _deviance(k: Tensor, mean: Tensor) -> Tensor:

@@ -48,9 +48,7 @@ def randint(shape: Any, low: Any, high: Any = None, *, key: Any = None, dtype: A
         raise DTypeError(f"randint: draws integers, not {target}.", "dtype=wl.int64, or wl.random.uniform")
     for bound in (low, high):
         if not (isinstance(bound, int) or (isinstance(bound, Tensor) and is_integer(bound.dtype))):
-            raise DTypeError(
-                f"randint: a bound is {getattr(bound, 'dtype', type(bound).__name__)}.", "integer bounds"
-            )
+            raise DTypeError(f"randint: a bound is {getattr(bound, 'dtype', type(bound).__name__)}.", "integer bounds")
     check_order("randint", low, high)
     limits = np.iinfo(target)
     check("randint", "low", low, lambda v: v >= limits.min, f"at least {limits.min} for {target}")

@@ -81,9 +81,7 @@ def beta(shape: Any = None, a: Any = 1.0, b: Any = 1.0, *, key: Any = None, dtyp
     key, shape, target, (a, b) = prepare("beta", shape, key, dtype, a, b)
     first, second = pair(key)
     a, b = (convert(x, working_type(target)) for x in (a, b))
-    return rounded(
-        sigmoid(log_gamma_variable(first, shape, a) - log_gamma_variable(second, shape, b)), target
-    )
+    return rounded(sigmoid(log_gamma_variable(first, shape, a) - log_gamma_variable(second, shape, b)), target)
 
 
 def dirichlet(concentration: Any, shape: Any = (), *, key: Any = None, dtype: Any = None) -> Tensor:
@@ -98,9 +96,7 @@ def dirichlet(concentration: Any, shape: Any = (), *, key: Any = None, dtype: An
     """
     concentration = as_parameter_tensor("dirichlet", concentration)
     if not concentration.ndim or not concentration.shape[-1]:
-        raise ShapeError(
-            f"dirichlet: a concentration of shape {concentration.shape}.", "shape (..., k) with k >= 1"
-        )
+        raise ShapeError(f"dirichlet: a concentration of shape {concentration.shape}.", "shape (..., k) with k >= 1")
     _check_concentration("dirichlet", concentration)
     target = floating_type("dirichlet", dtype, concentration)
     concentration = convert(concentration, working_type(target))

@@ -79,13 +79,9 @@ def as_key(name: str, key: Any) -> Tensor:
     if not isinstance(key, Tensor):
         raise DTypeError(f"{name}: a {type(key).__name__} is not a key.", "key=wl.random.key(seed)")
     if key.dtype != uint32:
-        raise DTypeError(
-            f"{name}: a key is uint32, received {key.dtype}{list(key.shape)}.", "wl.random.key(seed)"
-        )
+        raise DTypeError(f"{name}: a key is uint32, received {key.dtype}{list(key.shape)}.", "wl.random.key(seed)")
     if key.shape[-1:] != (2,):
-        raise ShapeError(
-            f"{name}: a key has shape (2,) or (..., 2), received {key.shape}.", "wl.random.key(seed)"
-        )
+        raise ShapeError(f"{name}: a key has shape (2,) or (..., 2), received {key.shape}.", "wl.random.key(seed)")
     return key
 
 
@@ -94,9 +90,7 @@ def _words(name: str, what: str, number: Any) -> Tensor:
     if isinstance(number, (int, np.integer)):
         number = int(number)
         if not -(2**63) <= number < 2**64:
-            raise InputError(
-                f"{name}: the {what} {number} has more than 64 bits.", "an integer from 0 to 2**64 - 1"
-            )
+            raise InputError(f"{name}: the {what} {number} has more than 64 bits.", "an integer from 0 to 2**64 - 1")
         return wrap(np.array([number & _MASK, number >> 32 & _MASK], uint32))
     if not isinstance(number, (Tensor, np.ndarray, list)):
         raise DTypeError(f"{name}: the {what} is a {type(number).__name__}.", "an integer")

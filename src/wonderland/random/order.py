@@ -55,9 +55,7 @@ def _select(x: Tensor, axis: int, index: Tensor, ndim: int) -> Tensor:
     return moveaxis(out, tuple(places), tuple(i + axis for i in places))
 
 
-def choice(
-    a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, *, key: Any = None
-) -> Tensor:
+def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, *, key: Any = None) -> Tensor:
     """Elements of a drawn at random: numbers below a if a is an integer, else slices of a along an axis.
 
     >>> import wonderland as wl
@@ -80,9 +78,7 @@ def choice(
     if n <= 0 and count:
         raise InputError(f"choice: there are {n} elements to choose from.", "at least one element")
     if not replace and count > n:
-        raise InputError(
-            f"choice: {count} of {n} elements without replacement.", "replace=True, or a smaller shape"
-        )
+        raise InputError(f"choice: {count} of {n} elements without replacement.", "replace=True, or a smaller shape")
     if p is not None:
         p = as_parameter_tensor("choice", p)
         _check_probabilities(p, n, 1 if replace else count)

@@ -63,15 +63,11 @@ def _start(source: Any) -> Tensor:
     value = asarray(source) if isinstance(source, (Tensor, np.ndarray)) else source
     if not isinstance(value, Tensor) or value.dtype != uint32:
         found = str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
-        raise DTypeError(
-            f"Stream: a stream starts from an integer or a key, received {found}.", "Stream(seed)"
-        )
+        raise DTypeError(f"Stream: a stream starts from an integer or a key, received {found}.", "Stream(seed)")
     if value.shape[-1:] == (4,):
         return value
     if value.shape != (2,):
-        raise ShapeError(
-            f"Stream: a key has shape (2,), received {value.shape}.", "Stream(wl.random.key(seed))"
-        )
+        raise ShapeError(f"Stream: a key has shape (2,), received {value.shape}.", "Stream(wl.random.key(seed))")
     return concat([value, wrap(np.zeros(2, uint32))])
 
 

@@ -13,9 +13,7 @@ from .arguments import as_parameter_tensor, floating_type, key_and_shape, workin
 from .continuous import located, rounded, standard_normal
 
 
-def multivariate_normal(
-    mean: Any, covariance: Any, shape: Any = (), *, key: Any = None, dtype: Any = None
-) -> Tensor:
+def multivariate_normal(mean: Any, covariance: Any, shape: Any = (), *, key: Any = None, dtype: Any = None) -> Tensor:
     r"""Normal vectors \(x = \mu + L\varepsilon\), \(LL^\top\) the covariance: shape (*shape, *batch, d).
 
     >>> import wonderland as wl

@@ -13,14 +13,15 @@ from .bodies import check_same, tensors_of
 
 
 def associative_scan(f: Callable[[Any, Any], Any], elems: Any, *, reverse: bool = False, axis: int = 0) -> Any:
-    r"""The prefixes \(x_1,\; x_1 \circ x_2,\; x_1 \circ x_2 \circ x_3, \dots\) of an associative operation, along an axis.
+    r"""The prefixes \(x_1,\; x_1 \circ x_2,\; x_1 \circ x_2 \circ x_3, \dots\) of an associative operation, along an
+    axis.
 
     >>> import wonderland as wl
     >>> wl.associative_scan(lambda a, b: a * b, wl.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([ 1.,  2.,  6., 24.])
 
-    `f(a, b)` combines two trees of tensors, whole slices at once, a before b (it need not commute: matrix products work).
-    With `reverse` suffixes are combined instead. The depth is about 2 log2(n) applications of f.
+    `f(a, b)` combines two trees of tensors, whole slices at once, a before b (it need not commute: matrix products
+    work). With `reverse` suffixes are combined instead. The depth is about 2 log2(n) applications of f.
     """
     leaves, structure = tensors_of("associative_scan", elems)
     if not leaves:

@@ -33,15 +33,15 @@ class BatchTracer(Tracer):
 
     @property
     def shape(self) -> Shape:
-        return self.value.shape[1:]  # type: ignore[no-any-return]
+        return self.value.shape[1:]
 
     @property
     def dtype(self) -> DType:
-        return self.value.dtype  # type: ignore[no-any-return]
+        return self.value.dtype
 
     def _concrete(self, what: str) -> np.ndarray[Any, Any]:
         raise TraceError(
-            f"{what}: a batched value of shape {self.shape} under vmap stands for many values, so it is not one {what}.",
+            f"{what}: a batched value of shape {self.shape} under vmap stands for many values, not one {what}.",
             "wl.where or wl.cond in place of Python's if; functions of wonderland in place of NumPy's",
         )
 
@@ -79,7 +79,10 @@ class BatchTrace:
             if not any(batched):
                 return bind(primitive, *values, **params)
             if primitive.batch is None:
-                raise TraceError(f"{primitive.name}: has no batching rule, so it does not work under vmap.", "a Python loop or wl.map")
+                raise TraceError(
+                    f"{primitive.name}: has no batching rule, so it does not work under vmap.",
+                    "a Python loop or wl.map",
+                )
             out = primitive.batch(values, batched, **params)
         except WonderlandError:
             primitive.abstract(*args, **params)  # explains wrong shapes as the user sees them, without the batch
@@ -91,7 +94,7 @@ class BatchTrace:
         return BatchTracer(self, out)
 
     def read(self, cell: Cell, value: Tensor) -> Tensor:
-        return self.parent.read(cell, value)  # type: ignore[no-any-return]
+        return self.parent.read(cell, value)
 
     def note_write(self, cell: Cell) -> None:
         self.written.setdefault(id(cell), (cell, cell.value))
@@ -133,10 +136,14 @@ def _axes_of(name: str, axes: Any, tree: Any) -> list[Any]:
         return [a for ax, child in zip(axes, tree, strict=True) for a in _axes_of(name, ax, child)]
     if isinstance(axes, dict) and isinstance(tree, dict) and set(axes) == set(tree):
         return [a for key in sorted(tree) for a in _axes_of(name, axes[key], tree[key])]
-    raise InputError(f"vmap: {name}={axes!r} does not match the structure of the arguments.", "an int, None, or a prefix tree")
+    raise InputError(
+        f"vmap: {name}={axes!r} does not match the structure of the arguments.", "an int, None, or a prefix tree"
+    )
 
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Callable[..., Any]:
+def vmap(
+    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+) -> Callable[..., Any]:
     """Map f over an axis of its arguments, all at once.
 
     >>> import wonderland as wl
@@ -145,9 +152,10 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_siz
     tensor([[ 2.,  0.],
             [ 6., 12.]])
 
-    `in_axes` names the mapped axis of each argument (None: the same for every example) and may be a tree that is a prefix
-    of the arguments; keyword arguments are mapped over axis 0. `out_axes` places the axis in the results. Random numbers
-    drawn from a key that is not mapped are the same for every example; map over `wl.random.split(key, n)` otherwise.
+    `in_axes` names the mapped axis of each argument (None: the same for every example) and may be a tree that is a
+    prefix of the arguments; keyword arguments are mapped over axis 0. `out_axes` places the axis in the results. Random
+    numbers drawn from a key that is not mapped are the same for every example; map over `wl.random.split(key, n)`
+    otherwise.
     """
     as_function("vmap", f)
 
@@ -166,7 +174,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_siz
 
 
 class MappedInputs:
-    """The arguments of a mapped function: the values to map with the batch in front, and how many examples there are."""
+    """The arguments of a mapped function: the values to map, batch in front, and the number of examples."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any, axis_size: int | None) -> None:
         spec = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
@@ -218,7 +226,7 @@ class MappedInputs:
             switch(previous)
         if refused:
             raise TraceError(
-                f"vmap: a {type(refused[0]).__name__} of shape {refused[0].shape} that all examples share was assigned a "
+                f"vmap: a {type(refused[0]).__name__} of shape {refused[0].shape} shared by all examples was given a "
                 "value that differs from example to example.",
                 "eval mode, an update outside vmap, or in_axes=0 for the module so that each example has its own",
             )
@@ -228,14 +236,17 @@ class MappedInputs:
 def _front(value: Any, axis: int) -> Any:
     if not value.shape or not -value.ndim <= axis < value.ndim:
         raise AxisError(
-            f"vmap: axis {axis} of a tensor of shape {value.shape} cannot be mapped.", "in_axes=None for arguments without that axis"
+            f"vmap: axis {axis} of a tensor of shape {value.shape} cannot be mapped.",
+            "in_axes=None for arguments without that axis",
         )
     return value if axis == 0 else array.moveaxis(value, axis, 0)
 
 
 def _finish(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
     if not array.is_operand(leaf):
-        raise InputError(f"vmap: the function returned a {type(leaf).__name__}, not a tensor.", "tensors or trees of tensors")
+        raise InputError(
+            f"vmap: the function returned a {type(leaf).__name__}, not a tensor.", "tensors or trees of tensors"
+        )
     if isinstance(leaf, BatchTracer) and leaf.trace is trace:
         if axis is None:
             raise InputError("vmap: out_axes is None for a result that differs from example to example.", "out_axes=0")

@@ -25,7 +25,10 @@ def tensors_of(name: str, tree: Any) -> tuple[list[Any], trees.Structure]:
     leaves, structure = trees.flatten(tree, open_objects=False)
     for leaf in leaves:
         if trees.is_stateful(leaf):
-            raise TreeError(f"{name}: a {type(leaf).__name__} is passed as a value.", "use modules from outside the function, by closure")
+            raise TreeError(
+                f"{name}: a {type(leaf).__name__} is passed as a value.",
+                "use modules from outside the function, by closure",
+            )
     return [read(leaf) if isinstance(leaf, Cell) else asarray(leaf) for leaf in leaves], structure
 
 
@@ -90,10 +93,17 @@ class Bodies:
         return [read(v) if isinstance(v, Cell) else v for v in [*self.fixed, *self.written]]
 
 
-def check_same(name: str, what: str, first: tuple[trees.Structure, list[Aval]], second: tuple[trees.Structure, list[Aval]]) -> None:
+def check_same(
+    name: str, what: str, first: tuple[trees.Structure, list[Aval]], second: tuple[trees.Structure, list[Aval]]
+) -> None:
     """Two results must have one structure and the same types."""
     if first[0] != second[0]:
-        raise TreeError(f"{name}: {what} have different structures {first[0]} and {second[0]}.", "the same tree from both")
+        raise TreeError(
+            f"{name}: {what} have different structures {first[0]} and {second[0]}.", "the same tree from both"
+        )
     for a, b in zip(first[1], second[1], strict=True):
         if a != b:
-            raise TreeError(f"{name}: {what} have types {a} and {b}.", "the same shape and dtype; x.astype(...) or a typed initial value")
+            raise TreeError(
+                f"{name}: {what} have types {a} and {b}.",
+                "the same shape and dtype; x.astype(...) or a typed initial value",
+            )

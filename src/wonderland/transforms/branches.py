@@ -103,7 +103,7 @@ def _apart(branches: Graphs, active: Mask) -> Apart:
         forward = tuple(_keeping(p.forward, len(branches[0].outputs), i, kept) for i, p in enumerate(parts))
         return Apart(forward, tuple(_taking(p, i, kept) for i, p in enumerate(parts)), has)
 
-    return once(branches[0], ("branch apart", branches, active), make)  # type: ignore[no-any-return]
+    return once(branches[0], ("branch apart", branches, active), make)
 
 
 def _keeping(forward: Graph, n: int, own: int, kept: list[list[Aval]]) -> Graph:
@@ -208,7 +208,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     """
     pred = array.asarray(pred)
     if pred.shape != () or not (pred.dtype == bool_ or is_integer(pred.dtype)):
-        raise DTypeError(f"cond: the predicate is {pred.dtype}{list(pred.shape)}.", "one bool; wl.where chooses element by element")
+        raise DTypeError(
+            f"cond: the predicate is {pred.dtype}{list(pred.shape)}.", "one bool; wl.where chooses element by element"
+        )
     if pred.dtype != bool_:
         pred = pred != 0
     return _choose("cond", pred, [false_fun, true_fun], operands)
@@ -222,7 +224,12 @@ def _choose(name: str, index: Any, functions: list[Callable[..., Any]], operands
     avals = [aval_of(leaf) for leaf in leaves]
     bodies = [Body(name, f, list(structure.children), avals) for f in functions]
     for body in bodies[1:]:
-        check_same(name, "the results of two branches", (bodies[0].structure, bodies[0].results), (body.structure, body.results))
+        check_same(
+            name,
+            "the results of two branches",
+            (bodies[0].structure, bodies[0].results),
+            (body.structure, body.results),
+        )
     together = Bodies(bodies)
     outs = bind(branch, index, *together.operands(), *leaves, branches=tuple(together.graphs))
     count = len(bodies[0].results)

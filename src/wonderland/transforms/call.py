@@ -1,4 +1,5 @@
-"""Graphs as values of primitives: their derivatives, transposes and batches, and the primitives `call` and `checkpoint`.
+"""Graphs as values of primitives: their derivatives, transposes and batches, and the primitives `call` and
+`checkpoint`.
 
 Each function below traces one transformation of a graph to another graph, once per question. Results that the
 transformation leaves alone (no tangent, the same for the whole batch) are left out of the new graph, unless they are
@@ -12,7 +13,6 @@ from typing import Any, NamedTuple
 
 from ..backends import run
 from ..context import state, switch
-from ..dtypes import is_inexact
 from ..errors import GradientError, GraphError
 from ..graph.evaluate import interpret
 from ..graph.ir import Equation, Graph
@@ -141,7 +141,7 @@ def jvp_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> Transfo
         avals = input_avals(graph)
         return Transformed(pure(f, avals + chosen(avals, active), f"jvp_{graph.name}"), has[0])
 
-    return once(graph, ("jvp", active, need), make)  # type: ignore[no-any-return]
+    return once(graph, ("jvp", active, need), make)
 
 
 def _split(trace: JVPTrace, values: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -199,7 +199,7 @@ def linearize_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> L
         types = [aval_of(kept["residuals"][i]) for i in unique] + chosen(avals, active)
         return Linearized(forward_graph, pure(linear, types, f"linear_{graph.name}"), len(unique), has)
 
-    return once(graph, ("linearize", active, need), make)  # type: ignore[no-any-return]
+    return once(graph, ("linearize", active, need), make)
 
 
 def tangent_graph(graph: Graph, active: Mask) -> Transformed:
@@ -215,7 +215,7 @@ def tangent_graph(graph: Graph, active: Mask) -> Transformed:
         avals = input_avals(graph)
         return Transformed(pure(f, avals + chosen(avals, active), f"tangent_{graph.name}"), has)
 
-    return once(graph, ("tangent", active), make)  # type: ignore[no-any-return]
+    return once(graph, ("tangent", active), make)
 
 
 def _residuals(outs: list[Tangent], trace: Any) -> list[Any]:
@@ -257,7 +257,7 @@ def transpose_graph(graph: Graph, linear: Mask) -> Transformed:
         name = f"transpose_{graph.name}"
         return Transformed(pure(f, chosen(avals, others) + output_avals(graph), name), has[0])
 
-    return once(graph, ("transpose", linear), make)  # type: ignore[no-any-return]
+    return once(graph, ("transpose", linear), make)
 
 
 # --- vmap
@@ -275,7 +275,9 @@ def batch_graph(graph: Graph, batched: Mask, size: int, wanted: Mask | None = No
 
         def f(*args: Any) -> list[Any]:
             trace = BatchTrace(state.trace, size)
-            outs = _under(trace, graph, [BatchTracer(trace, a) if on else a for a, on in zip(args, batched, strict=True)])
+            outs = _under(
+                trace, graph, [BatchTracer(trace, a) if on else a for a, on in zip(args, batched, strict=True)]
+            )
             own = tuple(isinstance(o, BatchTracer) and o.trace is trace for o in outs)
             has.append(either(need, own))
             return [
@@ -285,11 +287,11 @@ def batch_graph(graph: Graph, batched: Mask, size: int, wanted: Mask | None = No
 
         return Transformed(pure(f, avals, f"batched_{graph.name}"), has[0])
 
-    return once(graph, ("batch", batched, size, need), make)  # type: ignore[no-any-return]
+    return once(graph, ("batch", batched, size, need), make)
 
 
 def batch_size(args: list[Any], batched: list[bool]) -> int:
-    return next(a.shape[0] for a, on in zip(args, batched, strict=True) if on)  # type: ignore[no-any-return]
+    return next(a.shape[0] for a, on in zip(args, batched, strict=True) if on)
 
 
 def shared(outs: list[Any], batched: Mask) -> list[Any]:
@@ -319,7 +321,9 @@ def is_recording(tangents: list[Any]) -> bool:
     return any(type(t) is Tangent for t in tangents)
 
 
-def _forward(primitive: Primitive, primals: list[Any], tangents: list[Any], graph: Graph) -> tuple[list[Any], list[Any]]:
+def _forward(
+    primitive: Primitive, primals: list[Any], tangents: list[Any], graph: Graph
+) -> tuple[list[Any], list[Any]]:
     """Values and tangents of a graph at once, in forward mode."""
     both, has = jvp_graph(graph, tuple(t is not None for t in tangents))
     outs = bind(primitive, *primals, *[t for t in tangents if t is not None], graph=both)
@@ -345,7 +349,8 @@ def _checkpoint_linearize(primals: list[Any], tangents: list[Any], graph: Graph)
     only, has = tangent_graph(graph, tuple(t is not None for t in tangents))
     if not any(has):
         return outs, [None] * len(outs)
-    # recorded as a map that is linear in the tangents and keeps only the arguments; its transpose computes the rest again
+    # recorded as a map that is linear in the tangents and keeps only the arguments; its transpose computes the rest
+    # again
     return outs, spread(bind(checkpointed, *primals, *[t for t in tangents if t is not None], graph=only), has)
 
 

@@ -1,7 +1,8 @@
-"""`checkpoint`: keep only a function's arguments for the backward pass and compute the rest again. Book, section 6.3."""
+"""`checkpoint`: keep only a function's arguments for the backward pass and compute the rest again (book, 6.3)."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,8 +27,8 @@ def checkpoint(
     >>> bool((wl.grad(wl.checkpoint(f))(wl.ones(3)) == wl.grad(f)(wl.ones(3))).all())
     True
 
-    The function is traced, as by `wl.jit`, which explains the options. Random numbers are the same in both runs, and state
-    (running statistics, random streams) is updated once. Book, section 6.3 (Fig. F.6.1).
+    The function is traced, as by `wl.jit`, which explains the options. Random numbers are the same in both runs, and
+    state (running statistics, random streams) is updated once. Book, section 6.3 (Fig. F.6.1).
     """
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
@@ -55,7 +56,9 @@ def checkpoint_sequential(
     else:
         starts = sorted({0, *[as_int("checkpoint_sequential", "a segment", s) for s in segments]})
         if starts[-1] >= n or starts[0] < 0:
-            raise InputError(f"checkpoint_sequential: segments start at {starts} in a list of {n}.", f"positions 0 to {n - 1}")
+            raise InputError(
+                f"checkpoint_sequential: segments start at {starts} in a list of {n}.", f"positions 0 to {n - 1}"
+            )
     edges = [*starts, n]
 
     def segment(part: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
@@ -66,7 +69,7 @@ def checkpoint_sequential(
 
         return checkpoint(run)
 
-    parts = [segment(blocks[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [segment(blocks[a:b]) for a, b in itertools.pairwise(edges)]
 
     def composed(x: Any) -> Any:
         for part in parts:
@@ -74,5 +77,3 @@ def checkpoint_sequential(
         return x
 
     return composed
-
-

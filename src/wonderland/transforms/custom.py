@@ -62,7 +62,7 @@ class Custom:
             staged = stage(self.f, list(avals), name=self.name, purpose=self.name)
             if any(isinstance(v, Tracer) for v in staged.captured) or staged.written_cells or staged.made_cells:
                 raise TraceError(
-                    f"{self.name}: a function with a custom derivative uses a traced value or changes state from outside.",
+                    f"{self.name}: a function with a custom derivative uses traced values or changes outside state.",
                     "pass everything that it depends on as arguments",
                 )
             self.traces[avals] = staged
@@ -94,7 +94,7 @@ def _run(f: Callable[..., Any], arrays: Any) -> list[Any]:
 
 def _checked(name: str, what: str, found: Any, values: Any) -> list[Any]:
     """Tangents or adjoints that a rule returned for some values, which must be like them; None stays."""
-    checked = []
+    checked: list[Any] = []
     for given, value in zip(found, values, strict=True):
         t = given if given is None or isinstance(given, Tensor) else array.asarray(given, dtype=value.dtype)
         if t is None or not is_inexact(value.dtype):
@@ -134,9 +134,9 @@ def _batch_of_custom_jvp(args: list[Any], batched: list[bool], custom: Custom) -
         spread = [d if b else broadcast_to(d, shape=(size, *d.shape)) for d, b in zip(dots, batched, strict=True)]
 
         def one(*both: Any) -> tuple[list[Any], list[Any]]:
-            return custom.rule(list(both[:n]), list(both[n:]))  # type: ignore[no-any-return]
+            return custom.rule(list(both[:n]), list(both[n:]))
 
-        return batching.vmap(one, in_axes=axes + (0,) * n)(*primals, *spread)  # type: ignore[no-any-return]
+        return batching.vmap(one, in_axes=axes + (0,) * n)(*primals, *spread)
 
     return custom_jvp_call(*args, custom=Custom(custom.name, batching.vmap(custom.f, in_axes=axes), rule))
 
@@ -166,7 +166,8 @@ class custom_jvp:  # noqa: N801 - a decorator, used as a function
     tensor(1.)
 
     The rule takes tuples of arguments and tangents and returns the value and its tangent, which must be linear in the
-    tangents. Arguments named by `nondiff_argnums` are passed to the rule first and have no tangents; they may be anything.
+    tangents. Arguments named by `nondiff_argnums` are passed to the rule first and have no tangents; they may be
+    anything.
     """
 
     def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
@@ -277,7 +278,7 @@ def _custom_linear_jvp(primals: list[Any], tangents: list[Any], out: Any, backwa
             args[i] = value
         return backward.push(args[:n], args[n:])
 
-    return jvp(f, tuple(primals[i] for i in active), tuple(tangents[i] for i in active))[1]  # type: ignore[no-any-return]
+    return jvp(f, tuple(primals[i] for i in active), tuple(tangents[i] for i in active))[1]
 
 
 def _custom_linear_transpose(cts: Any, args: list[Any], backward: Backward) -> list[Any]:
@@ -311,14 +312,16 @@ def _batch_of_custom_vjp(args: list[Any], batched: list[bool], custom: Custom) -
     axes = tuple(0 if b else None for b in batched)
 
     def forward(primals: list[Any]) -> tuple[list[Any], list[Any]]:
-        return batching.vmap(lambda *xs: custom.rule.forward(list(xs)), in_axes=axes)(*primals)  # type: ignore[no-any-return]
+        return batching.vmap(lambda *xs: custom.rule.forward(list(xs)), in_axes=axes)(*primals)
 
     def backward(residuals: list[Any], cts: list[Any]) -> list[Any]:
         found = batching.vmap(lambda r, c: custom.rule.backward(r, c))(residuals, cts)
         # an argument that all examples share receives the sum of their adjoints
         return [ct if b or ct is None else ct.sum(axis=0) for ct, b in zip(found, batched, strict=True)]
 
-    return custom_vjp_call(*args, custom=Custom(custom.name, batching.vmap(custom.f, in_axes=axes), Rule(forward, backward)))
+    return custom_vjp_call(
+        *args, custom=Custom(custom.name, batching.vmap(custom.f, in_axes=axes), Rule(forward, backward))
+    )
 
 
 custom_vjp_call: Primitive = Primitive(
@@ -342,8 +345,9 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
     >>> print(wl.grad(lambda x: 10 * clipped(x))(2.0))
     tensor(1.)
 
-    `forward(*args)` returns the value and residuals (any tree); `backward(residuals, adjoint)` a tuple with the adjoint of
-    every argument (None for zero). Arguments named by `nondiff_argnums` come first in `backward` and have no adjoint.
+    `forward(*args)` returns the value and residuals (any tree); `backward(residuals, adjoint)` a tuple with the adjoint
+    of every argument (None for zero). Arguments named by `nondiff_argnums` come first in `backward` and have no
+    adjoint.
     """
 
     def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
@@ -361,7 +365,8 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
             raise GradientError(f"custom_vjp: {self.__name__} has no rules yet.", "f.defvjp(forward, backward)")  # type: ignore[attr-defined]
         call = _Call("custom_vjp", self._f, args, kwargs, self._fixed)
         user_forward, user_backward = self._rules
-        fixed, kept = call.fixed_values, {}
+        fixed = call.fixed_values
+        kept: dict[str, Any] = {}
 
         def forward(primals: list[Any]) -> tuple[list[Any], list[Any]]:
             out = user_forward(*call.arguments(primals))
@@ -417,7 +422,9 @@ class _Call:
             bound.apply_defaults()
             args = bound.args
         if any(not -len(args) <= n < len(args) for n in fixed):
-            raise GradientError(f"{name}: nondiff_argnums={fixed}, but there are {len(args)} arguments.", "positions of arguments")
+            raise GradientError(
+                f"{name}: nondiff_argnums={fixed}, but there are {len(args)} arguments.", "positions of arguments"
+            )
         places = [n % len(args) for n in fixed]
         self.fixed_values = [args[i] for i in places]
         self.args: list[Any] = [arg if i in places else None for i, arg in enumerate(args)]

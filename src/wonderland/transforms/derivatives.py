@@ -77,9 +77,7 @@ def jacobian(
     """
     check_function("jacobian", f)
     if mode not in (None, "forward", "reverse"):
-        raise InputError(
-            f"jacobian: there is no mode {mode!r}.", '"forward", "reverse" or None for the cheaper one'
-        )
+        raise InputError(f"jacobian: there is no mode {mode!r}.", '"forward", "reverse" or None for the cheaper one')
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inputs = Inputs("jacobian", args, argument_positions("jacobian", argnums, len(args)))
@@ -100,9 +98,7 @@ def jacobian(
             by_rows = mode == "reverse" or (sum(v.size for v in values) < n and not complex_rows)
             blocks = _rows(recording) if by_rows else _columns(recording)
         trees_like_args = [inputs.gather(row) for row in blocks]
-        result = trees.unflatten(
-            structure, [like[0] if isinstance(argnums, int) else like for like in trees_like_args]
-        )
+        result = trees.unflatten(structure, [like[0] if isinstance(argnums, int) else like for like in trees_like_args])
         return (result, aux) if has_aux else result
 
     return _named(wrapper, f, "jacobian")
@@ -140,9 +136,7 @@ def jacrev(
     return jacobian(f, argnums, mode="reverse", has_aux=has_aux, holomorphic=holomorphic)
 
 
-def hessian(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False
-) -> Callable[..., Any]:
+def hessian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     r"""A function that returns the second derivatives \(H_{ij} = \partial^2 f / \partial x_i \partial x_j\).
 
     >>> import wonderland as wl
@@ -297,10 +291,7 @@ def _rows(recording: Recording) -> list[list[Any]]:
     for v in values:
         rows = slice(start, start + v.size)
         blocks.append(
-            [
-                array.astype(s[rows].reshape(v.shape + x.shape), v.dtype)
-                for s, x in zip(stacked, inputs, strict=True)
-            ]
+            [array.astype(s[rows].reshape(v.shape + x.shape), v.dtype) for s, x in zip(stacked, inputs, strict=True)]
         )
         start += v.size
     return blocks
@@ -352,9 +343,7 @@ def _check_outputs(values: list[Any], n: int, holomorphic: bool) -> None:
                 "return floating values; others with has_aux=True",
             )
         if holomorphic and not is_complex(v.dtype):
-            raise GradientError(
-                f"jacobian: holomorphic=True, but the function returned {v.dtype}.", "a complex value"
-            )
+            raise GradientError(f"jacobian: holomorphic=True, but the function returned {v.dtype}.", "a complex value")
         nbytes += _extent(v.shape, n, v.dtype)
     if nbytes >= LARGE:
         warnings.warn(

@@ -22,8 +22,7 @@ _ATOMS = {bool, int, float, complex, str, type(None)}
 _MISSING = object()
 # the code of the package, of the standard library and of installed packages does not change while a program runs
 _LIBRARIES = tuple(
-    os.path.dirname(path) + os.sep
-    for path in (os.path.dirname(__file__), os.__file__, os.path.dirname(np.__file__))
+    os.path.dirname(path) + os.sep for path in (os.path.dirname(__file__), os.__file__, os.path.dirname(np.__file__))
 )
 
 

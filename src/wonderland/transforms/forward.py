@@ -32,22 +32,22 @@ class JVPTracer(Tracer):
 
     @property
     def shape(self) -> Shape:
-        return self.primal.shape  # type: ignore[no-any-return]
+        return self.primal.shape
 
     @property
     def dtype(self) -> DType:
-        return self.primal.dtype  # type: ignore[no-any-return]
+        return self.primal.dtype
 
     def _concrete(self, what: str) -> np.ndarray[Any, Any]:
         if what in ("bool", "int"):  # control flow follows the value
-            return self.primal._concrete(what)  # type: ignore[no-any-return]
+            return self.primal._concrete(what)
         raise TraceError(
             f"{what}: turning a value that is being differentiated into {what} would cut its derivative off.",
             "functions of wonderland instead of math or NumPy, x.item() or wl.stop_gradient(x) if the cut is meant",
         )
 
     def _item_data(self) -> np.ndarray[Any, Any]:
-        return self.primal._item_data()  # type: ignore[no-any-return]
+        return self.primal._item_data()
 
     def __repr__(self) -> str:
         value = self.primal
@@ -98,7 +98,7 @@ class JVPTrace:
         return out if tangent is None else JVPTracer(self, out, tangent)
 
     def read(self, cell: Cell, value: Tensor) -> Tensor:
-        return self.parent.read(cell, value)  # type: ignore[no-any-return]
+        return self.parent.read(cell, value)
 
     def note_write(self, cell: Cell) -> None:
         self.written[id(cell)] = cell
@@ -169,7 +169,11 @@ def _tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], o
             )
         if rule is LINEAR:
             args = [t if j == i else p for j, p in enumerate(primals)]
-            part = bind(primitive, *args, **params) if primitive.multiple else apply_linear(primitive, args, params, t, out)
+            part = (
+                bind(primitive, *args, **params)
+                if primitive.multiple
+                else apply_linear(primitive, args, params, t, out)
+            )
         else:
             part = rule(t, out, *primals, **params)  # type: ignore[operator]
         if primitive.multiple:
@@ -193,8 +197,8 @@ def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = F
     >>> print(value, tangent)
     tensor(9.) tensor(6.)
 
-    `primals` and `tangents` are tuples of trees of one structure, one entry per argument of f. With `has_aux`, f returns
-    a pair whose second entry is passed through. Book, section 6.4.1 (footnote 3); directional derivative, E.2.20.
+    `primals` and `tangents` are tuples of trees of one structure, one entry per argument of f. With `has_aux`, f
+    returns a pair whose second entry is passed through. Book, section 6.4.1 (footnote 3) and E.2.20.
     """
     check_function("jvp", f)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):

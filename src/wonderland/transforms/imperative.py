@@ -1,7 +1,7 @@
 """The imperative style: tensors that remember how they were made, and `backward()`. Book, section 6.4.2 (Fig. 6.3).
 
-An operation on a tensor that requires gradients leaves a `Record`. `backward()` visits the records in reverse order; for
-each it linearises the primitive and transposes the result, with the same rules as `wl.grad`.
+An operation on a tensor that requires gradients leaves a `Record`. `backward()` visits the records in reverse order;
+for each it linearises the primitive and transposes the result, with the same rules as `wl.grad`.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
     gradient = gradient if isinstance(gradient, Tensor) else array.asarray(gradient, dtype=tensor.dtype)
     if gradient.shape != tensor.shape or gradient.dtype != tensor.dtype:
         raise GradientError(
-            f"backward: a gradient of {gradient.dtype}{list(gradient.shape)} for a value of {tensor.dtype}{list(tensor.shape)}.",
+            f"backward: a gradient of {gradient.dtype}{list(gradient.shape)} for a value of "
+            f"{tensor.dtype}{list(tensor.shape)}.",
             "a gradient of the same shape and dtype as the value",
         )
     with contextlib.nullcontext() if create_graph else no_grad():
@@ -202,7 +203,8 @@ def _arg_adjoints(entry: Record, cts: dict[int, Any]) -> list[Any]:
         outs.append(out)
     primals = list(args) if state.grad_enabled else [wrap(arg._data) for arg in args]
     tangents = [
-        None if arg._node is None or not is_inexact(arg.dtype) else interpreter.Tangent(arg.shape, arg.dtype) for arg in args
+        None if arg._node is None or not is_inexact(arg.dtype) else interpreter.Tangent(arg.shape, arg.dtype)
+        for arg in args
     ]
     primitive = entry.primitive
     if primitive.linearize is not None:
@@ -247,4 +249,3 @@ def enable_grad() -> Iterator[None]:
 from .. import array, interpreter  # noqa: E402 - these need the records above
 from .forward import tangent_of  # noqa: E402
 from .reverse import pull_back  # noqa: E402
-

@@ -141,7 +141,10 @@ class Inputs:
         places, wanted = trees.flatten(self.gather(list(range(len(self.values)))))
         leaves, structure = trees.flatten(tangents)
         if structure != wanted:
-            raise TreeError(f"{self.name}: the tangents have structure {structure}, the values {wanted}.", "tangents in the same tree as the values")
+            raise TreeError(
+                f"{self.name}: the tangents have structure {structure}, the values {wanted}.",
+                "tangents in the same tree as the values",
+            )
         checked: list[Any] = [None] * len(self.values)
         for place, tangent in zip(places, leaves, strict=True):
             value = self.values[place]

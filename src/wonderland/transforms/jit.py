@@ -1,8 +1,9 @@
 """`jit`: trace a function once per kind of input, then run its graph.
 
 Tensors and Python numbers are inputs of the graph; everything else (flags, strings, functions, the structure of trees
-and modules) is part of what the trace was made for. State lives in cells: those of modules in the arguments and those that
-the function reaches otherwise (a module in a closure, the global random stream) are read before and written after the run.
+and modules) is part of what the trace was made for. State lives in cells: those of modules in the arguments and those
+that the function reaches otherwise (a module in a closure, the global random stream) are read before and written after
+the run.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Arguments:
                 self.cells.append(leaf)
                 keys.append((kind, leaf.settings(), leaf.shape, leaf.dtype, id(leaf) in outside))
             elif isinstance(leaf, (Tensor, np.ndarray, Aval)):
-                value = asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+                value: Any = asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
                 weak = value.weak if kind is GraphTracer else None
                 keys.append((value.shape, value.dtype, weak))
                 self._add(i, value if weak is None else value.exact, weak)
@@ -169,7 +170,8 @@ class Traced:
         self.places: list[tuple[str, Any]] = out["places"]
         self.count = sum(kind == "tensor" for kind, _ in self.places)
         position = {id(c): i for i, c in enumerate(arguments.cells)}
-        # a cell of an argument is found by its position, so that another module of the same structure can take its place
+        # a cell of an argument is found by its position, so that another module of the same structure can take its
+        # place
         self.read_cells: list[Any] = [position.get(id(c), c) for c in staged.read_cells]
         self.written_cells: list[Any] = [position.get(id(c), c) for c in staged.written_cells]
         self.made_cells = staged.made_cells
@@ -287,9 +289,7 @@ class Jitted:
                 del self._remembered[next(iter(self._remembered))]
         return self._environment
 
-    def _split(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, tuple[Any, ...], dict[str, Any], Any]:
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any], Any]:
         """Take the static arguments out."""
         if not self._static_argnums and not self._static_argnames:
             return self._f, args, kwargs, ()
@@ -329,11 +329,17 @@ def _static_parameters(
         return numbers, names
     kinds = {p.kind for p in parameters}
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if inspect.Parameter.VAR_POSITIONAL not in kinds and any(not -len(positional) <= n < len(positional) for n in numbers):
-        raise InputError(f"jit: static_argnums={numbers} for a function of {len(positional)} arguments.", "positions of arguments")
+    if inspect.Parameter.VAR_POSITIONAL not in kinds and any(
+        not -len(positional) <= n < len(positional) for n in numbers
+    ):
+        raise InputError(
+            f"jit: static_argnums={numbers} for a function of {len(positional)} arguments.", "positions of arguments"
+        )
     known = {p.name for p in parameters}
     if inspect.Parameter.VAR_KEYWORD not in kinds and (unknown := [n for n in names if n not in known]):
-        raise InputError(f"jit: static_argnames={unknown}, but the arguments are {sorted(known)}.", "names of arguments")
+        raise InputError(
+            f"jit: static_argnames={unknown}, but the arguments are {sorted(known)}.", "names of arguments"
+        )
     numbers = tuple(n + len(positional) if n < 0 and -n <= len(positional) else n for n in numbers)
     both = [positional[n] for n in numbers if 0 <= n < len(positional)]
     places = [positional.index(name) for name in names if name in positional]
@@ -366,9 +372,9 @@ def jit(
     `static_argnums` and `static_argnames`. Modules and optimizers can be arguments; their new state is written back. A
     Python `print` runs while tracing only. Book, section 6.4.2.
 
-    Values that the function refers to without receiving them (globals, closures, and those of functions that it calls) are
-    constants of a trace; when one is replaced, the function is traced again. Attributes of objects that are not modules
-    are not watched: pass what changes as an argument, or keep it in a module.
+    Values that the function refers to without receiving them (globals, closures, and those of functions that it calls)
+    are constants of a trace; when one is replaced, the function is traced again. Attributes of objects that are not
+    modules are not watched: pass what changes as an argument, or keep it in a module.
     """
     if f is None:
         return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames)

@@ -1,7 +1,7 @@
 """Loops: `scan`, `map`, `while_loop`, `fori_loop`.
 
-Eagerly (also inside `grad`, `vjp` and `jvp`) a loop is a Python loop over computed values. Traced, it is one equation with
-its body as a graph (scanning.py, repeating.py).
+Eagerly (also inside `grad`, `vjp` and `jvp`) a loop is a Python loop over computed values. Traced, it is one equation
+with its body as a graph (scanning.py, repeating.py).
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def scan(
     >>> print(total, sums)
     tensor(6.) tensor([1., 3., 6.])
 
-    The carry and the elements are trees of tensors; the carry keeps its structure, shapes and dtypes. Without `xs`, `length`
-    says how often to run f(carry, None). With `reverse` the last element comes first, and results stay in their places.
+    The carry and the elements are trees of tensors; the carry keeps its structure, shapes and dtypes. Without `xs`,
+    `length` says how often to run f(carry, None). With `reverse` the last element comes first, and results stay in
+    their places.
     """
     carry, carry_structure = tensors_of("scan", init)
     sequences, xs_structure = tensors_of("scan", xs)
@@ -85,7 +86,11 @@ def _length(sequences: list[Any], length: int | None) -> int:
     if length is not None:
         lengths.add(operator.index(length))
     if len(lengths) != 1 or None in lengths:
-        found = f"the sequences have lengths {', '.join(sorted(str(n) for n in lengths))}" if lengths else "nothing says how long to run"
+        found = (
+            f"the sequences have lengths {', '.join(sorted(str(n) for n in lengths))}"
+            if lengths
+            else "nothing says how long to run"
+        )
         raise ShapeError(f"scan: {found}.", "xs whose leaves share the size of their first axis, or length=...")
     (n,) = lengths
     if n < 0:  # type: ignore[operator]
@@ -117,7 +122,9 @@ def _scan_python(
         types = [aval_of(c) for c in carry]
         check_same("scan", "the carry before and after a step", (structure, before), (after_structure, types))
         if y_structure != ys[0][0]:
-            raise TreeError(f"scan: two steps gave results {ys[0][0]} and {y_structure}.", "the same tree from every step")
+            raise TreeError(
+                f"scan: two steps gave results {ys[0][0]} and {y_structure}.", "the same tree from every step"
+            )
     if n == 0:
         elements = [Aval(x.shape[1:], x.dtype) for x in sequences]
         body = Body("scan", step, [structure, xs_structure], before + elements)
@@ -150,7 +157,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     >>> print(wl.while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
     tensor(192)
 
-    Differentiable in forward mode, and in reverse mode outside `jit`. Under `vmap` the loop runs until every example is done.
+    Differentiable in forward mode, and in reverse mode outside `jit`. Under `vmap` the loop runs until every example is
+    done.
     """
     carry, structure = tensors_of("while_loop", init)
     before = [aval_of(c) for c in carry]
@@ -164,7 +172,9 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     body = Body("while_loop", body_fun, [structure], before)
     check_same("while_loop", what, (structure, before), (body.structure, body.results))
     if test.staged.written_cells:
-        raise TraceError("while_loop: the condition changes state.", "a condition without random numbers or updates of buffers")
+        raise TraceError(
+            "while_loop: the condition changes state.", "a condition without random numbers or updates of buffers"
+        )
     both = Bodies([test, body])
     cond, graph = both.graphs
     n, n_state = len(before), len(both.written)

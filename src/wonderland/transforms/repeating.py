@@ -75,7 +75,7 @@ def _forward_loop(cond: Graph, body: Graph, active: Mask, consts: int) -> Forwar
             Graph(inputs, step.equations, step.outputs, step.name),
         )
 
-    return once(body, ("while forward", cond, active, consts), make)  # type: ignore[no-any-return]
+    return once(body, ("while forward", cond, active, consts), make)
 
 
 def _linearize(

@@ -1,7 +1,7 @@
 """Reverse mode: linearise, then walk the recording backwards. Book, sections 6.3 and 6.4.
 
-The forward pass runs under the interpreter of forward mode with tangents that record themselves. `pull_back` then visits
-the recorded linear operations in reverse order and calls one transpose rule per needed argument.
+The forward pass runs under the interpreter of forward mode with tangents that record themselves. `pull_back` then
+visits the recorded linear operations in reverse order and calls one transpose rule per needed argument.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _transposed(node: Node, ct: Any) -> list[Any]:
     primitive, args, params = node.primitive, node.args, node.params
     rules = primitive.transpose
     if callable(rules):
-        return rules(ct, args, **params)  # type: ignore[no-any-return]
+        return rules(ct, args, **params)
     cts: list[Any] = []
     for i, arg in enumerate(args):
         if type(arg) is not Tangent:
@@ -82,7 +82,10 @@ def _transposed(node: Node, ct: Any) -> list[Any]:
             continue
         rule = rules[i] if i < len(rules) else None
         if rule is None:
-            raise GradientError(f"{primitive.name}: has no transpose with respect to argument {i}.", "wl.jvp, or wl.custom_vjp to define one")
+            raise GradientError(
+                f"{primitive.name}: has no transpose with respect to argument {i}.",
+                "wl.jvp, or wl.custom_vjp to define one",
+            )
         cts.append(rule(ct, *args, **params))
     return cts
 
@@ -171,7 +174,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 f"vjp: the adjoint has structure {structure}, the function's value {recording.structure}.",
                 "an adjoint in the same tree as the value",
             )
-        cts = []
+        cts: list[Any] = []
         for value, leaf in zip(recording.values, leaves, strict=True):
             if not is_inexact(value.dtype):
                 cts.append(None)
@@ -205,7 +208,9 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     return recording.value, push
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
     r"""A function that returns f's scalar value and its gradient.
 
     >>> import wonderland as wl
@@ -214,7 +219,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *,
     tensor(5.) tensor([2., 4.])
 
     The gradient has the shape of the argument; for a tree it is a tree of the same structure, and for a module a dict
-    from the paths of its trainable parameters. `argnums` chooses the arguments; a tuple gives a tuple of gradients. With
+    from the paths of its trainable parameters. `argnums` chooses the arguments; a tuple gives a tuple. With
     `has_aux` f returns (value, aux) and the result is ((value, aux), gradient). For a complex argument z = x + iy the
     gradient is df/dx + i df/dy, the direction of steepest ascent. Book, section 6.4.2.
     """

@@ -1,4 +1,5 @@
-"""The primitive behind `scan`. Operands are constants, the initial carry, and sequences; results the last carry and sequences.
+"""The primitive behind `scan`. Operands are constants, the initial carry, and sequences; results the last carry and
+sequences.
 
 The derivative of a scan is a scan, and its adjoint a scan that runs backwards.
 """
@@ -64,9 +65,7 @@ def settle(outs_of: Callable[[Mask], Mask], flags: Mask, first: int, carry: int)
     """Flags of a loop's inputs, grown until a step leaves those of the carry (from `first` on) as they are."""
     while True:
         outs = outs_of(flags)
-        grown = tuple(
-            on or (first <= i < first + carry and outs[i - first]) for i, on in enumerate(flags)
-        )
+        grown = tuple(on or (first <= i < first + carry and outs[i - first]) for i, on in enumerate(flags))
         if grown == flags:
             return flags
         flags = grown
@@ -102,7 +101,7 @@ def _forward_body(body: Graph, active: Mask, consts: int, carry: int) -> Forward
         outputs = _interleaved(step.outputs[:m], step.outputs[m:], (carry,), (sum(outs[:carry]),))
         return Forward(flags, outs, Graph(inputs, step.equations, outputs, step.name))
 
-    return once(body, ("scan forward", active, consts, carry), make)  # type: ignore[no-any-return]
+    return once(body, ("scan forward", active, consts, carry), make)
 
 
 def _forward(
@@ -113,9 +112,7 @@ def _forward(
     dots = filled(chosen(tangents, flags), chosen(primals, flags))
     operands = _interleaved(list(primals), dots, cuts, dot_cuts)
     n_carry = sum(has[:carry])
-    outs = bind(
-        scan_primitive, *operands, body=new, consts=consts + dot_cuts[0], carry=carry + n_carry, **params
-    )
+    outs = bind(scan_primitive, *operands, body=new, consts=consts + dot_cuts[0], carry=carry + n_carry, **params)
     n_y = len(body.outputs) - carry
     values = outs[:carry] + outs[carry + n_carry :][:n_y]
     return values, spread(outs[carry : carry + n_carry] + outs[carry + n_carry + n_y :], has)
@@ -147,7 +144,9 @@ def _reverse_body(body: Graph, active: Mask, consts: int, carry: int) -> Reverse
         same = tuple(r in constant for r in residuals)
         moving = tuple(not on for on in same)
         equations = [e for e in forward.equations if e.outputs[0] in constant]
-        invariant = remove_dead(Graph(forward.inputs[:consts], equations, chosen(residuals, same), f"fixed_{body.name}"))
+        invariant = remove_dead(
+            Graph(forward.inputs[:consts], equations, chosen(residuals, same), f"fixed_{body.name}")
+        )
         outputs = forward.outputs[:m] + chosen(residuals, moving)
         stepping = remove_dead(Graph(forward.inputs, forward.equations, outputs, forward.name))
         r_inputs, t_inputs = linear.inputs[: parts.residuals], linear.inputs[parts.residuals :]
@@ -156,7 +155,7 @@ def _reverse_body(body: Graph, active: Mask, consts: int, carry: int) -> Reverse
         looping = Graph(inputs, linear.equations, linear.outputs, linear.name)
         return Reverse(flags, parts.outs, invariant, stepping, looping, sum(moving))
 
-    return once(body, ("scan reverse", active, consts, carry), make)  # type: ignore[no-any-return]
+    return once(body, ("scan reverse", active, consts, carry), make)
 
 
 def _following(graph: Graph, inputs: list[Var]) -> set[Var]:
@@ -186,7 +185,8 @@ def _reverse(
     dots = filled(chosen(tangents, parts.flags), chosen(primals, parts.flags))
     n_const, n_carry = sum(parts.flags[:consts]), sum(parts.flags[consts : consts + carry])
     cut = n_const + n_carry
-    # the linear loop: constants = fixed residuals and tangents, carry = tangents, sequences = saved residuals and tangents
+    # the linear loop: constants = fixed residuals and tangents, carry = tangents, sequences = saved residuals and
+    # tangents
     made = bind(
         linear_scan,
         *kept,
@@ -225,7 +225,7 @@ def _adjoint_body(body: Graph, consts: int, carry: int, fixed: int, saved: int) 
         types = avals[:consts] + outs[:carry] + avals[consts + carry : consts + carry + saved] + outs[carry:]
         return pure(f, types, f"adjoint_{body.name}"), tuple(xs)
 
-    return once(body, ("scan adjoint", consts, carry, fixed, saved), make)  # type: ignore[no-any-return]
+    return once(body, ("scan adjoint", consts, carry, fixed, saved), make)
 
 
 def _linear_transpose(

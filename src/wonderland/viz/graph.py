@@ -45,9 +45,7 @@ class Node:
     @property
     def size(self) -> tuple[float, float]:
         header = CHARACTER * (len(self.name) + len(self.title) + (2 if self.name and self.title else 0))
-        body = max(
-            (SMALL * len(label) + 14 + CHARACTER * len(text) for label, text in self.rows), default=0.0
-        )
+        body = max((SMALL * len(label) + 14 + CHARACTER * len(text) for label, text in self.rows), default=0.0)
         rows = ROW * len(self.rows) + (8 if self.rows else 0)
         return max(header, body, 40.0) + 2 * PADDING, HEADER + rows
 
@@ -74,9 +72,7 @@ def draw(nodes: Iterable[Node], edges: Iterable[Edge | tuple[Hashable, Hashable]
     arrows = [Edge(*edge) for edge in edges]
     for node in nodes:
         if node.kind not in COLOURS:
-            raise InputError(
-                f"draw: node {node.id!r} is of kind {node.kind!r}.", f"one of {', '.join(COLOURS)}"
-            )
+            raise InputError(f"draw: node {node.id!r} is of kind {node.kind!r}.", f"one of {', '.join(COLOURS)}")
     sizes = {node.id: node.size for node in nodes}
     if len(sizes) < len(nodes):
         raise InputError("draw: two nodes have the same id.", "a different id for every node")
@@ -92,13 +88,9 @@ def draw(nodes: Iterable[Node], edges: Iterable[Edge | tuple[Hashable, Hashable]
         f'<path d="M0,0.5 L8,4 L0,7.5 z" fill="{LINE}"/></marker></defs>',
         f'<g transform="translate({MARGIN:g} {MARGIN:g})">',
     ]
-    lines += [
-        f'<path class="edge" d="{_curve(route)}" marker-end="url(#wl-arrow)"/>' for route in layout.routes
-    ]
+    lines += [f'<path class="edge" d="{_curve(route)}" marker-end="url(#wl-arrow)"/>' for route in layout.routes]
     lines += [_card(node, layout.corners[node.id]) for node in nodes]
-    lines += [
-        _tag(edge.label, route) for edge, route in zip(arrows, layout.routes, strict=True) if edge.label
-    ]
+    lines += [_tag(edge.label, route) for edge, route in zip(arrows, layout.routes, strict=True) if edge.label]
     lines += ["</g>", "</svg>"]
     return "\n".join(line for line in lines if line) + "\n"
 

@@ -102,11 +102,7 @@ def arrange(sizes: Mapping[Hashable, Size], edges: Sequence[Pair]) -> Layout:
     corners = {node: (cx, cy - top) for node, (cx, cy) in corners.items()}
     middle = {node: y - top for node, y in middle.items()}
 
-    span = {
-        node: (left[node], left[node] + w)
-        for column, w in zip(columns, widths, strict=True)
-        for node in column
-    }
+    span = {node: (left[node], left[node] + w) for column, w in zip(columns, widths, strict=True) for node in column}
     routes = _routes(chains, corners, sizes, middle, span)
     return Layout(corners, routes, (max(x - COLUMN_GAP, 0.0), bottom - top))
 
@@ -139,9 +135,7 @@ def _with_few_crossings(
         for i in order:
             place = {node: p for p, node in enumerate(columns[i - 1 if forward else i + 1])}
             own = {node: p for p, node in enumerate(columns[i])}
-            mean = {
-                n: sum(place[m] for m in near[n]) / len(near[n]) if near[n] else own[n] for n in columns[i]
-            }
+            mean = {n: sum(place[m] for m in near[n]) / len(near[n]) if near[n] else own[n] for n in columns[i]}
             columns[i].sort(key=mean.__getitem__)
         count = _crossings(columns, after)
         if count < fewest:
@@ -192,9 +186,7 @@ def _rows(
                 weight = sum(w for _, w in near)
                 wished.append(sum(y * w for y, w in near) / weight if near else middle[node])
             distances = [(height[a] + height[b]) / 2 + ROW_GAP for a, b in itertools.pairwise(column)]
-            for node, y in zip(
-                column, _spaced(wished, [firmness[n] for n in column], distances), strict=True
-            ):
+            for node, y in zip(column, _spaced(wished, [firmness[n] for n in column], distances), strict=True):
                 middle[node] = y
     return middle
 

@@ -100,17 +100,13 @@ def plot(
         place = f'transform="translate(17 {(top + bottom) / 2:g}) rotate(-90)"'
         lines.append(f'<text class="x" {place}>{escape(y_label)}</text>')
     frame = f'x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"'
-    lines.append(
-        f'<svg {frame} viewBox="{left} {top} {right - left} {bottom - top}">'
-    )  # cuts off what leaves it
+    lines.append(f'<svg {frame} viewBox="{left} {top} {right - left} {bottom - top}">')  # cuts off what leaves it
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(drawn))]
     screens = [np.stack([across(xy[:, 0]), down(xy[:, 1])], axis=1) for xy in points]
     for curve, colour, screen in zip(drawn, colours, screens, strict=True):
         if curve.dots:
             lines += [
-                f'<circle cx="{x:.2f}" cy="{y:.2f}" r="4" fill="{colour}"/>'
-                for x, y in screen
-                if np.isfinite(x + y)
+                f'<circle cx="{x:.2f}" cy="{y:.2f}" r="4" fill="{colour}"/>' for x, y in screen if np.isfinite(x + y)
             ]
             continue
         dash = ' stroke-dasharray="7 5"' if curve.dashed else ""
@@ -155,9 +151,7 @@ def _number(tick: float) -> str:
     return f"{tick:.6g}".replace("-", "−")
 
 
-def _legend(
-    entries: list[tuple[Curve, str]], points: np.ndarray[Any, Any], frame: tuple[float, ...]
-) -> list[str]:
+def _legend(entries: list[tuple[Curve, str]], points: np.ndarray[Any, Any], frame: tuple[float, ...]) -> list[str]:
     """What the colours mean, in the corner where the fewest points are."""
     if not entries:
         return []
@@ -175,8 +169,6 @@ def _legend(
         middle = y + 14 + 20 * number
         dash = ' stroke-dasharray="7 5"' if curve.dashed else ""
         mark = f'<path class="curve" d="M{x + 10:.1f},{middle} h24" stroke="{colour}"{dash}/>'
-        lines.append(
-            f'<circle cx="{x + 22:.1f}" cy="{middle}" r="4" fill="{colour}"/>' if curve.dots else mark
-        )
+        lines.append(f'<circle cx="{x + 22:.1f}" cy="{middle}" r="4" fill="{colour}"/>' if curve.dots else mark)
         lines.append(f'<text x="{x + 42:.1f}" y="{middle + 4}">{escape(curve.label)}</text>')
     return lines

@@ -129,9 +129,7 @@ class Formula:
             case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
                 self._check_call(node, name, len(args), bool(keywords))
             case _:
-                raise self._error(
-                    "only numbers, names, + - * / **, parentheses and functions can be used", node
-                )
+                raise self._error("only numbers, names, + - * / **, parentheses and functions can be used", node)
 
     def _check_call(self, node: ast.expr, name: str, count: int, keywords: bool) -> None:
         if name not in FUNCTIONS:
@@ -160,8 +158,7 @@ class Formula:
     def __call__(self, /, **values: Any) -> Any:
         self.check_names(tuple(values))
         known = {
-            name: v if isinstance(v, Tensor) else array.asarray(np.asarray(v, float))
-            for name, v in values.items()
+            name: v if isinstance(v, Tensor) else array.asarray(np.asarray(v, float)) for name, v in values.items()
         }
         results: dict[int, Any] = {}
         for node in self.order:

@@ -169,9 +169,7 @@ class Trace:
             cts = [adjoints.get(name) for name in step.outputs]
             if all(ct is None for ct in cts):
                 continue
-            cts = [
-                zeros_like(v) if ct is None else ct for ct, v in zip(cts, step.outputs.values(), strict=True)
-            ]
+            cts = [zeros_like(v) if ct is None else ct for ct, v in zip(cts, step.outputs.values(), strict=True)]
             pull, targets = _pull(step, values)
             partials = _partials(step, values, pull, len(targets))
             for target, part, ct in zip(targets, partials, pull(cts), strict=True):
@@ -250,9 +248,7 @@ class Trace:
     def _like_inputs(self, name: str, what: str, values: Mapping[str, Any]) -> dict[str, Any]:
         for key in values:
             if key not in self.inputs:
-                raise InputError(
-                    f"{name}: the trace has no input {key!r}.", f"one of {', '.join(self.inputs)}"
-                )
+                raise InputError(f"{name}: the trace has no input {key!r}.", f"one of {', '.join(self.inputs)}")
         made = {
             key: x if isinstance(x, Tensor) else array.asarray(x, dtype=self.inputs[key].dtype)
             for key, x in values.items()

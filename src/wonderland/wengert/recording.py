@@ -152,9 +152,7 @@ def trace(f: Callable[..., Any] | str | Formula, /, *args: Any, **values: Any) -
     prefix = next(p for p in candidates if not any(re.fullmatch(rf"{p}\d+", name) for name in names))
     recorder = Recorder(prefix)
     known = dict(zip(names, inputs.values, strict=True))
-    out = inputs.call(
-        recorder, positional, [RecordedTracer(recorder, n, value) for n, value in known.items()]
-    )
+    out = inputs.call(recorder, positional, [RecordedTracer(recorder, n, value) for n, value in known.items()])
     leaves, structure = output_leaves("trace", out)
     outputs = [leaf.name if isinstance(leaf, RecordedTracer) else leaf for leaf in leaves]
     made = Trace(known, recorder.steps, outputs, structure, title)
@@ -194,7 +192,5 @@ def _leaf_names(labels: list[str], inputs: Inputs) -> list[str]:
             name = ".".join([label, *map(str, path)])
             names += [f"{name}.{key}" for key in entry] if isinstance(entry, list) else [name]
     if len(set(names)) < len(names):
-        raise InputError(
-            f"trace: two inputs have the same name among {names}.", "different names for the arguments"
-        )
+        raise InputError(f"trace: two inputs have the same name among {names}.", "different names for the arguments")
     return names

@@ -69,10 +69,7 @@ def lined_up(texts: Iterable[str]) -> list[str]:
     texts = list(texts)
     places = [_point(text) for text in texts]
     before = max((place for place in places if place is not None), default=0)
-    return [
-        text if place is None else " " * (before - place) + text
-        for text, place in zip(texts, places, strict=True)
-    ]
+    return [text if place is None else " " * (before - place) + text for text, place in zip(texts, places, strict=True)]
 
 
 def _point(text: str) -> int | None:
@@ -143,9 +140,7 @@ def tangent_table(trace: Trace, precision: int) -> str:
     if not trace.inputs:
         return f"{head}\n  no inputs"
     if not moving:
-        return (
-            f"{head}\n  no scalar input; trace.tangents(name=direction) gives the tangents along a direction"
-        )
+        return f"{head}\n  no scalar input; trace.tangents(name=direction) gives the tangents along a direction"
     tangents = {name: trace.tangents(**{name: 1.0}) for name in moving}
     smooth = [(name, value) for name, value in trace.values.items() if is_inexact(value.dtype)]
     rules = _tangent_rules(trace, precision)
