@@ -605,7 +605,7 @@ class Tracer(Tensor):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         raise GradientError(
-            "requires_grad_: inside wl.grad, wl.jit and relatives the transformation takes the gradient.",
+            "requires_grad_: inside a transformation (wl.grad, wl.jit) gradients are the transformation's matter.",
             "wl.grad(f)(x), or call requires_grad_() outside",
         )
 

@@ -62,7 +62,7 @@ class Custom:
             staged = stage(self.f, list(avals), name=self.name, purpose=self.name)
             if any(isinstance(v, Tracer) for v in staged.captured) or staged.written_cells or staged.made_cells:
                 raise TraceError(
-                    f"{self.name}: a function with a custom derivative uses traced values or changes outside state.",
+                    f"{self.name}: a function with a custom derivative uses outside traced values or changes state.",
                     "pass everything that it depends on as arguments",
                 )
             self.traces[avals] = staged

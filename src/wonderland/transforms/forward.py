@@ -124,6 +124,8 @@ class JVPTrace:
 
 def tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], out: Any, params: dict[str, Any]) -> Any:
     """The tangent of a primitive's result: the sum over the arguments of derivative times tangent."""
+    if primitive.linearize is not None:
+        return primitive.linearize(primals, tangents, **params)[1]
     if state.plain or state.phase != FORWARD:
         return _tangent_of(primitive, primals, tangents, out, params)
     with deriving(primitive.name, tangents):

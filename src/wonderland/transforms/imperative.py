@@ -207,10 +207,7 @@ def _arg_adjoints(entry: Record, cts: dict[int, Any]) -> list[Any]:
         for arg in args
     ]
     primitive = entry.primitive
-    if primitive.linearize is not None:
-        _, made = primitive.linearize(primals, tangents, **entry.params)
-    else:
-        made = tangent_of(primitive, primals, tangents, outs if primitive.multiple else outs[0], entry.params)
+    made = tangent_of(primitive, primals, tangents, outs if primitive.multiple else outs[0], entry.params)
     made = made if primitive.multiple else [made]
     seeds = [(t, cts[i]) for i, t in enumerate(made) if t is not None and i in cts]
     wanted = [t for t in tangents if t is not None]
