@@ -205,3 +205,11 @@ def test_weights_are_in_by_out_and_the_bias_is_added() -> None:
     assert W.shape == (3, 2)
     x = rng.normal(size=(5, 3)).astype(np.float32)
     np.testing.assert_allclose(layer(wl.asarray(x)), x @ W + b, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.book("C-02", name="wl.round")
+def test_a_tie_at_one_half_goes_to_class_zero() -> None:
+    """The one decision rule: class 1 above one half; rounding, halves to even, says the same."""
+    probabilities = wl.tensor([0.4, 0.5, 0.6])
+    assert (probabilities > 0.5).tolist() == [False, False, True]
+    assert wl.round(probabilities).tolist() == [0.0, 0.0, 1.0]
