@@ -14,6 +14,7 @@ settings.register_profile(
     "wonderland", deadline=None, max_examples=50, derandomize=bool(os.environ.get("CI")), print_blob=True
 )
 settings.load_profile("wonderland")
+os.environ["WONDERLAND_CACHE"] = "off"  # tests neither use nor leave compiled code in the user's cache
 
 
 def leaked_state() -> list[str]:

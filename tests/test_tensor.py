@@ -15,7 +15,7 @@ import wonderland as wl
 DTYPES = list(wl.__array_namespace_info__().dtypes())
 
 
-@pytest.mark.book("1.08", name="wl.Tensor.ndim")
+@pytest.mark.book("1.08", "S-01", name="wl.Tensor.ndim")
 def test_rank_and_shape() -> None:
     assert wl.Tensor(3.0).shape == ()
     assert wl.Tensor(3.0).ndim == 0

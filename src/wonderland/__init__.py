@@ -42,9 +42,10 @@ from .transforms.imperative import enable_grad, no_grad
 from .transforms.reverse import grad, linearize, value_and_grad, vjp
 
 if TYPE_CHECKING:
-    from . import debug, fft, linalg, nn, random, shape, viz, wengert
+    from . import cache, debug, fft, linalg, nn, random, shape, viz, wengert
     from .backends import get_backend, set_backend, using_backend
     from .checking import check_grads
+    from .compiler.explain import explain
     from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .graph.cost import count, saved
     from .transforms.associative import associative_scan
@@ -66,10 +67,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # The same names for those who run the program: where each one is found when it is first used.
-_MODULES = ("debug", "fft", "linalg", "nn", "random", "shape", "viz", "wengert")
+_MODULES = ("cache", "debug", "fft", "linalg", "nn", "random", "shape", "viz", "wengert")
 _FUNCTIONS = {
     "backends": ("get_backend", "set_backend", "using_backend"),
     "checking": ("check_grads",),
+    "compiler.explain": ("explain",),
     "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "graph.cost": ("count", "saved"),
     "transforms.associative": ("associative_scan",),

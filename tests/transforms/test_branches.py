@@ -86,13 +86,13 @@ def test_derivatives_in_both_modes(i: int) -> None:
 @pytest.mark.parametrize("which", [w for w in itertools.product([False, True], repeat=3) if any(w)])
 def test_every_combination_of_batched_operands(which: tuple[bool, ...]) -> None:
     batch = (
-        wl.tensor([2, 0, 1, 9]),
-        wl.tensor([1.0, -2.0, 0.5, 3.0], dtype=F64),
-        wl.tensor([0.1, 0.2, 0.3, 0.4], dtype=F64),
+        wl.tensor([2, 0, 1, 9, -3]),
+        wl.tensor([1.0, -2.0, 0.5, 3.0, 1.5], dtype=F64),
+        wl.tensor([0.1, 0.2, 0.3, 0.4, 0.5], dtype=F64),
     )
     args = tuple(b if on else b[1] for b, on in zip(batch, which, strict=True))
     axes = tuple(0 if on else None for on in which)
-    examples = [[a[i] if on else a for a, on in zip(args, which, strict=True)] for i in range(4)]
+    examples = [[a[i] if on else a for a, on in zip(args, which, strict=True)] for i in range(5)]
     expected = wl.tree.map(lambda *parts: wl.stack(parts), *[written_out(*e) for e in examples])
     for f in (wl.vmap(chosen, axes), wl.jit(wl.vmap(chosen, axes)), wl.vmap(wl.jit(chosen), axes)):
         close(f(*args), expected)

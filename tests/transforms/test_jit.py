@@ -266,6 +266,19 @@ def test_values_from_outside_are_seen_when_they_change(monkeypatch: pytest.Monke
     assert results() == [[10.0, 120.0]] * 3
 
 
+def test_functions_inside_the_function_see_globals_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    @wl.jit
+    def f(x: Any) -> Any:
+        def inner(e: Any) -> Any:
+            return (lambda y: y * SCALE)(e)
+
+        return wl.vmap(inner)(x)
+
+    assert f(wl.ones(2)).tolist() == [2.0, 2.0]
+    monkeypatch.setitem(globals(), "SCALE", 7.0)
+    assert f(wl.ones(2)).tolist() == [7.0, 7.0]
+
+
 def test_the_derivative_of_a_function_sees_its_globals_change(monkeypatch: pytest.MonkeyPatch) -> None:
     slope = wl.jit(wl.grad(scaled))
     assert slope(1.0).item() == 2.0
@@ -554,8 +567,47 @@ def test_modules_from_outside_that_change_are_traced_again() -> None:
     assert f(1.0).item() == 3.0
     model.eval()
     assert f(1.0).item() == 1.0
+    assert f.traces == 3
+    model.train()
+    assert f(1.0).item() == 3.0
+    assert f.traces == 3  # the trace for this state of the model is remembered
     model = Scale()
     assert f(1.0).item() == 2.0
+    layers = [nn.Linear(2, 2)]
+    holder = Holder(layers)
+    g = wl.jit(lambda x: holder(x))
+    g(wl.ones(2))
+    holder.layers.append(nn.Linear(2, 3))  # in place
+    assert g(wl.ones(2)).shape == (3,)
+    Scale()  # modules that have nothing to do with it
+    before = g.traces
+    g(wl.ones(2))
+    assert g.traces == before
+
+
+def test_modules_reached_through_plain_objects_are_traced_again() -> None:
+    class Trainer:
+        def __init__(self) -> None:
+            self.model = Holder([nn.Linear(2, 2)])
+
+        def predict(self, x: Any) -> Any:
+            return self.model(x) if self.model.training else -self.model(x)
+
+    trainer = Trainer()
+    f = wl.jit(trainer.predict)
+    first = f(wl.ones(2))
+    trainer.model.eval()
+    same(f(wl.ones(2)), -first)
+
+
+class Holder(nn.Module):
+    def __init__(self, layers: list[Any]) -> None:
+        self.layers = layers
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 class Mean(nn.Module):
@@ -626,6 +678,36 @@ def test_a_module_that_is_passed_and_closed_over() -> None:
     assert outside.steps.item() == 3
     f(other, x)
     assert (other.steps.item(), outside.steps.item()) == (2, 4)
+
+
+def test_a_part_of_a_module_that_is_passed_and_closed_over() -> None:
+    whole = nn.Sequential(Mean(2), Mean(2))
+    f = wl.jit(lambda part, x: (part(x), whole(x)))
+    x = wl.ones((1, 2))
+    other = Mean(2)
+    f(other, x)
+    f(whole[0], x)
+    assert (whole[0].steps.item(), whole[1].steps.item()) == (3, 2)
+    f(whole[1], x)
+    assert (whole[0].steps.item(), whole[1].steps.item()) == (4, 4)
+    f(other, x)
+    assert other.steps.item() == 2
+
+
+def test_a_cell_that_is_passed_and_closed_over() -> None:
+    outside = nn.Buffer(wl.tensor(0.0))
+
+    def both(cell: Any) -> Any:
+        cell.assign(cell + 1)
+        outside.assign(outside + 10)
+        return cell + outside
+
+    f = wl.jit(both)
+    other = nn.Buffer(wl.tensor(100.0))
+    assert f(other).item() == 111.0
+    assert f(outside).item() == 42.0
+    assert f(other).item() == 133.0
+    assert (other.item(), outside.item()) == (102.0, 31.0)
 
 
 def test_a_module_that_is_returned_is_the_one_that_was_passed() -> None:
@@ -791,6 +873,41 @@ def test_changes_of_a_module_argument_are_seen() -> None:
     np.testing.assert_allclose(g(layers, x), layers(x), rtol=1e-6)
 
 
+def test_modules_that_are_dataclasses() -> None:
+    @dataclasses.dataclass
+    class Affine(nn.Module):  # which makes them equal by value, and not hashable
+        scale: Any
+        shift: float = 1.0
+
+        def forward(self, x: Any) -> Any:
+            return x * self.scale + self.shift
+
+    f = wl.jit(lambda model, x: model(x))
+    models = [Affine(nn.Parameter(wl.tensor(2.0))), Affine(nn.Parameter(wl.tensor(3.0)))]
+    for _ in range(2):
+        assert [f(model, 1.0).item() for model in models] == [3.0, 4.0]
+    assert f.traces == 1
+    g = wl.jit(lambda x: models[0](x))
+    assert g(1.0).item() == 3.0
+    models[0].shift = 5.0
+    assert g(1.0).item() == f(models[0], 1.0).item() == 7.0
+
+
+def test_modules_that_nobody_needs_are_freed() -> None:
+    import gc
+    import weakref
+
+    f = wl.jit(lambda model, x: model(x))
+    model = Mean(2)
+    f(model, wl.ones((1, 2)))
+    reference = weakref.ref(model)
+    cell = weakref.ref(model.mean)
+    del model
+    gc.collect()
+    assert reference() is None
+    assert cell() is None
+
+
 def test_a_module_that_knows_its_parent() -> None:
     class Node(nn.Module):
         def __init__(self) -> None:
@@ -810,10 +927,10 @@ def test_calling_with_many_parameters_is_cheap() -> None:
     model = nn.Sequential(*[nn.Linear(2, 2) for _ in range(50)])
     f = wl.jit(lambda model, x: x)
     f(model, wl.ones(2))
-    from wonderland.transforms import jit
+    from wonderland.transforms import constants
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jit, "_taken_apart", lambda *args: pytest.fail("the module is taken apart again"))
+        patch.setattr(constants, "_taken_apart", lambda *args: pytest.fail("the module is taken apart again"))
         for _ in range(3):
             f(model, wl.ones(2))
     model[3] = nn.Linear(2, 2)

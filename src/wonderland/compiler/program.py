@@ -144,26 +144,3 @@ class Program:
         """The address in a slot of the table."""
         place = b.emit(f"getelementptr inbounds ptr, ptr %table, i64 {slot}")
         return b.emit(f"load ptr, ptr {place}, align 8")
-
-    def describe(self) -> str:
-        """The steps in order, a line each."""
-        lines = []
-        for i, step in enumerate(self.schedule.steps):
-            if isinstance(step, Kernel):
-                what = f"{step.reduce} over {step.axes} of" if step.reduce else "loop over"
-                names = ", ".join(sorted({n for _, value in step.stores for n in value_names(value)}))
-                lines.append(f"{i:>4}  {what} {step.shape}: {names or 'copy'}")
-            elif isinstance(step, MatMul):
-                lines.append(f"{i:>4}  matmul {step.x.shape} @ {step.y.shape}")
-            else:
-                lines.append(f"{i:>4}  NumPy: {step.equation.primitive.name}")
-        return "\n".join([*lines, f"arena: {self.arena_bytes:,} bytes"])
-
-
-def value_names(value: Any) -> set[str]:
-    """The operations in an expression."""
-    from .values import Op
-
-    if not isinstance(value, Op):
-        return set()
-    return {value.name}.union(*[value_names(a) for a in value.args]) - {"stop_gradient"}

@@ -71,7 +71,7 @@ def cost_of(graph: Graph) -> Cost:
         inner = [cost_of(g) for g in carried(equation)]
         if not inner:
             cost.operations[equation.primitive.name] += 1
-            cost.multiply_adds += _multiply_adds(equation)
+            cost.multiply_adds += multiply_adds(equation)
             if equation.primitive.name not in VIEWS:
                 cost.bytes += sum(a.aval.nbytes for a in [*equation.inputs, *equation.outputs])
             continue
@@ -86,7 +86,8 @@ def cost_of(graph: Graph) -> Cost:
     return cost
 
 
-def _multiply_adds(equation: Equation) -> int:
+def multiply_adds(equation: Equation) -> int:
+    """The multiply-adds (or comparable operations) of one equation."""
     primitive = equation.primitive
     if primitive.cost is not None:
         return int(primitive.cost(*equation.inputs, **equation.params))

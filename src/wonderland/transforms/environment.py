@@ -1,8 +1,8 @@
 """What a function refers to besides its arguments: the values of its closure and of the global names in its code.
 
-A trace holds while these are the same. The walk goes on through the functions found on the way, also through those that
-`wl.grad`, `wl.vmap` or `functools.partial` wrap, and through lists, tuples and dicts. It does not look into the code of
-installed libraries, nor at the attributes of objects; what changes there belongs in a module's cells.
+A trace holds while these are the same. The walk goes on through the functions found on the way, also through those
+that `wl.grad`, `wl.vmap` or `functools.partial` wrap, and through lists, tuples, dicts and modules. It does not look
+into the code of installed libraries, nor at the attributes of other objects; what changes there belongs in a module.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Cell, Tensor
-from ..trees import Static, is_stateful
+from ..tensor import Cell
+from ..trees import is_stateful
+from .constants import ATOMS, fixed, opened
 
-_ATOMS = {bool, int, float, complex, str, type(None)}
 _MISSING = object()
 # the code of the package, of the standard library and of installed packages does not change while a program runs
 _LIBRARIES = tuple(
@@ -26,41 +26,12 @@ _LIBRARIES = tuple(
 )
 
 
-class Same:
-    """A value that is compared by identity."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def fixed(value: Any, above: tuple[int, ...] = ()) -> Any:
-    """What a trace keeps of a value that it takes for a constant; equal as long as the trace holds."""
-    kind = type(value)
-    if kind in _ATOMS or isinstance(value, np.generic):
-        return Static(value)
-    if kind is Tensor:
-        return (Same(value), value._node is not None)
-    if kind in (list, tuple, dict) and id(value) not in above:
-        above = (*above, id(value))
-        keys = tuple(value) if kind is dict else ()
-        return (kind, keys, tuple(fixed(v, above) for v in (value.values() if keys else value)))
-    return Same(value)
-
-
 class Environment:
     """The places from which a function's code takes values, and what they hold now."""
 
     def __init__(self, f: Any) -> None:
         self.places: list[tuple[Any, str | None, Any, Any]] = []  # closure cell or globals, name, value, what is kept
-        self.objects: set[int] = set()  # modules and cells, by identity
+        self.cells: set[int] = set()  # those that can be reached, by identity
         self._seen: set[int] = set()
         self._visit(f)
         self.key = tuple(kept for _, _, _, kept in self.places)
@@ -74,11 +45,13 @@ class Environment:
         return False
 
     def _visit(self, value: Any) -> None:
-        if type(value) in _ATOMS or id(value) in self._seen:
+        if type(value) in ATOMS or id(value) in self._seen:
             return
         self._seen.add(id(value))
-        if isinstance(value, Cell) or is_stateful(value):
-            self.objects.add(id(value))
+        if isinstance(value, Cell):
+            self.cells.add(id(value))
+        elif is_stateful(value):
+            self.cells.update(id(cell) for cell in opened(value).cells)
         elif isinstance(value, FunctionType):
             self._visit_function(value)
         elif isinstance(value, (list, tuple, dict)):

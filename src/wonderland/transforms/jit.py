@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import functools
 import threading
-import weakref
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Cell, Tensor, Tracer, wrap
 from .call import call
-from .environment import Environment, fixed
+from .constants import opened
+from .environment import Environment
 
 _ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
 _lock = threading.RLock()  # tracing puts tracers into cells, so one thread at a time may look at them
@@ -41,7 +42,7 @@ class Arguments:
 
     __slots__ = ("cells", "key", "leaves", "operands", "positions", "structure", "weak")
 
-    def __init__(self, tree: Any, outside: set[int] | frozenset[int] = frozenset()) -> None:
+    def __init__(self, tree: Any, outside: AbstractSet[int] = frozenset()) -> None:
         self.leaves, self.structure = trees.flatten(tree, open_objects=False)
         self.positions: list[int] = []  # of the leaves that are operands of the graph
         self.operands: list[Any] = []
@@ -54,7 +55,7 @@ class Arguments:
             kind = type(leaf)
             if isinstance(leaf, Cell):
                 self.cells.append(leaf)
-                keys.append((kind, leaf.settings(), leaf.shape, leaf.dtype, id(leaf) in outside))
+                keys.append((kind, leaf.settings(), leaf.shape, leaf.dtype))
             elif isinstance(leaf, (Tensor, np.ndarray, Aval)):
                 value: Any = asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
                 weak = value.weak if kind is GraphTracer else None
@@ -64,11 +65,15 @@ class Arguments:
                 keys.append(kind)
                 self._add(i, from_scalar(leaf, EXACT[SCALAR_KIND[kind]]), SCALAR_KIND[kind])
             elif trees.is_stateful(leaf):
-                keys.append((self._open(leaf), id(leaf) in outside))
+                parts = opened(leaf)
+                self.cells += parts.cells
+                keys.append(parts.kind)
             else:
                 keys.append(_static(leaf))
         if len(distinct := {id(c): i for i, c in enumerate(self.cells)}) < len(self.cells):
             keys.append(tuple(distinct[id(c)] for c in self.cells))  # which of them are the same
+        if not outside.isdisjoint(distinct):
+            keys.append(tuple(id(c) for c in self.cells if id(c) in outside))  # and the same as one from outside
         self.key = tuple(keys)
 
     def _add(self, position: int, operand: Any, weak: int | None) -> None:
@@ -76,52 +81,11 @@ class Arguments:
         self.operands.append(operand)
         self.weak.append(weak)
 
-    def _open(self, leaf: Any) -> Any:
-        """Collect the cells of a module; what a trace depends on are its structure and their types."""
-        version = structure_version()
-        steady = hasattr(leaf, "__tree_steady__")
-        known = _opened.get(leaf) if steady else None
-        if known is None or known.version != version:
-            known = _taken_apart(leaf, version)
-            if steady and leaf.__tree_steady__():
-                _opened[leaf] = known
-        self.cells += known.cells
-        return known.kind
-
     def rebuilt(self, tracers: Any) -> Any:
         leaves = list(self.leaves)
         for i, tracer in zip(self.positions, tracers, strict=True):
             leaves[i] = tracer
         return trees.unflatten(self.structure, leaves)
-
-
-class Kind:
-    """What all modules of one structure have in common, known by identity."""
-
-    __slots__ = ("__weakref__",)
-
-
-class Opened(NamedTuple):
-    """A module taken apart."""
-
-    version: int
-    cells: list[Cell]
-    kind: Kind
-
-
-_opened: weakref.WeakKeyDictionary[Any, Opened] = weakref.WeakKeyDictionary()  # while no module changes
-_kinds: weakref.WeakValueDictionary[Any, Kind] = weakref.WeakValueDictionary()
-
-
-def _taken_apart(leaf: Any, version: int) -> Opened:
-    found, structure = trees.flatten(leaf)
-    cells = [part for part in found if isinstance(part, Cell)]
-    types = tuple((c.value.shape, c.value.dtype) for c in cells)
-    key = (structure, types, tuple(fixed(part) for part in found if not isinstance(part, Cell)))
-    kind = _kinds.get(key)
-    if kind is None:
-        kind = _kinds[key] = Kind()
-    return Opened(version, cells, kind)
 
 
 def _static(value: Any) -> trees.Static:
@@ -140,7 +104,12 @@ class Traced:
     """A traced function and how to call it."""
 
     def __init__(
-        self, f: Callable[..., Any], arguments: Arguments, name: str, purpose: str, closes_over_state: bool = False
+        self,
+        f: Callable[..., Any],
+        arguments: Arguments,
+        name: str,
+        purpose: str,
+        watched: AbstractSet[int] = frozenset(),
     ) -> None:
         as_function(purpose, f)
         self.version = structure_version()
@@ -175,16 +144,16 @@ class Traced:
         self.read_cells: list[Any] = [position.get(id(c), c) for c in staged.read_cells]
         self.written_cells: list[Any] = [position.get(id(c), c) for c in staged.written_cells]
         self.made_cells = staged.made_cells
-        self.closes_over_state = closes_over_state or any(
-            isinstance(c, Cell) for c in self.read_cells + self.written_cells
+        self.reaches_state = any(
+            isinstance(c, Cell) and id(c) not in watched for c in self.read_cells + self.written_cells
         )
         # cells that were made belong to this call alone; the next one makes its own or finds them
         self.reusable = not self.made_cells and not any(isinstance(v, Tracer) for v in self.captured)
         self.trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
 
     def stale(self) -> bool:
-        """Whether a module that was reached through a closure may have changed its structure."""
-        return self.closes_over_state and self.version != structure_version()
+        """Whether a module may have changed its structure that was reached in a way that nobody watches."""
+        return self.reaches_state and self.version != structure_version()
 
     def run(self, arguments: Arguments, primitive: Primitive = call) -> Any:
         cells = arguments.cells
@@ -268,13 +237,13 @@ class Jitted:
         f, args, kwargs, static = self._split(args, kwargs)
         with _lock:
             environment = self._look_around()
-            arguments = Arguments((args, kwargs), environment.objects)
+            arguments = Arguments((args, kwargs), environment.cells)
             key = (arguments.key, static, state.strict_broadcast)
             found = self._traces.get(key)
             if found is None or found.stale():
                 traces = self._traces
                 purpose = "jit" if self._primitive is call else self._primitive.name
-                found = Traced(f, arguments, self._name, purpose, bool(environment.objects))
+                found = Traced(f, arguments, self._name, purpose, environment.cells)
                 if found.reusable:
                     traces[key] = found
         return found, arguments

@@ -1,0 +1,88 @@
+"""What a trace keeps of the values that it takes for constants: how to tell later whether they are still the same."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..context import structure_version
+from ..tensor import Cell, Tensor
+from ..trees import Static, flatten, is_stateful
+
+ATOMS = {bool, int, float, complex, str, type(None)}
+
+
+class Same:
+    """A value that is compared by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def fixed(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """What a trace keeps of a value; equal as long as the trace holds. A tuple, if the value may change in place."""
+    kind = type(value)
+    if kind in ATOMS or isinstance(value, np.generic):
+        return Static(value)
+    if kind is Tensor:
+        return (Same(value), value._node is not None)
+    if isinstance(value, Cell):
+        return (Same(value), value.settings(), value.shape, value.dtype)
+    if is_stateful(value):
+        return (Same(value), opened(value).kind)
+    if kind in (list, tuple, dict) and id(value) not in above:
+        above = (*above, id(value))
+        keys = tuple(value) if kind is dict else ()
+        return (kind, keys, tuple(fixed(v, above) for v in (value.values() if keys else value)))
+    return Same(value)
+
+
+class Kind:
+    """What all stateful objects of one structure have in common, known by identity."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Opened(NamedTuple):
+    """A stateful object taken apart into its cells and everything else that a trace depends on."""
+
+    version: int
+    cells: list[Cell]
+    kind: Kind
+
+
+_opened: dict[int, tuple[weakref.ref[Any], Opened]] = {}  # by identity
+_kinds: weakref.WeakValueDictionary[Any, Kind] = weakref.WeakValueDictionary()
+
+
+def opened(value: Any) -> Opened:
+    """A module taken apart. This is remembered while no module changes, if changes cannot go unnoticed."""
+    version = structure_version()
+    reference, known = _opened.get(id(value), (None, None))
+    if known is None or reference is None or reference() is not value or known.version != version:
+        known = _taken_apart(value, version)
+        if hasattr(value, "__tree_steady__") and value.__tree_steady__():
+            forget = lambda _, key=id(value): _opened.pop(key, None)  # noqa: E731
+            _opened[id(value)] = (weakref.ref(value, forget), known)
+    return known
+
+
+def _taken_apart(value: Any, version: int) -> Opened:
+    found, structure = flatten(value)
+    cells = [part for part in found if isinstance(part, Cell)]
+    types = tuple((c.shape, c.dtype) for c in cells)
+    key = (structure, types, tuple(fixed(part) for part in found if not isinstance(part, Cell)))
+    kind = _kinds.get(key)
+    if kind is None:
+        kind = _kinds[key] = Kind()
+    return Opened(version, cells, kind)
