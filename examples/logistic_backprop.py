@@ -2,9 +2,8 @@
 
     python examples/logistic_backprop.py [graph.svg]
 
-Two examples with two features each: z = X w + b, yhat = sigmoid(z), loss = mean of -(y log yhat + (1-y)
-log(1-yhat)). The sign of a delta says whether raising the value raises or lowers the loss, its size by how
-much.
+Two examples with two features each: z = X w + b, yhat = sigmoid(z), loss = mean of -(y log yhat + (1-y) log(1-yhat)).
+The sign of a delta says whether raising the value raises or lowers the loss, its size by how much.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
     python examples/operator_table.py
 
-For an operator Z = f(A, B) and the adjoint dZ of its result, the table gives the adjoints dA and dB. Each
-row is the rule in words, the operator, its arguments, and the rule as code; the check compares the code
-with `wl.vjp`.
+For an operator Z = f(A, B) and the adjoint dZ of its result, the table gives the adjoints dA and dB. Each row is the
+rule in words, the operator, its arguments, and the rule as code; the check compares the code with `wl.vjp`.
 """
 
 from __future__ import annotations

@@ -222,9 +222,7 @@ def test_linear_functions_are_matrices() -> None:
 
 
 def strassen(X: Any, Y: Any) -> tuple[Any, int]:
-    """The product of two matrices of size 2^k by seven products of halves, and how many numbers were
-    multiplied.
-    """
+    """The product of two matrices of size 2^k by seven products of halves, and how many numbers were multiplied."""
     if X.shape == (1, 1):
         return X * Y, 1
     h = X.shape[0] // 2

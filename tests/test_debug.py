@@ -465,3 +465,11 @@ def test_check_finite_inside_transformations() -> None:
         wl.grad(f)(wl.tensor(0.0))
     with pytest.raises(wl.errors.TraceError):
         wl.jit(f)(wl.tensor(1.0))
+
+
+def test_infinities_that_only_change_their_shape_are_no_finding() -> None:
+    x = wl.full((2, 3), INF)
+    with wl.debug.nans():
+        assert x.reshape(6).shape == (6,)
+        assert wl.broadcast_to(x, (4, 2, 3)).shape == (4, 2, 3)
+        assert x.astype(wl.float64).dtype == wl.float64

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from . import errors as errors
 from . import tracebacks
 from . import trees as tree
-from .array import *  # noqa: F403
+from .array import *  # noqa: F403 - the top-level functions are those of array/
 from .dtypes import (
     bfloat16,
     complex64,
@@ -108,6 +108,5 @@ def __dir__() -> list[str]:
 
 
 tracebacks.install()
-# NumPy's floating-point warnings point into our code and say nothing about the user's; `wl.debug.nans` finds NaN and
-# inf.
+# NumPy's floating-point warnings point into our code and say nothing about the user's; `wl.debug.nans` does.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"wonderland\.")

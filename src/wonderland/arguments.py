@@ -1,7 +1,8 @@
-"""Arguments that are not tensors: integers, numbers, lists, functions, each checked."""
+"""Arguments that are not tensors: integers, numbers, lists, functions, each checked; and functions made from them."""
 
 from __future__ import annotations
 
+import functools
 import numbers
 import operator
 from collections.abc import Callable, Iterable
@@ -60,6 +61,17 @@ def as_function(name: str, f: Any) -> Callable[..., Any]:
     if not callable(f):
         raise InputError(f"{name}: a {type(f).__name__} is not a function.", f"wl.{name} with a function")
     return f
+
+
+def named_after(f: Callable[..., Any], kind: str, wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """The wrapper, which is called `kind_of_f` and refers to f, so that a trace can look through it.
+
+    >>> named_after(abs, "grad", lambda x: x).__name__
+    'grad_of_abs'
+    """
+    functools.update_wrapper(wrapper, f, assigned=(), updated=())
+    wrapper.__name__ = f"{kind}_of_{getattr(f, '__name__', 'function')}"
+    return wrapper
 
 
 def shown(value: Any) -> str:

@@ -48,7 +48,11 @@ def _default() -> str:
 
 
 def set_backend(name: str) -> None:
-    """Choose the engine that runs graphs in this thread: "numpy" or "native"."""
+    """Choose the engine that runs graphs in this thread: "numpy" or "native".
+
+    >>> import wonderland as wl
+    >>> wl.set_backend("numpy")
+    """
     state.backend = _checked(name)
 
 

@@ -50,10 +50,9 @@ def check_grads(
     >>> import wonderland as wl
     >>> wl.check_grads(lambda x, y: wl.sin(x) * y, (wl.tensor([0.5, 1.0]), wl.tensor(2.0)), order=2)
 
-    With a random direction t and a random adjoint v, forward mode must give \(J t\) as the differences do,
-    and reverse mode \(\langle J^\top v, t\rangle = \langle v, J t\rangle\); a wrong entry of J goes unnoticed
-    with probability 0. For order 2 and more the same is asked of the derivatives themselves, in every order
-    of modes.
+    With a random direction t and a random adjoint v, forward mode must give \(J t\) as the differences do, and reverse
+    mode \(\langle J^\top v, t\rangle = \langle v, J t\rangle\); a wrong entry of J goes unnoticed with probability 0.
+    For order 2 and more the same is asked of the derivatives themselves, in every order of modes.
 
     `args` is a tuple of tensors, trees or modules. The computation runs in `dtype` (None: the arguments'
     own), and the tolerances follow from it unless they are given. A failure raises `GradientCheckError`, an

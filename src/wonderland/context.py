@@ -137,10 +137,23 @@ def _path_in(root: Any, module: Any) -> str:
     return paths.get(id(module), "")
 
 
+_next_version = itertools.count(1).__next__
+_version = 0  # of all modules in all threads
+
+
 def structure_version() -> int:
-    """Grows whenever some module changes other than in its cells."""
-    counter = sys.modules.get("wonderland.nn.version")
-    return counter.structure_version() if counter is not None else 0
+    """Grows whenever an attribute of some module is set, a mode is changed or a parameter is frozen.
+
+    By it `jit` knows that a trace may be stale. A new value *in* a parameter or a buffer does not count: a trace reads
+    cells when it runs.
+    """
+    return _version
+
+
+def note_structure_change() -> None:
+    """Some module has changed other than in its cells."""
+    global _version
+    _version = _next_version()
 
 
 class Place(NamedTuple):

@@ -16,16 +16,12 @@ from . import array, trees
 from .context import at, place, state, switch
 from .dtypes import is_inexact
 from .errors import InputError, NonFiniteError, TraceError
-from .primitives import elementwise
 from .primitives.primitive import Primitive
 from .tensor import Tensor
 
 __all__ = ["check_finite", "disable_nans", "enable_nans", "nans"]
 
 Array = np.ndarray[Any, Any]
-
-# Here an element of the result depends on the same element of the inputs only, so one can look closer.
-_ELEMENTWISE = {value for value in vars(elementwise).values() if isinstance(value, Primitive)}
 
 _REMEDIES = {
     "log": "arguments above 0: wl.log(x + 1e-6); wl.log_softmax, wl.log_sigmoid, wl.xlogy of probabilities",
@@ -159,7 +155,7 @@ class Watch:
 
     def _made(self, primitive: Primitive, ins: list[Array], out: Array) -> Array:
         """Which elements of the result are not finite and do not owe that to the inputs."""
-        if primitive not in _ELEMENTWISE:  # every element of the inputs may be behind it
+        if not primitive.elementwise:  # every element of the inputs may be behind it
             ins = [np.asarray(_one_of_all(data)) for data in ins]
         nan_in, inf_in = np.zeros((), bool), np.zeros((), bool)
         for data in ins:

@@ -76,6 +76,11 @@ def is_floating(dtype: DType) -> bool:
     return KIND[dtype] == 2
 
 
+def is_half(dtype: DType) -> bool:
+    """Whether the type is so short that sums of it are accumulated in float32."""
+    return dtype in (float16, bfloat16)
+
+
 def is_inexact(dtype: DType) -> bool:
     """Whether derivatives with respect to this type make sense (floating or complex)."""
     return KIND[dtype] >= 2

@@ -55,10 +55,8 @@ class WonderlandError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> Any:
-        return (
-            _restore,
-            (type(self), self.args, self.__dict__),
-        )  # as it is, without the place where it is unpickled
+        # as it is, without the place where it is unpickled
+        return (_restore, (type(self), self.args, self.__dict__))
 
 
 def _restore(kind: type[WonderlandError], args: tuple[Any, ...], attributes: dict[str, Any]) -> WonderlandError:

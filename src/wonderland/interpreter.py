@@ -97,6 +97,7 @@ def recover(primitive: Any, args: Any, params: dict[str, Any], error: Exception)
 
 
 def explained(primitive: Any, args: Any, error: Exception) -> WonderlandError:
+    """An exception from NumPy as one of ours, with the operation and what it received."""
     got = ", ".join(f"{arg.dtype}{list(arg.shape)}" for arg in args)
     message = f"{primitive.name}: {error} (received {got})."
     if isinstance(error, MemoryError):
@@ -113,6 +114,7 @@ def explained(primitive: Any, args: Any, error: Exception) -> WonderlandError:
 
 
 def leaked(primitive: Any, tracer: Any) -> TraceError:
+    """The error for a traced value that outlived its transformation."""
     kind = getattr(tracer.trace, "purpose", None) or type(tracer.trace).__name__.removesuffix("Trace")
     return TraceError(
         f"{primitive.name}: a value of shape {tracer.shape} is used outside the {kind} transformation that traced it.",
@@ -166,6 +168,7 @@ class Tangent(Tracer):
     __slots__ = ("dtype", "index", "node", "order", "shape")
 
     def __init__(self, shape: Shape, dtype: Any, node: Any = None, index: int = 0, order: int | None = None) -> None:
+        # properties of Tensor, here slots
         self.shape = shape  # type: ignore[misc]
         self.dtype = dtype  # type: ignore[misc]
         self.node = node
@@ -208,5 +211,5 @@ def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
     return Tangent(aval.shape, aval.dtype, node)
 
 
-from .primitives.broadcasting import check_no_outer  # noqa: E402
-from .transforms import imperative  # noqa: E402 - needs Tangent
+from .primitives.broadcasting import check_no_outer  # noqa: E402 - these need Tangent
+from .transforms import imperative  # noqa: E402

@@ -6,6 +6,7 @@ dtype, and every operation on it is handled by the interpreter that made it. Use
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -66,17 +67,16 @@ class Tensor:
     @property
     def size(self) -> int:
         """The number of elements."""
-        count = 1
-        for n in self.shape:
-            count *= n
-        return count
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """The number of bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
+        """The number of bytes of one element."""
         return self.dtype.itemsize
 
     @property
@@ -85,6 +85,7 @@ class Tensor:
         return "cpu"
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """This tensor on a device; there is only "cpu"."""
         if str(device) != "cpu" or stream is not None:
             raise InputError(f"to_device: there is no device {device!r}.", 'the device "cpu"')
         return self
@@ -104,16 +105,18 @@ class Tensor:
         return array.matrix_transpose(self)
 
     @property
-    def H(self) -> Tensor:  # noqa: N802
+    def H(self) -> Tensor:  # noqa: N802 - the name in formulas
         """The conjugate of `mT`."""
         return array.conj(array.matrix_transpose(self))
 
     @property
     def real(self) -> Tensor:
+        """The real part."""
         return array.real(self)
 
     @property
     def imag(self) -> Tensor:
+        """The imaginary part; zero for real tensors."""
         return array.imag(self)
 
     @property
@@ -140,20 +143,14 @@ class Tensor:
             if copy is False:
                 raise ValueError("a copy is needed to change the dtype")
             return data.astype(dtype)
-        if copy:
-            return data.copy()
-        view = data.view()
-        view.flags.writeable = False
-        return view
+        return data.copy() if copy else _read_only(data)
 
     def __array_function__(self, f: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """NumPy's functions work on the numbers and give NumPy arrays; traced values have none to give."""
 
         def convert(x: Any) -> Any:
             if isinstance(x, Tensor):
-                view = x._concrete(f"an argument of np.{f.__name__}").view()
-                view.flags.writeable = False
-                return view
+                return _read_only(x._concrete(f"an argument of np.{f.__name__}"))
             return type(x)(convert(item) for item in x) if type(x) in (list, tuple) else x
 
         return f(*convert(args), **{name: convert(value) for name, value in kwargs.items()})
@@ -167,8 +164,7 @@ class Tensor:
     ) -> Any:
         data = self._concrete("a DLPack capsule")
         if max_version is not None and tuple(max_version) >= (1, 0):  # the protocol can say "read-only"
-            data = data.view()
-            data.flags.writeable = False
+            data = _read_only(data)
         elif not data.flags.writeable:
             data = data.copy()
         return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
@@ -242,7 +238,7 @@ class Tensor:
         return iter([self[i] for i in range(self.shape[0])])
 
     def __repr__(self) -> str:
-        return _format(self._data, "tensor")
+        return format_array(self._data, "tensor")
 
     def __format__(self, spec: str) -> str:
         return format(self._item_data().item(), spec) if spec and self.size == 1 else format(str(self), spec)
@@ -351,10 +347,10 @@ class Tensor:
     def __rrshift__(self, other: Any) -> Tensor:
         return array.bitwise_right_shift(other, self)
 
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # object's gives a bool
         return array.equal(self, other) if array.is_operand(other) else cast(Tensor, NotImplemented)
 
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]  # as above
         return array.not_equal(self, other) if array.is_operand(other) else cast(Tensor, NotImplemented)
 
     def __lt__(self, other: Any) -> Tensor:
@@ -569,7 +565,14 @@ def _restore(data: np.ndarray[Any, Any]) -> Tensor:
     return array.asarray(data)
 
 
-def _format(data: np.ndarray[Any, Any], name: str, extra: str = "") -> str:
+def _read_only(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    view = data.view()
+    view.flags.writeable = False
+    return view
+
+
+def format_array(data: np.ndarray[Any, Any], name: str, extra: str = "") -> str:
+    """The text of a tensor: its numbers, and its shape and dtype where the numbers do not show them."""
     body = np.array2string(data, separator=", ", prefix=name + "(", threshold=200, edgeitems=3)
     note = "" if data.dtype in (dtypes.float32, dtypes.int64, dtypes.bool_) else f", dtype={data.dtype}"
     shape = f", shape={data.shape}" if (data.size == 0 and data.shape != (0,)) or data.size > 200 else ""
@@ -634,7 +637,7 @@ class Cell(Tensor):
         interpreter.assign(self, value)
 
     @property
-    def _data(self) -> np.ndarray[Any, Any]:  # type: ignore[override]
+    def _data(self) -> np.ndarray[Any, Any]:  # type: ignore[override]  # a slot in Tensor, here computed
         return self.value._concrete("a NumPy array")
 
     @property

@@ -34,7 +34,7 @@ def install() -> None:
             args = threading.ExceptHookArgs((args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread))
         before_in_threads(args)
 
-    show.shortens = True  # type: ignore[attr-defined]
+    show.shortens = True  # type: ignore[attr-defined]  # functions take attributes
     sys.excepthook = show
     threading.excepthook = show_in_thread
     # IPython catches exceptions itself; its function is in the builtins while it runs

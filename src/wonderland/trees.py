@@ -116,7 +116,15 @@ NONE = Structure("none")
 def register(
     cls: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], unflatten: Callable[[Any, list[Any]], Any]
 ) -> None:
-    """Make instances of `cls` nodes: `flatten(x)` gives (children, meta), `unflatten(meta, children)` the instance."""
+    """Make instances of `cls` nodes: `flatten(x)` gives (children, meta), `unflatten(meta, children)` the instance.
+
+    >>> class Pair:
+    ...     def __init__(self, left, right):
+    ...         self.left, self.right = left, right
+    >>> register(Pair, lambda pair: ((pair.left, pair.right), None), lambda meta, children: Pair(*children))
+    >>> leaves([Pair(1, 2), 3])
+    [1, 2, 3]
+    """
     _REGISTRY[cls] = (flatten, unflatten)
 
 
@@ -199,6 +207,10 @@ class _Flattener:
 def flatten(tree: Any, *, open_objects: bool = True) -> tuple[list[Any], Structure]:
     """The leaves of a tree, left to right, and its structure. Dicts with string keys go in the order of their keys.
 
+    >>> leaves, structure = flatten({"b": 2, "a": (1, None)})
+    >>> leaves, structure
+    ([1, 2], dict(tuple(*, none()), *))
+
     With `open_objects=False` modules and cells are leaves themselves.
     """
     flattener = _Flattener(open_objects)
@@ -207,14 +219,22 @@ def flatten(tree: Any, *, open_objects: bool = True) -> tuple[list[Any], Structu
 
 
 def flatten_with_paths(tree: Any, *, open_objects: bool = True) -> tuple[list[tuple[tuple[Any, ...], Any]], Structure]:
-    """Like `flatten`, with the path of keys beside each leaf."""
+    """Like `flatten`, with the path of keys beside each leaf.
+
+    >>> flatten_with_paths({"a": [1, 2]})[0]
+    [(('a', 0), 1), (('a', 1), 2)]
+    """
     flattener = _Flattener(open_objects)
     found = flattener.visit(tree, ())
     return list(zip(flattener.paths, flattener.leaves, strict=True)), found
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
-    """The tree with this structure and these leaves."""
+    """The tree with this structure and these leaves.
+
+    >>> unflatten(structure({"a": [0, 0]}), [1, 2])
+    {'a': [1, 2]}
+    """
     if not isinstance(structure, Structure) or not isinstance(leaves, Iterable):
         raise TreeError(
             "unflatten: takes a structure and its leaves.", "wl.tree.unflatten(wl.tree.structure(tree), leaves)"
@@ -267,12 +287,20 @@ def _build(s: Structure, leaves: Any, made: list[Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of a tree, left to right."""
+    """The leaves of a tree, left to right.
+
+    >>> leaves({"a": 1, "b": (2, [3])})
+    [1, 2, 3]
+    """
     return flatten(tree)[0]
 
 
 def structure(tree: Any) -> Structure:
-    """The structure of a tree."""
+    """The structure of a tree.
+
+    >>> structure([0, (1,)]) == structure([5, (6,)])
+    True
+    """
     return flatten(tree)[1]
 
 

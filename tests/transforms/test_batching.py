@@ -165,3 +165,9 @@ def test_linear_algebra_in_a_batch() -> None:
     A, b = f64(4, 3, 3) + 3 * wl.eye(3, dtype=wl.float64), f64(4, 3)
     got = wl.vmap(wl.linalg.solve)(A, b)
     np.testing.assert_allclose(got, np.linalg.solve(A.numpy(), b.numpy()[..., None])[..., 0], rtol=1e-12)
+
+
+def test_axes_of_dicts_with_keys_that_have_no_order() -> None:
+    tree = {1: wl.asarray(np.arange(3.0)), "a": wl.asarray(np.arange(6.0).reshape(2, 3))}
+    out = wl.vmap(lambda d: d[1] + d["a"].sum(), in_axes=({1: 0, "a": 1},))(tree)
+    np.testing.assert_array_equal(np.asarray(out), np.arange(3.0) + np.arange(6.0).reshape(2, 3).sum(axis=0))

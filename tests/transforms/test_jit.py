@@ -460,6 +460,25 @@ def test_every_nesting_with_the_derivatives() -> None:
     wl.check_grads(wl.jit(f), (x, y), order=3)
 
 
+def test_long_programs_do_not_recurse() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(3000):
+            x = wl.sin(x)
+        return x
+
+    x = wl.tensor(0.5)
+    expected = wl.grad(f)(x)
+    for g in (wl.jit(wl.grad(f)), wl.grad(wl.jit(f)), wl.grad(wl.checkpoint(f))):
+        same(g(x), expected)
+
+    def doubled(x: Any) -> Any:
+        for _ in range(30):
+            x = x + x
+        return x
+
+    assert wl.grad(wl.jit(doubled))(1.0).item() == 2**30
+
+
 def test_values_computed_twice_have_the_same_gradient_to_the_bit() -> None:
     rng = np.random.default_rng(0)
     x, a, b, c = (wl.asarray(rng.normal(size=100)) for _ in range(4))
@@ -583,6 +602,29 @@ def test_modules_from_outside_that_change_are_traced_again() -> None:
     before = g.traces
     g(wl.ones(2))
     assert g.traces == before
+
+
+def test_a_layer_from_outside_that_is_replaced_by_one_of_the_same_kind() -> None:
+    x = wl.ones(2)
+    for reach in (
+        lambda model: lambda x: model(x),
+        lambda model: model,
+        lambda model: model.forward,
+        lambda model: functools.partial(lambda model, x: model(x), model),
+        lambda model: functools.partial(lambda x, models: models[0](x), models=[model]),
+        lambda model: wl.vmap(model.forward, in_axes=None, axis_size=1),
+    ):
+        model = Holder([nn.Linear(2, 2)])
+        f = wl.jit(reach(model))
+        f(x)
+        model.layers[0] = nn.Linear(2, 2)
+        same(f(x).reshape(2), model(x))
+        model.layers[0].weight = nn.Parameter(wl.zeros((2, 2)))
+        same(f(x).reshape(2), model(x))
+        before = f.traces
+        model.layers[0].weight.assign(wl.ones((2, 2)))  # another value in the same place
+        same(f(x).reshape(2), model(x))
+        assert f.traces == before
 
 
 def test_modules_reached_through_plain_objects_are_traced_again() -> None:

@@ -298,6 +298,42 @@ def test_the_imperative_style(program: Program) -> None:
         close(x.grad, expected)
 
 
+def test_complex_numbers() -> None:
+    a, z = wl.tensor(0.7 - 0.2j, dtype=wl.complex128), wl.tensor([0.3 + 0.4j, -0.2 + 1j], dtype=wl.complex128)
+
+    def f(a: Any, z: Any) -> Any:
+        def step(c: Any, x: Any) -> Any:
+            return wl.exp(c * a) * x + wl.cond(wl.abs(x) > 0.7, lambda c: c * c, wl.conj, c), None
+
+        c, _ = wl.scan(step, a, z)
+        return wl.abs(c) ** 2 + c.real
+
+    expected = wl.grad(f, (0, 1))(a, z)
+    close(wl.jit(wl.grad(f, (0, 1)))(a, z), expected)
+    close(wl.grad(wl.jit(f), (0, 1))(a, z), expected)
+    wl.check_grads(wl.jit(f), (a, z), order=2, dtype=None)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_other_precisions_are_kept(dtype: str) -> None:
+    x = wl.tensor([0.5, 1.0, 2.0]).astype(dtype)
+    f = wl.grad(lambda x: wl.scan(lambda c, e: (wl.sin(c) * e, c), x[0], x)[0])
+    eager, compiled = f(x), wl.jit(f)(x)
+    assert eager.dtype == compiled.dtype == x.dtype
+    assert eager.tolist() == compiled.tolist()
+
+
+def test_carries_without_derivative() -> None:
+    def f(x: Any) -> Any:
+        return wl.scan(lambda c, e: ((c[0] | (e > 2), c[1] + 1), c), (wl.tensor(False), 0), x)
+
+    x = wl.tensor([[1.0, 3.0, 1.0], [0.0, 0.0, 0.0]])
+    (flag, count), _ = wl.jit(wl.vmap(f))(x)
+    assert flag.tolist() == [True, False]
+    assert count.tolist() == [3, 3]
+    assert wl.jit(wl.grad(lambda x: f(x)[0][1].astype(wl.float32) * x.sum()))(x[0]).tolist() == [3.0, 3.0, 3.0]
+
+
 # --- lengths and errors
 
 

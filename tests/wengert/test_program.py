@@ -376,3 +376,16 @@ def test_functions_with_rules_of_their_own_are_one_step_with_several_results():
     assert trace.replay(x=0.0).item() == pytest.approx(2.0)
     assert "v1[1]" in trace.table()
     assert "v1[0]" in trace.svg()
+
+
+def test_a_cell_that_is_made_on_the_way_keeps_its_value():
+    made = []
+
+    def f(x):
+        made.append(wl.nn.Buffer(2 * x))
+        return made[0].sum()
+
+    traced = wengert.trace(f, wl.ones(3))
+    assert traced.value.item() == 6.0
+    assert names(traced) == ["multiply", "sum"]
+    np.testing.assert_array_equal(np.asarray(made[0]), [2.0, 2.0, 2.0])

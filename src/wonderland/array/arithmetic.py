@@ -1,7 +1,6 @@
 """Arithmetic element by element, with broadcasting. Book, section 2.1.1.
 
-Two arguments are brought to one dtype and broadcast to one shape: sizes agree from the right, or one of them
-is 1.
+Two arguments are brought to one dtype and broadcast to one shape: sizes agree from the right, or one of them is 1.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
-from ..dtypes import KIND, is_complex, is_inexact
+from ..dtypes import KIND, is_inexact
 from ..interpreter import bind
 from ..primitives import elementwise as p
 from ..primitives.creation import ones_like, zeros_like
@@ -241,12 +240,7 @@ def sign(x: Any, /) -> Tensor:
     >>> wl.sign(wl.tensor([-2.0, 0.0, 5.0]))
     tensor([-1.,  0.,  1.])
     """
-    x = as_tensor("sign", x)
-    if not is_complex(x.dtype):
-        return p.sign(x)
-    size = p.abs_(x)
-    size = p.where(p.equal(size, zeros_like(size)), ones_like(size), size)
-    return p.divide(x, p.astype(size, dtype=x.dtype))
+    return p.sign(as_tensor("sign", x))
 
 
 def signbit(x: Any, /) -> Tensor:

@@ -306,6 +306,22 @@ def as_real(name: str, x: Any) -> Any:
     return x
 
 
+def as_ordered(name: str, x: Any) -> Any:
+    """One operand as a tensor of numbers that have an order."""
+    x = as_tensor(name, x)
+    if is_complex(x.dtype):
+        raise DTypeError(f"{name}: {x.dtype} has no order.", "wl.abs(x) or wl.real(x)")
+    return x
+
+
+def as_matrices(name: str, x: Any) -> Any:
+    """One operand as a tensor with at least two axes, the last of which are those of matrices."""
+    x = as_tensor(name, x)
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: a tensor of shape {x.shape} is not a matrix.", "at least two axes")
+    return x
+
+
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python integers."""
     if isinstance(shape, (int, np.integer)) or (isinstance(shape, Tensor) and not shape.ndim):

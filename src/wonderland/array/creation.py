@@ -16,7 +16,7 @@ from ..errors import DTypeError, IndexOutOfRange, InputError, ShapeError
 from ..primitives import creation as p
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
-from .conversion import as_shape, as_tensor, asarray, check_device
+from .conversion import as_matrices, as_shape, as_tensor, asarray, check_device
 from .manipulation import broadcast_to, reshape
 
 __all__ = [
@@ -229,8 +229,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     >>> x.shape, y[:, 0]
     ((2, 3), tensor([0, 1]))
 
-    With "xy" (the default) the first two axes are exchanged, as for pictures; with "ij" the axes follow the
-    arguments.
+    With "xy" (the default) the first two axes are exchanged, as for pictures; with "ij" the axes follow the arguments.
     """
     if indexing not in ("xy", "ij"):
         raise InputError(f"meshgrid: indexing={indexing!r}.", '"xy" or "ij"')
@@ -265,7 +264,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     n_rows = as_int("eye", "n_rows", n_rows)
     n_cols = n_rows if n_cols is None else as_int("eye", "n_cols", n_cols)
     check_size("eye", (n_rows, n_cols), target)
-    return wrap(np.eye(n_rows, n_cols, k=_diagonal_number("eye", k, n_rows, n_cols), dtype=target))
+    return wrap(np.eye(n_rows, n_cols, k=diagonal_number("eye", "k", k, n_rows, n_cols), dtype=target))
 
 
 def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None) -> Tensor:
@@ -280,20 +279,13 @@ def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None
     n_rows = as_int("tri", "n_rows", n_rows)
     n_cols = n_rows if n_cols is None else as_int("tri", "n_cols", n_cols)
     check_size("tri", (n_rows, max(n_cols, 1)), target)
-    return wrap(np.tri(n_rows, n_cols, _diagonal_number("tri", k, n_rows, n_cols), dtype=target))
-
-
-def _diagonal_number(name: str, k: Any, n_rows: int, n_cols: int) -> int:
-    """The number of a diagonal, moved to the border if it lies outside of the matrix."""
-    return min(max(as_int(name, "k", k), -n_rows), n_cols)
+    return wrap(np.tri(n_rows, n_cols, diagonal_number("tri", "k", k, n_rows, n_cols), dtype=target))
 
 
 def _triangle(name: str, x: Any, k: int, lower: bool) -> Tensor:
-    x = as_tensor(name, x)
-    if x.ndim < 2:
-        raise ShapeError(f"{name}: a tensor of shape {x.shape} is not a matrix.", "at least two axes")
+    x = as_matrices(name, x)
     rows, columns = x.shape[-2:]
-    k = _diagonal_number(name, k, rows, columns)
+    k = diagonal_number(name, "k", k, rows, columns)
     mask = np.tri(rows, columns, k if lower else k - 1, dtype=bool)
     return where(wrap(mask if lower else ~mask), x, zeros_like(x))
 
@@ -363,6 +355,6 @@ def one_hot(indices: Any, /, num_classes: int, *, dtype: Any = None) -> Tensor:
         ) from error
 
 
-from .gathering import diagonal, put_along_axis  # noqa: E402 - these build on the functions above
+from .gathering import diagonal, diagonal_number, put_along_axis  # noqa: E402 - these build on the functions above
 from .logic import where  # noqa: E402
 from .types import iinfo  # noqa: E402

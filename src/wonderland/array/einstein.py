@@ -106,8 +106,7 @@ def _plan(subscripts: str, shapes: tuple[Shape, ...]) -> Plan:
     kept = []
     for i, (labels, shape) in enumerate(zip(inputs, shapes, strict=True)):
         others = set(output).union(*inputs[:i], *inputs[i + 1 :])
-        # an axis of size 1 that broadcasts against a larger one is left out: another operand
-        # carries the index
+        # an axis of size 1 that broadcasts against a larger one is left out: another operand carries the index
         kept.append(
             tuple(c for c in dict.fromkeys(labels) if c in others and (shape[labels.index(c)] != 1 or sizes[c] == 1))
         )

@@ -16,7 +16,7 @@ from ..primitives.broadcasting import broadcast_shapes, normalize_axis
 from ..primitives.sorting import searchsorted as search_primitive
 from ..tensor import Tensor, wrap
 from .arithmetic import clip
-from .conversion import as_shape, as_tensor, convert, convert_into
+from .conversion import as_matrices, as_shape, as_tensor, convert, convert_into
 from .indexing import getitem
 from .logic import where
 from .manipulation import broadcast_to, reshape
@@ -169,14 +169,17 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     >>> wl.diagonal(wl.tensor([[1, 2], [3, 4]])), wl.diagonal(wl.tensor([[1, 2], [3, 4]]), offset=1)
     (tensor([1, 4]), tensor([2]))
     """
-    x = as_tensor("diagonal", x)
-    if x.ndim < 2:
-        raise ShapeError(f"diagonal: a tensor of shape {x.shape} is not a matrix.", "at least two axes")
+    x = as_matrices("diagonal", x)
     n, m = x.shape[-2:]
-    offset = min(max(as_int("diagonal", "offset", offset), -n), m)
+    offset = diagonal_number("diagonal", "offset", offset, n, m)
     first = max(0, -offset)
     rows = np.arange(first, max(first, min(n, m - offset)))
     return getitem(x, (..., wrap(rows), wrap(rows + offset)))
+
+
+def diagonal_number(name: str, what: str, k: Any, rows: int, columns: int) -> int:
+    """The number of a diagonal, moved to the border if it lies outside of the matrix."""
+    return min(max(as_int(name, what, k), -rows), columns)
 
 
 def masked_fill(x: Any, mask: Any, value: Any, /) -> Tensor:

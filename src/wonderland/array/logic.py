@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
-from ..dtypes import is_integer
-from ..errors import DTypeError
 from ..primitives import elementwise as p
 from ..primitives.creation import zeros_like
 from ..tensor import Tensor
@@ -259,13 +257,6 @@ def bitwise_invert(x: Any, /) -> Tensor:
     return p.bitwise_invert(as_tensor("bitwise_invert", x))
 
 
-def _shift(name: str, primitive: Any, x1: Any, x2: Any) -> Tensor:
-    a, b = promote(name, x1, x2)
-    if not is_integer(a.dtype):
-        raise DTypeError(f"{name}: takes integer tensors, received {a.dtype}.", "x.astype(wl.int64)")
-    return primitive(a, b)
-
-
 def bitwise_left_shift(x1: Any, x2: Any, /) -> Tensor:
     """x1 shifted left by x2 bits.
 
@@ -273,7 +264,7 @@ def bitwise_left_shift(x1: Any, x2: Any, /) -> Tensor:
     >>> wl.bitwise_left_shift(wl.tensor([1, 3]), 2)
     tensor([ 4, 12])
     """
-    return _shift("bitwise_left_shift", p.bitwise_left_shift, x1, x2)
+    return p.bitwise_left_shift(*promote_kind("bitwise_left_shift", p.INTEGER, x1, x2))
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Tensor:
@@ -283,7 +274,7 @@ def bitwise_right_shift(x1: Any, x2: Any, /) -> Tensor:
     >>> wl.bitwise_right_shift(wl.tensor([4, -8]), 2)
     tensor([ 1, -2])
     """
-    return _shift("bitwise_right_shift", p.bitwise_right_shift, x1, x2)
+    return p.bitwise_right_shift(*promote_kind("bitwise_right_shift", p.INTEGER, x1, x2))
 
 
 # --- choice

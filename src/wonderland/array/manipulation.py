@@ -12,9 +12,9 @@ from ..errors import AxisError, ShapeError
 from ..primitives import broadcasting
 from ..primitives import elementwise as pe
 from ..primitives import structure as p
-from ..primitives.broadcasting import normalize_axes, normalize_axis
+from ..primitives.broadcasting import normalize_axes, normalize_axis, without_axes
 from ..tensor import Cell, Tensor
-from .conversion import as_shape, as_tensor, check_device
+from .conversion import as_matrices, as_shape, as_tensor, check_device
 
 __all__ = [
     "astype",
@@ -138,7 +138,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     for a in axes:
         if x.shape[a] != 1:
             raise ShapeError(f"squeeze: axis {a} of shape {x.shape} has size {x.shape[a]}, not 1.", "axes of size 1")
-    return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
+    return reshape(x, without_axes(x.shape, axes))
 
 
 def atleast_1d(x: Any, /) -> Tensor:
@@ -201,10 +201,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     >>> wl.matrix_transpose(wl.zeros((5, 2, 3))).shape
     (5, 3, 2)
     """
-    x = as_tensor("matrix_transpose", x)
-    if x.ndim < 2:
-        raise ShapeError(f"matrix_transpose: a tensor of shape {x.shape} is not a matrix.", "at least two axes")
-    return swapaxes(x, -1, -2)
+    return swapaxes(as_matrices("matrix_transpose", x), -1, -2)
 
 
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:

@@ -25,18 +25,19 @@ class NamespaceInfo:
     """Answers to the questions of the standard about capabilities, devices and dtypes."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Data-dependent shapes (masks, `nonzero`, `unique`) work on computed values, not inside `jit` or
-        `vmap`.
-        """
+        """Data-dependent shapes (masks, `nonzero`, `unique`) work on computed values, not inside `jit` or `vmap`."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
+        """Where tensors are made if no device is named."""
         return "cpu"
 
     def devices(self) -> list[str]:
+        """All devices there are."""
         return ["cpu"]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        """The types that Python's numbers take, and that of indices."""
         check_device("default_dtypes", device)
         return {
             "real floating": dtypes.default_float,
@@ -46,6 +47,7 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        """The types of a kind (see `isdtype`) by name; all of them if none is named."""
         check_device("dtypes", device)
         return {d.name: d for d in dtypes.ALL if kind is None or isdtype(d, kind)}
 

@@ -35,9 +35,8 @@ def rearrange(x: Any, /, pattern: str, **sizes: int) -> Tensor:
     >>> wl.rearrange(images, "b (h p) (w q) c -> b (h w) (p q c)", p=4, q=4).shape
     (8, 64, 48)
 
-    Every axis on the left stands on the right, too, so nothing is lost and the inverse pattern brings x back
-    (and the gradient home). `sizes` give the axes that the shape does not determine. A list of tensors is
-    stacked first.
+    Every axis on the left stands on the right, too, so nothing is lost and the inverse pattern brings x back (and the
+    gradient home). `sizes` give the axes that the shape does not determine. A list of tensors is stacked first.
     """
     return _apply("rearrange", x, pattern, sizes, None)
 

@@ -11,16 +11,16 @@ from typing import Any
 
 from .. import dtypes
 from ..arguments import as_int, as_number
-from ..dtypes import is_complex, is_integer
-from ..errors import DTypeError, InputError
+from ..dtypes import is_complex, is_half, is_integer
+from ..errors import InputError
 from ..primitives import elementwise as pe
 from ..primitives import reduction as p
-from ..primitives.broadcasting import normalize_axes, normalize_axis
+from ..primitives.broadcasting import normalize_axes, normalize_axis, without_axes
 from ..primitives.creation import full, ones_like, zeros_like
 from ..tensor import Tensor
 from .arithmetic import abs as abs_
 from .arithmetic import square
-from .conversion import as_inexact, as_tensor
+from .conversion import as_inexact, as_ordered, as_tensor
 from .joining import concat
 from .manipulation import astype, broadcast_to, expand_dims, ravel, reshape
 
@@ -92,10 +92,6 @@ def _count(x: Any, axis: Any, name: str) -> int:
     return math.prod(x.shape[a] for a in normalize_axes(name, axis, x.ndim))
 
 
-def _is_half(x: Any) -> bool:
-    return x.dtype in (dtypes.float16, dtypes.bfloat16)
-
-
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     r"""\(\frac1n\sum_i x_i\) over the axes; the derivative is \(1/n\) everywhere.
 
@@ -104,7 +100,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     tensor(3.)
     """
     x = as_inexact("mean", x)
-    if _is_half(x):  # the sum may be too large for the type of the mean
+    if is_half(x.dtype):  # the sum may be too large for the type of the mean
         return astype(mean(astype(x, dtypes.float32), axis=axis, keepdims=keepdims), x.dtype)
     n = _count(x, axis, "mean")
     if n == 0 and _reduced_size(x, axis):
@@ -114,8 +110,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def _reduced_size(x: Any, axis: Any) -> int:
     """The number of elements of the result."""
-    axes = normalize_axes("mean", axis, x.ndim)
-    return math.prod(n for i, n in enumerate(x.shape) if i not in axes)
+    return math.prod(without_axes(x.shape, normalize_axes("mean", axis, x.ndim)))
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -126,7 +121,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     (tensor(0.6666667), tensor(1.))
     """
     x = as_inexact("var", x)
-    if _is_half(x):
+    if is_half(x.dtype):
         wide = var(astype(x, dtypes.float32), axis=axis, correction=correction, keepdims=keepdims)
         return astype(wide, x.dtype)
     correction = as_number("var", "correction", correction)
@@ -148,21 +143,17 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     >>> wl.std(wl.tensor([1.0, 3.0])), wl.grad(wl.std)(wl.tensor([1.0, 1.0]))
     (tensor(1.), tensor([0., 0.]))
     """
-    variance = var(x, axis=axis, correction=correction, keepdims=keepdims)
-    zero = variance == 0
+    return root(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def root(x: Tensor) -> Tensor:
+    """The square root, with derivative 0 at 0: what norms and deviations have there."""
+    zero = x == 0
     # the inner choice keeps the infinite slope of the root at 0 out of the derivative
-    root = pe.sqrt(pe.where(zero, ones_like(variance), variance))
-    return pe.where(zero, zeros_like(variance), root)
+    return pe.where(zero, zeros_like(x), pe.sqrt(pe.where(zero, ones_like(x), x)))
 
 
 # --- extremes
-
-
-def _ordered(name: str, x: Any) -> Any:
-    x = as_tensor(name, x)
-    if is_complex(x.dtype):
-        raise DTypeError(f"{name}: {x.dtype} has no order.", "wl.abs(x) or wl.real(x)")
-    return x
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -173,7 +164,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> wl.max(x), wl.grad(wl.max)(x)
     (tensor(3.), tensor([0. , 0.5, 0.5]))
     """
-    return _reduce("max", p.max_, _ordered("max", x), axis, keepdims)
+    return _reduce("max", p.max_, as_ordered("max", x), axis, keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -183,14 +174,14 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> wl.min(wl.tensor([[4, 2], [1, 3]]), axis=0)
     tensor([1, 2])
     """
-    return _reduce("min", p.min_, _ordered("min", x), axis, keepdims)
+    return _reduce("min", p.min_, as_ordered("min", x), axis, keepdims)
 
 
 amax, amin = max, min
 
 
 def _arg(name: str, primitive: Any, x: Any, axis: int | None, keepdims: bool) -> Tensor:
-    x = _ordered(name, x)
+    x = as_ordered(name, x)
     if axis is None:
         out = primitive(ravel(x), axis=0)
         return reshape(out, (1,) * x.ndim) if keepdims else out

@@ -6,7 +6,6 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..primitives import elementwise as p
-from ..primitives.creation import ones_like, zeros_like
 from ..tensor import Tensor
 from .activations import relu
 from .arithmetic import abs as abs_
@@ -15,6 +14,7 @@ from .conversion import as_inexact, as_tensor, promote_inexact
 from .gathering import diagonal
 from .manipulation import expand_dims, matrix_transpose
 from .products import matmul
+from .reductions import root
 from .reductions import sum as sum_
 
 __all__ = [
@@ -37,10 +37,7 @@ def norm(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     The derivative is \(x/\|x\|\), and 0 at 0. Other norms are in `wl.linalg`.
     """
-    total = sq_norm(x, axis=axis, keepdims=keepdims)
-    zero = total == 0
-    # the inner choice keeps the infinite slope of the root at 0 out of the derivative
-    return p.where(zero, zeros_like(total), p.sqrt(p.where(zero, ones_like(total), total)))
+    return root(sq_norm(x, axis=axis, keepdims=keepdims))
 
 
 def sq_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:

@@ -8,13 +8,13 @@ import numpy as np
 
 from ..arguments import as_int
 from ..dtypes import is_complex
-from ..errors import DTypeError, InputError
+from ..errors import InputError
 from ..primitives import sorting as p
 from ..primitives.broadcasting import normalize_axis
 from ..primitives.creation import full
 from ..tensor import Tensor, wrap
 from .arithmetic import minimum
-from .conversion import as_tensor, promote
+from .conversion import as_ordered, as_tensor, promote
 from .gathering import searchsorted, take, take_along_axis
 from .logic import equal, logical_not
 from .manipulation import ravel, reshape
@@ -40,9 +40,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     >>> wl.argsort(wl.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
-    x = as_tensor("argsort", x)
-    if is_complex(x.dtype):
-        raise DTypeError(f"argsort: {x.dtype} has no order.", "wl.abs(x) or wl.real(x)")
+    x = as_ordered("argsort", x)
     return p.argsort(x, axis=normalize_axis("argsort", axis, x.ndim), descending=descending)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..context import state
-from ..dtypes import bfloat16, float16
+from ..dtypes import is_half
 from ..errors import InputError, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
+from ..primitives.broadcasting import broadcasts_to
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
 from .arithmetic import divide, maximum, minimum, multiply, negative, reciprocal
@@ -109,8 +110,7 @@ class At:
             return _update_slice(x, values, plan, mode)
         if not plan.sliced and plan.shape == x.shape:
             return _update_block(x, values, plan, mode)
-        # slices and indices together: the flat positions of the elements, then a scatter into the
-        # flattened tensor
+        # slices and indices together: the flat positions of the elements, then a scatter into the flattened tensor
         positions = getitem(wrap(np.arange(x.size).reshape(x.shape)), index)
         block = _fill(values, positions.shape)
         flat = ps.reshape(x, shape=(x.size,))
@@ -124,23 +124,20 @@ class At:
         return ps.reshape(done, shape=x.shape)
 
 
-_UFUNC = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
-
-
 def _update_plain(x: Tensor, values: Any, index: Any, mode: str) -> Tensor | None:
     """NumPy's own assignment into a copy, where there is nothing to trace or to explain; else None."""
     if not state.plain or any(type(v) is not Tensor or v._node is not None for v in (x, values)):
         return None
     check_size("at", x.shape, x.dtype)  # of the copy, should x be a broadcast view
     entries = plain_entries(index, x._data.nbytes)
-    if entries is None or (mode == "add" and x.dtype in (float16, bfloat16)):  # those sums are wider
+    if entries is None or (mode == "add" and is_half(x.dtype)):  # those sums are wider
         return None
     out = np.array(x._data)
     try:
         if mode == "set":
             out[entries] = values._data
         else:
-            _UFUNC[mode].at(out, entries, values._data)
+            p.COMBINE[mode].at(out, entries, values._data)
     except (IndexError, TypeError, ValueError):
         return None
     return wrap(out)
@@ -151,8 +148,7 @@ def _fill(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     extra = values.ndim - len(shape)
     if extra > 0 and values.shape[:extra] == (1,) * extra:
         values = ps.reshape(values, shape=values.shape[extra:])
-    fits = values.ndim <= len(shape) and all(n in (1, m) for n, m in zip(values.shape[::-1], shape[::-1], strict=False))
-    if not fits:
+    if not broadcasts_to(values.shape, shape):
         raise ShapeError(
             f"at: values of shape {values.shape} do not fill the indexed elements of shape {shape}.",
             "values that broadcast to x[index]",

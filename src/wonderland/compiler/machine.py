@@ -6,8 +6,8 @@ import functools
 import hashlib
 from typing import Any
 
-import llvmlite
-import llvmlite.binding as llvm  # type: ignore[import-untyped]  # the package has no stubs
+import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 from .. import cache
 

@@ -8,7 +8,7 @@ from ml_dtypes import finfo
 
 from ..array import abs, argmax, asarray, concat, count_nonzero, max, sign, take_along_axis
 from ..array.conversion import as_inexact
-from ..dtypes import is_complex, real_of
+from ..dtypes import real_of
 from ..errors import InputError
 from ..primitives import factorization as p
 from ..tensor import Tensor
@@ -65,7 +65,7 @@ def _phases(vectors: Tensor) -> Tensor:
     # components of equal size differ by rounding, which must not decide
     largest = size >= max(size, axis=-2, keepdims=True) * 0.999
     first = take_along_axis(vectors, argmax(largest, axis=-2, keepdims=True), axis=-2)
-    return first / abs(first) if is_complex(first.dtype) else sign(first)
+    return sign(first)
 
 
 class EighResult(NamedTuple):

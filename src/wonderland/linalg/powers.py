@@ -66,8 +66,7 @@ def multi_dot(arrays: Sequence[Any], /) -> Tensor:
     >>> wl.linalg.multi_dot([wl.ones((10, 100)), wl.ones((100, 5)), wl.ones((5, 50))]).shape
     (10, 50)
 
-    The first may be a vector, which is then a row, and the last one a column. Matrices may have leading batch
-    axes.
+    The first may be a vector, which is then a row, and the last one a column. Matrices may have leading batch axes.
     """
     xs = promote("multi_dot", *as_list("multi_dot", "arrays", arrays))
     if len(xs) < 2:

@@ -134,9 +134,8 @@ def det(x: Any, /) -> Tensor:
     tensor([[ 4., -2.],
             [-2.,  1.]])
 
-    The gradient is the matrix of cofactors, \(\det(A)\,A^{-\top}\) where A is invertible; it is right for
-    singular matrices too. Derivatives of second and higher order need an invertible matrix. Book, section
-    2.1.2.
+    The gradient is the matrix of cofactors, \(\det(A)\,A^{-\top}\) where A is invertible; it is right for singular
+    matrices too. Derivatives of second and higher order need an invertible matrix. Book, section 2.1.2.
     """
     return p.det(as_inexact("det", x))
 

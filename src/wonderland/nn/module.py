@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import array, dtypes
-from ..context import state
+from ..context import note_structure_change, state
 from ..errors import DTypeError, ModuleError, TraceError
 from ..tensor import Cell, Tensor
 from .attributes import category, join, outline
@@ -20,9 +20,6 @@ from .lazy import Lazy
 from .members import cells, members, walk
 from .parameter import Parameter
 from .state_dict import Loaded, load_state_dict, state_dict
-from .version import bump, structure_version
-
-__all__ = ["Module", "structure_version"]
 
 M = TypeVar("M", bound="Module")
 _OWN = ("training", "_hooks")  # attributes with a default on the class
@@ -53,9 +50,8 @@ class Module:
     goes *into* it; anything else replaces the attribute. One parameter in two places is shared: it is listed
     once, and its gradients add up.
 
-    `wl.grad` of a function of a module gives a dict from the paths of its trainable parameters; `wl.jit`
-    takes modules as arguments and writes their state back. A tensor that is neither parameter nor buffer is
-    a constant.
+    `wl.grad` of a function of a module gives a dict from the paths of its trainable parameters; `wl.jit` takes modules
+    as arguments and writes their state back. A tensor that is neither parameter nor buffer is a constant.
     """
 
     training: bool = True
@@ -88,11 +84,11 @@ class Module:
                 "another name",
             )
         object.__setattr__(self, name, value)
-        bump()
+        note_structure_change()
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
-        bump()
+        note_structure_change()
 
     # --- as a tree, see trees.py
 
@@ -106,8 +102,11 @@ class Module:
         return parts, (self.training, self._hooks, outlines)
 
     def __tree_steady__(self) -> bool:
-        """Whether a change other than in cells always shows in `structure_version`: here and in its modules there is no
-        list, dict or array that could be changed in place, no hook, and no stateful object of another kind."""
+        """Whether a change other than in cells always shows in `structure_version`.
+
+        So it is if here and in its modules there is no list, dict or array that could be changed in place, no hook, and
+        no stateful object of another kind.
+        """
         for _, member in walk(self):
             if isinstance(member, Module):
                 kinds = {category(type(value)) for value in member._attributes().values()}
@@ -311,7 +310,7 @@ class Module:
             if cell.dtype != target:
                 cell.zero_grad()
                 cell.value = array.astype(cell.value, target)
-                bump()
+                note_structure_change()
         return self
 
     def to(self: M, target: Any) -> M:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..context import note_structure_change
 from ..dtypes import is_inexact
 from ..errors import GradientError
 from ..tensor import Cell, Tensor
 from ..transforms import imperative
-from .version import bump
 
 
 class Parameter(Cell):
@@ -51,7 +51,7 @@ class Parameter(Cell):
         if trainable != self._trainable:
             self._trainable = bool(trainable)
             imperative.requires_grad_(self, self._trainable)
-            bump()
+            note_structure_change()
 
     @property
     def requires_grad(self) -> bool:

@@ -101,6 +101,7 @@ def output_shape(module: Module, input_shape: Any, dtype: Any) -> Any:
 
 
 def eval_shape(module: Module, *inputs: Any) -> Any:
+    """`wl.eval_shape`, which is loaded when first used."""
     from ..transforms.jit import eval_shape
 
     return eval_shape(module, *inputs)

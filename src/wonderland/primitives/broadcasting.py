@@ -6,8 +6,7 @@ import operator
 from typing import Any
 
 from ..errors import AxisError, BroadcastError, ShapeError
-
-Shape = tuple[int, ...]
+from .primitive import Shape
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
@@ -34,6 +33,24 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
                     )
                 result[offset + i] = n
     return tuple(result)
+
+
+def broadcasts_to(shape: Shape, target: Shape) -> bool:
+    """Whether a value of this shape can be repeated to the other.
+
+    >>> broadcasts_to((4, 1), (2, 4, 3)), broadcasts_to((4, 2), (4, 3))
+    (True, False)
+    """
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1], strict=False))
+
+
+def without_axes(shape: Shape, axes: tuple[int, ...]) -> Shape:
+    """The sizes of the axes that are left.
+
+    >>> without_axes((2, 3, 4), (0, 2))
+    (3,)
+    """
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 def check_no_outer(name: str, shapes: list[Shape]) -> None:

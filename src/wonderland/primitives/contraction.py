@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bfloat16, float16, float32
+from ..dtypes import float32, is_half
 from ..errors import DTypeError, ShapeError
 from .broadcasting import broadcast_shapes, unbroadcast
 from .elementwise import elementwise_batch
@@ -16,7 +16,7 @@ from .structure import reshape, transpose
 
 
 def _matmul(x: Any, y: Any) -> Any:
-    if x.dtype in (bfloat16, float16):
+    if is_half(x.dtype):
         return np.matmul(x.astype(float32), y.astype(float32)).astype(x.dtype)
     if y.ndim == 2 and x.ndim > 2 and x.size:
         # one large product instead of many small ones
@@ -43,6 +43,7 @@ def _abstract(x: Any, y: Any) -> Aval:
 
 
 def swap_last(x: Any) -> Any:
+    """The last two axes exchanged."""
     n = len(x.shape)
     return transpose(x, axes=(*range(n - 2), n - 1, n - 2))
 

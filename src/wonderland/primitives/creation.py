@@ -10,9 +10,7 @@ import numpy as np
 
 from ..dtypes import bool_, is_complex
 from ..errors import ShapeError, SizeError
-from .primitive import Aval, Primitive
-
-Shape = tuple[int, ...]
+from .primitive import Aval, Primitive, Shape
 
 
 @functools.cache
@@ -57,7 +55,7 @@ def _no_batch(*args: Any, **params: Any) -> Any:
     raise AssertionError("a primitive without arguments is never batched")
 
 
-_full_primitive: Primitive = Primitive("full", lambda **p: _full(**p), lambda **p: _full_abstract(**p), batch=_no_batch)
+_full_primitive: Primitive = Primitive("full", _full, _full_abstract, batch=_no_batch)
 
 
 def full(shape: Shape, value: Any, dtype: Any) -> Any:

@@ -24,6 +24,7 @@ Kinds = frozenset[int]
 ANY: Kinds = frozenset((0, 1, 2, 3))
 NUMERIC: Kinds = frozenset((1, 2, 3))
 REAL: Kinds = frozenset((0, 1, 2))
+REAL_NUMERIC: Kinds = frozenset((1, 2))
 INEXACT: Kinds = frozenset((2, 3))
 FLOATING: Kinds = frozenset((2,))
 COMPLEX: Kinds = frozenset((3,))
@@ -34,6 +35,7 @@ KIND_NAMES = {0: "bool", 1: "integer", 2: "floating", 3: "complex"}
 
 
 def check_kind(name: str, kinds: Kinds, *args: Any) -> None:
+    """Refuse arguments of other kinds."""
     for arg in args:
         if KIND[arg.dtype] not in kinds:
             allowed = " or ".join(KIND_NAMES[k] for k in sorted(kinds))
@@ -73,7 +75,7 @@ def elementwise(
     return primitive
 
 
-def factor(derivative: Any, position: int) -> Any:
+def factor(derivative: Any) -> Any:
     """A jvp rule from a factor; markers and None stay what they are."""
     if derivative is None or isinstance(derivative, Marker):
         return derivative
@@ -81,11 +83,13 @@ def factor(derivative: Any, position: int) -> Any:
 
 
 def unary(name: str, impl: Any, d: Any, kinds: Kinds = INEXACT, out: Any = None) -> Primitive:
-    return elementwise(name, impl, kinds, (factor(d, 0),), out)
+    """An elementwise primitive of one argument with the factor `d(out, x)`."""
+    return elementwise(name, impl, kinds, (factor(d),), out)
 
 
 def binary(name: str, impl: Any, d: Any, kinds: Kinds = NUMERIC, out: Any = None) -> Primitive:
-    return elementwise(name, impl, kinds, tuple(factor(e, i) for i, e in enumerate(d)), out)
+    """An elementwise primitive of two arguments with a pair of factors `d(out, x, y)`."""
+    return elementwise(name, impl, kinds, tuple(factor(e) for e in d), out)
 
 
 def to_bool(dtype: Any) -> Any:
@@ -284,9 +288,9 @@ def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
 
 
 sign: Primitive = elementwise("sign", np.sign, NUMERIC, (_sign_jvp,))
-floor: Primitive = unary("floor", np.floor, ZERO, frozenset((1, 2)))
-ceil: Primitive = unary("ceil", np.ceil, ZERO, frozenset((1, 2)))
-trunc: Primitive = unary("trunc", np.trunc, ZERO, frozenset((1, 2)))
+floor: Primitive = unary("floor", np.floor, ZERO, REAL_NUMERIC)
+ceil: Primitive = unary("ceil", np.ceil, ZERO, REAL_NUMERIC)
+trunc: Primitive = unary("trunc", np.trunc, ZERO, REAL_NUMERIC)
 round_: Primitive = unary("round", np.round, ZERO, NUMERIC)
 
 
@@ -329,10 +333,10 @@ remainder: Primitive = binary(
     "remainder",
     _by_nonzero("remainder", np.remainder),
     (lambda out, x, y: ones_like(out), lambda out, x, y: -floor(x / y)),
-    frozenset((1, 2)),
+    REAL_NUMERIC,
 )
 floor_divide: Primitive = binary(
-    "floor_divide", _by_nonzero("floor_divide", np.floor_divide), (ZERO, ZERO), frozenset((1, 2))
+    "floor_divide", _by_nonzero("floor_divide", np.floor_divide), (ZERO, ZERO), REAL_NUMERIC
 )
 copysign: Primitive = binary(
     "copysign", np.copysign, (lambda out, x, y: sign(x) * copysign(ones_like(out), y), ZERO), FLOATING
@@ -392,10 +396,6 @@ bitwise_right_shift: Primitive = binary(
 # --- type conversion
 
 
-def _astype_jvp(t: Any, out: Any, x: Any, dtype: Any) -> Any:
-    return astype(t, dtype=dtype)
-
-
 def _astype_transpose(ct: Any, x: Any, dtype: Any) -> Any:
     if is_complex(dtype) and not is_complex(x.dtype):
         return astype(real(ct), dtype=x.dtype)
@@ -431,7 +431,7 @@ def _astype_abstract(x: Any, dtype: Any) -> Aval:
 
 
 astype: Primitive = Primitive(
-    "astype", _astype_impl, _astype_abstract, jvp=(_astype_jvp,), transpose=(_astype_transpose,)
+    "astype", _astype_impl, _astype_abstract, jvp=(LINEAR,), transpose=(_astype_transpose,), elementwise=True
 )
 astype.batch = elementwise_batch(astype)
 

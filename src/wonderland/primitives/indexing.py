@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bfloat16, float16, float32, int64, is_integer
+from ..dtypes import float32, int64, is_half, is_integer
 from ..errors import DTypeError, GradientError, IndexOutOfRange, ShapeError
+from .broadcasting import without_axes
 from .primitive import LINEAR, ZERO, Aval, Primitive
 
 Axes = tuple[int, ...]
-
-
-def _rest(shape: tuple[int, ...], axes: Axes) -> tuple[int, ...]:
-    return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 def _check_indices(name: str, indices: tuple[Any, ...]) -> None:
@@ -61,7 +58,7 @@ def _gather(x: Any, *indices: Any, axes: Axes) -> Any:
 
 def _gather_abstract(x: Any, *indices: Any, axes: Axes) -> Aval:
     _check_indices("gather", indices)
-    return Aval(indices[0].shape + _rest(x.shape, axes), x.dtype)
+    return Aval(indices[0].shape + without_axes(x.shape, axes), x.dtype)
 
 
 def _gather_transpose(ct: Any, x: Any, *indices: Any, axes: Axes) -> Any:
@@ -74,11 +71,6 @@ def _batch_index(size: int, like: Any) -> Any:
     return broadcast_to(counter, shape=like.shape)
 
 
-def _all_batched(args: list[Any], batched: list[bool]) -> list[Any]:
-    size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
-    return [a if b else broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True)]
-
-
 def _gather_batch(args: list[Any], batched: list[bool], axes: Axes) -> Any:
     x, *indices = args
     shifted = tuple(a + 1 for a in axes)
@@ -86,7 +78,7 @@ def _gather_batch(args: list[Any], batched: list[bool], axes: Axes) -> Any:
         out = gather(x, *indices, axes=shifted)
         front = indices[0].ndim
         return transpose(out, axes=(front, *[i for i in range(out.ndim) if i != front]))
-    indices = _all_batched(indices, batched[1:])
+    indices = all_batched(indices, batched[1:])
     if not batched[0]:
         return gather(x, *indices, axes=axes)
     return gather(x, _batch_index(x.shape[0], indices[0]), *indices, axes=(0, *shifted))
@@ -103,12 +95,12 @@ gather: Primitive = Primitive(
 
 # --- scatter
 
-_AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+COMBINE = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def _scatter(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str) -> Any:
     _check_range("scatter", x.shape, axes, indices)
-    if mode == "add" and x.dtype in (bfloat16, float16):  # half-precision sums are accumulated in float32
+    if mode == "add" and is_half(x.dtype):  # half-precision sums are accumulated in float32
         wide = _scatter(x.astype(float32), updates.astype(float32), *indices, axes=axes, mode=mode)
         return wide.astype(x.dtype)
     out = np.array(x)
@@ -116,13 +108,13 @@ def _scatter(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str) -> Any:
     if mode == "set":
         view[indices] = updates
     else:
-        _AT[mode].at(view, indices, updates)
+        COMBINE[mode].at(view, indices, updates)
     return out
 
 
 def _scatter_abstract(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str) -> Aval:
     _check_indices("scatter", indices)
-    wanted = indices[0].shape + _rest(x.shape, axes)
+    wanted = indices[0].shape + without_axes(x.shape, axes)
     if updates.shape != wanted:
         raise ShapeError(
             f"scatter: updates of shape {updates.shape} do not fill the indexed block {wanted}.",
@@ -183,7 +175,7 @@ def _scatter_transpose(ct: Any, args: list[Any], axes: Axes, mode: str) -> list[
 
 
 def _scatter_batch(args: list[Any], batched: list[bool], axes: Axes, mode: str) -> Any:
-    x, updates, *indices = _all_batched(args, batched)
+    x, updates, *indices = all_batched(args, batched)
     index = _batch_index(x.shape[0], indices[0])
     return scatter(x, updates, index, *indices, axes=(0, *[a + 1 for a in axes]), mode=mode)
 
@@ -195,4 +187,4 @@ scatter: Primitive = Primitive(
 from .. import interpreter  # noqa: E402 - these build on the primitives above
 from .creation import full, iota, zeros_like  # noqa: E402
 from .elementwise import astype  # noqa: E402
-from .structure import broadcast_to, reshape, transpose  # noqa: E402
+from .structure import all_batched, broadcast_to, reshape, transpose  # noqa: E402

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bfloat16, float16, float32, is_complex, is_inexact, real_of
+from ..dtypes import float32, is_complex, is_half, is_inexact, real_of
 from ..errors import DTypeError, LinearAlgebraError, ShapeError
 from ..tensor import wrap
 from . import creation, elementwise
@@ -64,7 +64,7 @@ def in_single(impl: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*xs: Any, **params: Any) -> Any:
         dtype = xs[0].dtype
         with np.errstate(all="ignore"):
-            if dtype not in (float16, bfloat16):
+            if not is_half(dtype):
                 return impl(*xs, **params)
             out = impl(*[x.astype(float32) for x in xs], **params)
             return [o.astype(dtype) for o in out] if isinstance(out, list) else out.astype(dtype)
@@ -248,8 +248,7 @@ def _pinv_abstract(x: Any, rtol: Any) -> Aval:
 
 
 def _pinv_jvp(t: Any, p: Any, x: Any, rtol: Any) -> Any:
-    # Golub and Pereyra: the change of the inverse, and of the two spaces that it maps between. Valid while
-    # the rank stays.
+    # Golub and Pereyra, while the rank stays: the change of the inverse, and of the two spaces that it maps between
     ph, th = adjoint(p), adjoint(t)
     left, right = th - th @ (x @ p), th - (p @ x) @ th
     return -(p @ t @ p) + p @ ph @ left + right @ ph @ p

@@ -20,6 +20,7 @@ Reverse mode is derived from jvp and transpose; there is no third rule to keep i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -41,10 +42,7 @@ class Aval(NamedTuple):
 
     @property
     def size(self) -> int:
-        count = 1
-        for n in self.shape:
-            count *= n
-        return count
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -55,6 +53,7 @@ class Aval(NamedTuple):
 
 
 def aval_of(x: Any) -> Aval:
+    """The abstract value of a tensor or an array."""
     return Aval(x.shape, x.dtype)
 
 
@@ -115,7 +114,7 @@ class Primitive:
         self.multiple = multiple  # whether the result is a list
         self.linearize = linearize
         self.cost = cost
-        self.elementwise = elementwise  # whether it broadcasts its arguments
+        self.elementwise = elementwise  # whether it broadcasts, and an element depends on the same one of the arguments
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         return interpreter.bind(self, *args, **params)

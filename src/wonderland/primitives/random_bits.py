@@ -15,9 +15,7 @@ import numpy as np
 from ..dtypes import uint32
 from ..errors import DTypeError, ShapeError
 from .creation import check_size
-from .primitive import ZERO, Aval, Primitive
-
-Shape = tuple[int, ...]
+from .primitive import ZERO, Aval, Primitive, Shape
 
 # What a block of bits is for stands in the last word of its counter, so that the bits of a draw never are
 # those from which new keys are made.
@@ -25,10 +23,8 @@ DRAW, SPLIT, FOLD = 0, 1, 2
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
-_WEYL = (
-    0x9E3779B9,
-    0xBB67AE85,
-)  # the golden ratio and the square root of 3, less 1: added to the key in each round
+# the golden ratio and the square root of 3, less 1: added to the key in each round
+_WEYL = 0x9E3779B9, 0xBB67AE85
 _TILE = 8192  # blocks computed together: small enough for the cache
 _FEW = 16  # blocks for which Python's integers are faster than NumPy
 

@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bfloat16, bool_, float16, float32, int64
+from ..dtypes import bool_, float32, int64, is_half
 from ..errors import InputError
+from .broadcasting import without_axes
 from .primitive import LINEAR, ZERO, Aval, Primitive
 
 Axes = tuple[int, ...]
-
-
-def _reduced(shape: tuple[int, ...], axes: Axes) -> tuple[int, ...]:
-    return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 def keep(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
@@ -44,7 +41,7 @@ def _abstract(name: str, dtype: Any = None, empty: bool = True) -> Any:
                 f"{name}: the reduction of shape {x.shape} over axes {axes} has no elements and no neutral element.",
                 "a non-empty axis, or x.sum() / wl.where for empty data",
             )
-        return Aval(_reduced(x.shape, axes), x.dtype if dtype is None else dtype)
+        return Aval(without_axes(x.shape, axes), x.dtype if dtype is None else dtype)
 
     return abstract
 
@@ -57,7 +54,7 @@ def _in_float32(f: Any) -> Any:
     """Half-precision sums are accumulated in float32."""
 
     def impl(x: Any, **params: Any) -> Any:
-        if x.dtype in (bfloat16, float16):
+        if is_half(x.dtype):
             return np.asarray(f(x.astype(float32), **params)).astype(x.dtype)
         return f(x, **params)
 
@@ -168,11 +165,10 @@ def _running(f: Any) -> Any:
     """A running form from either end; as in sums, half precision is accumulated in float32."""
 
     def impl(x: Any, axis: int, reverse: bool) -> Any:
-        wide = x.astype(float32) if x.dtype in (bfloat16, float16) else x
-        out = f(np.flip(wide, axis) if reverse else wide, axis=axis, dtype=wide.dtype)
-        return (np.flip(out, axis) if reverse else out).astype(x.dtype, copy=False)
+        out = f(np.flip(x, axis) if reverse else x, axis=axis, dtype=x.dtype)
+        return np.flip(out, axis) if reverse else out
 
-    return impl
+    return _in_float32(impl)
 
 
 def _same(x: Any, axis: int, reverse: bool) -> Aval:
@@ -218,7 +214,7 @@ cumprod: Primitive = Primitive(
     batch=lambda args, batched, axis, reverse: cumprod(args[0], axis=axis + 1, reverse=reverse),
 )
 
-from . import elementwise  # noqa: E402
-from .creation import full  # noqa: E402 - these build on the primitives above
+from . import elementwise  # noqa: E402 - these build on the primitives above
+from .creation import full  # noqa: E402
 from .primitive import TABLE  # noqa: E402
 from .structure import broadcast_to, concatenate, reshape, take_slice, transpose  # noqa: E402

@@ -10,6 +10,7 @@ import numpy as np
 from ..dtypes import int64, is_complex
 from ..errors import DTypeError, ShapeError
 from .primitive import ZERO, Aval, Primitive
+from .structure import all_batched
 
 
 def _argsort(x: Any, axis: int, descending: bool) -> Any:
@@ -56,18 +57,10 @@ def _searchsorted_abstract(sorted_: Any, values: Any, side: Any) -> Aval:
 
 
 def _searchsorted_batch(args: list[Any], batched: list[bool], side: Any) -> Any:
-    a, v = args
-    size = a.shape[0] if batched[0] else v.shape[0]
-    if not batched[0]:
-        a = broadcast_to(a, shape=(size, *a.shape))
-    if not batched[1]:
-        v = broadcast_to(v, shape=(size, *v.shape))
-    return searchsorted(a, v, side=side)
+    return searchsorted(*all_batched(args, batched), side=side)
 
 
 # `sorted_` may have leading axes, shared with `values`
 searchsorted: Primitive = Primitive(
     "searchsorted", _searchsorted, _searchsorted_abstract, jvp=(ZERO, ZERO), batch=_searchsorted_batch
 )
-
-from .structure import broadcast_to  # noqa: E402

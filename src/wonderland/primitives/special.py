@@ -18,6 +18,7 @@ from ..dtypes import is_complex
 Array = np.ndarray[Any, Any]
 _LIMIT = 26.5  # beyond it erfc is below 1e-306 and exp(x^2) overflows
 _SCALE = 3.75  # maps [1, inf) to a bounded interval on which exp(x^2) erfc(x) is nearly polynomial
+_LOW, _HIGH = (1 - _SCALE) / (1 + _SCALE), (_LIMIT - _SCALE) / (_LIMIT + _SCALE)  # its ends
 
 
 def _fit(f: Callable[[float], float], degree: int) -> Array:
@@ -42,11 +43,8 @@ def _series() -> tuple[Array, Array]:
         x = math.sqrt((u + 1) / 2)
         return math.erf(x) / x if x > 1e-8 else 2 / math.sqrt(math.pi)
 
-    low = (1 - _SCALE) / (1 + _SCALE)
-    high = (_LIMIT - _SCALE) / (_LIMIT + _SCALE)
-
     def outer(u: float) -> float:
-        t = low + (u + 1) / 2 * (high - low)
+        t = _LOW + (u + 1) / 2 * (_HIGH - _LOW)
         x = _SCALE * (1 + t) / (1 - t)
         head = round(x * 256) / 256  # its square is exact, and the rest is small
         return (1 + 2 * x) * math.exp(head * head) * math.exp((x - head) * (x + head)) * math.erfc(x)
@@ -56,11 +54,9 @@ def _series() -> tuple[Array, Array]:
 
 def _erfc_positive(x: Array) -> Array:
     """erfc for x >= 1."""
-    low = (1 - _SCALE) / (1 + _SCALE)
-    high = (_LIMIT - _SCALE) / (_LIMIT + _SCALE)
     x = np.minimum(x, 28.0)  # from here on the result is 0
     t = (x - _SCALE) / (x + _SCALE)
-    value = _sum_series((t - low) / (high - low) * 2 - 1, _series()[1])
+    value = _sum_series((t - _LOW) / (_HIGH - _LOW) * 2 - 1, _series()[1])
     # exp(-x^2) with the rounding error of x^2 put back
     head = np.round(x * 256) / 256
     return np.exp(-head * head) * np.exp(-(x - head) * (x + head)) * value / (1 + 2 * x)

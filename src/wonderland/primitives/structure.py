@@ -9,9 +9,8 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError, ShapeError
 from .creation import check_size, zeros_like
-from .primitive import LINEAR, Aval, Primitive
+from .primitive import LINEAR, Aval, Primitive, Shape
 
-Shape = tuple[int, ...]
 Slices = tuple[tuple[int, int | None, int], ...]  # (start, stop, step) for every axis; stop None: up to the end
 
 # --- reshape
@@ -65,8 +64,7 @@ transpose: Primitive = Primitive(
 
 
 def _broadcast_abstract(x: Any, shape: Shape) -> Aval:
-    fits = len(shape) >= len(x.shape) and all(n in (1, m) for n, m in zip(x.shape[::-1], shape[::-1], strict=False))
-    if not fits:
+    if not broadcasting.broadcasts_to(x.shape, shape):
         raise ShapeError(
             f"broadcast_to: shape {x.shape} does not broadcast to {shape}.",
             "sizes that agree from the right, or are 1 in the tensor",
@@ -122,10 +120,10 @@ def _concatenate_transpose(ct: Any, args: list[Any], axis: int) -> list[Any]:
     return cts
 
 
-def _concatenate_batch(args: list[Any], batched: list[bool], axis: int) -> Any:
+def all_batched(args: list[Any], batched: list[bool]) -> list[Any]:
+    """The arguments of a batching rule, all of them with the batch in front."""
     size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
-    full = [a if b else broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True)]
-    return concatenate(*full, axis=axis + 1)
+    return [a if b else broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True)]
 
 
 concatenate: Primitive = Primitive(
@@ -134,7 +132,7 @@ concatenate: Primitive = Primitive(
     _concatenate_abstract,
     jvp=_concatenate_jvp,
     transpose=_concatenate_transpose,
-    batch=_concatenate_batch,
+    batch=lambda args, batched, axis: concatenate(*all_batched(args, batched), axis=axis + 1),
 )
 
 # --- slice, and its transpose: placing a tensor into zeros

@@ -51,7 +51,7 @@ def floating_type(name: str, dtype: Any, *parameters: Any) -> DType:
 
 def working_type(dtype: DType) -> DType:
     """The dtype to compute in: noise for 16-bit types is made in float32 and rounded once."""
-    return dtypes.float32 if dtype.itemsize == 2 else dtype
+    return dtypes.float32 if dtypes.is_half(dtype) else dtype
 
 
 def prepare(name: str, shape: Any, key: Any, dtype: Any, *parameters: Any) -> tuple[Tensor, Shape, DType, list[Any]]:

@@ -73,8 +73,7 @@ def beta(shape: Any = None, a: Any = 1.0, b: Any = 1.0, *, key: Any = None, dtyp
     >>> f"{x.mean():.2f}"
     '0.25'
 
-    \(x = z_a/(z_a + z_b)\) of two gamma variables, computed as the sigmoid of the difference of their
-    logarithms.
+    \(x = z_a/(z_a + z_b)\) of two gamma variables, computed as the sigmoid of the difference of their logarithms.
     """
     _check_concentration("beta", a)
     _check_concentration("beta", b)

@@ -12,8 +12,7 @@ from ..tensor import Tensor
 from ..transforms.loops import while_loop
 from .keys import fold_in, pair
 
-# The samplers here accept at least half of their proposals, so an element is left over with probability below
-# 2^-100.
+# the samplers accept at least half of their proposals, so an element is left over with probability below 2^-100
 _ROUNDS = 100
 
 

@@ -21,8 +21,8 @@ def multivariate_normal(mean: Any, covariance: Any, shape: Any = (), *, key: Any
     >>> wl.random.multivariate_normal(wl.zeros(2), covariance, (5,), key=wl.random.key(0)).shape
     (5, 2)
 
-    `mean` is (..., d) and `covariance` (..., d, d), positive definite; `batch` is their leading axes
-    broadcast together.
+    `mean` is (..., d) and `covariance` (..., d, d), positive definite; `batch` is their
+    leading axes broadcast together.
     """
     from .. import linalg  # loaded when first used
 
@@ -49,8 +49,8 @@ def orthogonal(shape: Any, gain: float = 1.0, *, key: Any = None, dtype: Any = N
     >>> bool(wl.abs(q.mT @ q - wl.eye(2)).max() < 1e-5)
     True
 
-    The Q of a normal matrix \(QR\), with the signs that make the diagonal of R positive. Leading axes hold
-    many matrices.
+    The Q of a normal matrix \(QR\), with the signs that make the diagonal of R positive. Leading
+    axes hold many matrices.
     """
     from .. import linalg  # loaded when first used
 

@@ -174,7 +174,7 @@ def checked(f: F) -> F:
             bindings.solve()
         return result
 
-    wrapper.__shapes_checked__ = True  # type: ignore[attr-defined]
+    wrapper.__shapes_checked__ = True  # type: ignore[attr-defined]  # functions take attributes
     return typing.cast(F, wrapper)
 
 
@@ -186,9 +186,7 @@ def _items(parameter: inspect.Parameter, value: Value) -> Iterable[Value]:
 
 
 class Checks:
-    """The functions that `enable_checks` put checks around; `disable()` or the end of a `with` takes them
-    off.
-    """
+    """The functions that `enable_checks` put checks around; `disable()` or the end of a `with` takes them off."""
 
     def __init__(self) -> None:
         self.changed: list[tuple[Value, str, Value]] = []
@@ -225,8 +223,7 @@ def _is_annotated(f: Callable[..., object]) -> bool:
 
 
 def enable_checks(*modules: types.ModuleType) -> Checks:
-    """Check the shape annotations of all functions and methods of the modules (of the calling module if none
-    is named).
+    """Check the shape annotations of all functions and methods of the modules (of the calling module if none is named).
 
     >>> import types, wonderland as wl
     >>> model = types.ModuleType("model")

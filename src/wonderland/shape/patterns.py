@@ -25,7 +25,7 @@ def check(x: Any, pattern: str, /, *more: Any, **sizes: Any) -> dict[str, Any]:
     {'d': 4, 'batch': (2, 7)}
 
     Several tensors, each followed by its pattern, share the names; `sizes` are names that are known before. A
-    size that does not fit raises `ShapeError`. Anys inside transformations have shapes, so it works under
+    size that does not fit raises `ShapeError`. Tensors inside transformations have shapes, so it works under
     `jit`, `grad` and `vmap` alike. Book, notation: X ~ (b, h, w, 3).
     """
     if len(more) % 2:

@@ -12,8 +12,7 @@ __all__ = ["set_strict", "strict"]
 
 @contextlib.contextmanager
 def strict(enabled: bool = True) -> Iterator[None]:
-    """Refuse broadcasting that looks like an accident: every operand is repeated, and one of them gets a new
-    axis.
+    """Refuse broadcasting that looks like an accident: every operand is repeated, and one of them gets a new axis.
 
     >>> import wonderland as wl
     >>> prediction, target = wl.zeros((4, 1)), wl.zeros(4)

@@ -13,8 +13,7 @@ from .bodies import check_same, tensors_of
 
 
 def associative_scan(f: Callable[[Any, Any], Any], elems: Any, *, reverse: bool = False, axis: int = 0) -> Any:
-    r"""The prefixes \(x_1,\; x_1 \circ x_2,\; x_1 \circ x_2 \circ x_3, \dots\) of an associative operation, along an
-    axis.
+    r"""The prefixes \(x_1,\; x_1 \circ x_2,\; x_1 \circ x_2 \circ x_3, \dots\) along an axis; \(\circ\) is associative.
 
     >>> import wonderland as wl
     >>> wl.associative_scan(lambda a, b: a * b, wl.tensor([1.0, 2.0, 3.0, 4.0]))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import array, trees
-from ..arguments import as_function
+from ..arguments import as_function, named_after
 from ..context import state, switch
 from ..dtypes import DType
 from ..errors import AxisError, InputError, ShapeError, TraceError, WonderlandError
@@ -105,8 +105,11 @@ class BatchTrace:
         self.created.append(cell)
 
     def finish(self, mapped: list[tuple[Cell, Any]]) -> list[Cell]:
-        """Take this trace's values out of the cells. Returns the cells, not mapped themselves, that were given a value
-        per example: they are put back to what they were."""
+        """Take this trace's values out of the cells.
+
+        Returns the cells, not mapped themselves, that were given a value per example; these are put back to what they
+        were.
+        """
         refused = []
         for cell, before in mapped:
             now = cell.value
@@ -135,7 +138,8 @@ def _axes_of(name: str, axes: Any, tree: Any) -> list[Any]:
     if isinstance(axes, (list, tuple)) and isinstance(tree, (list, tuple)) and len(axes) == len(tree):
         return [a for ax, child in zip(axes, tree, strict=True) for a in _axes_of(name, ax, child)]
     if isinstance(axes, dict) and isinstance(tree, dict) and set(axes) == set(tree):
-        return [a for key in sorted(tree) for a in _axes_of(name, axes[key], tree[key])]
+        keys = trees.structure(dict.fromkeys(tree)).meta  # in the order in which they are flattened
+        return [a for key in keys for a in _axes_of(name, axes[key], tree[key])]
     raise InputError(
         f"vmap: {name}={axes!r} does not match the structure of the arguments.", "an int, None, or a prefix tree"
     )
@@ -152,10 +156,10 @@ def vmap(
     tensor([[ 2.,  0.],
             [ 6., 12.]])
 
-    `in_axes` names the mapped axis of each argument (None: the same for every example) and may be a tree that is a
-    prefix of the arguments; keyword arguments are mapped over axis 0. `out_axes` places the axis in the results. Random
-    numbers drawn from a key that is not mapped are the same for every example; map over `wl.random.split(key, n)`
-    otherwise.
+    `in_axes` names the mapped axis of each argument (None: the same for every example) and may be a tree
+    that is a prefix of the arguments; keyword arguments are mapped over axis 0. `out_axes` places the axis
+    in the results. Random numbers drawn from a key that is not mapped are the same for every example; map
+    over `wl.random.split(key, n)` otherwise.
     """
     as_function("vmap", f)
 
@@ -168,9 +172,7 @@ def vmap(
         results = [_finish(trace, leaf, axis) for leaf, axis in zip(leaves, places, strict=True)]
         return trees.unflatten(structure, results)
 
-    wrapper.__name__ = f"vmap_of_{getattr(f, '__name__', 'function')}"
-    wrapper.__wrapped__ = f  # type: ignore[attr-defined]
-    return wrapper
+    return named_after(f, "vmap", wrapper)
 
 
 class MappedInputs:

@@ -19,8 +19,7 @@ def checkpoint(
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | tuple[str, ...] = (),
 ) -> Callable[..., Any]:
-    """f with the same value and derivatives, but its intermediate values are not kept: they are computed again when the
-    backward pass needs them.
+    """f with the same value and derivatives, whose intermediate values are computed again instead of kept.
 
     >>> import wonderland as wl
     >>> f = lambda x: wl.sin(wl.sin(x)).sum()
@@ -42,6 +41,11 @@ def checkpoint_sequential(
 
     `segments` is their number (the square root of the length if not given), or the positions in the list at which one
     starts. With L functions and k segments the backward pass holds k + L/k values, least for k = sqrt(L).
+
+    >>> import wonderland as wl
+    >>> f = wl.checkpoint_sequential([wl.sin] * 9)
+    >>> wl.grad(lambda x: f(x).sum())(wl.zeros(2))
+    tensor([1., 1.])
     """
     blocks = [as_function("checkpoint_sequential", f) for f in as_list("checkpoint_sequential", "functions", functions)]
     n = len(blocks)

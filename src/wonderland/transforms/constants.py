@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any, NamedTuple
 
@@ -39,7 +40,8 @@ def fixed(value: Any, above: tuple[int, ...] = ()) -> Any:
     if isinstance(value, Cell):
         return (Same(value), value.settings(), value.shape, value.dtype)
     if is_stateful(value):
-        return (Same(value), opened(value).kind)
+        parts = opened(value)
+        return (Same(value), parts.kind, parts.identities)  # a trace reads these very cells, not others of the kind
     if kind in (list, tuple, dict) and id(value) not in above:
         above = (*above, id(value))
         keys = tuple(value) if kind is dict else ()
@@ -59,6 +61,7 @@ class Opened(NamedTuple):
     version: int
     cells: list[Cell]
     kind: Kind
+    identities: tuple[int, ...]  # of the cells
 
 
 _opened: dict[int, tuple[weakref.ref[Any], Opened]] = {}  # by identity
@@ -72,9 +75,13 @@ def opened(value: Any) -> Opened:
     if known is None or reference is None or reference() is not value or known.version != version:
         known = _taken_apart(value, version)
         if hasattr(value, "__tree_steady__") and value.__tree_steady__():
-            forget = lambda _, key=id(value): _opened.pop(key, None)  # noqa: E731
-            _opened[id(value)] = (weakref.ref(value, forget), known)
+            _opened[id(value)] = (weakref.ref(value, functools.partial(_forget, id(value))), known)
     return known
+
+
+def _forget(identity: int, reference: Any) -> None:
+    if identity in _opened and _opened[identity][0] is reference:
+        del _opened[identity]
 
 
 def _taken_apart(value: Any, version: int) -> Opened:
@@ -85,4 +92,4 @@ def _taken_apart(value: Any, version: int) -> Opened:
     kind = _kinds.get(key)
     if kind is None:
         kind = _kinds[key] = Kind()
-    return Opened(version, cells, kind)
+    return Opened(version, cells, kind, tuple(map(id, cells)))

@@ -7,7 +7,6 @@ of `jvp`, `vjp`, `grad`.
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -16,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from .. import array, trees
-from ..context import state, user_level
+from ..arguments import named_after
+from ..context import user_level
 from ..dtypes import DType, default_float, is_complex, is_inexact
 from ..errors import GradientError, InputError
 from ..primitives.creation import check_size, zeros_like
 from .batching import vmap
-from .forward import JVPTrace, JVPTracer, jvp
-from .inputs import Inputs, argument_positions, check_function, lower, output_leaves, split_aux
+from .forward import call_with_tangents, jvp
+from .inputs import Inputs, argument_positions, check_function, output_leaves
 from .reverse import Recording, grad, push_forward
 
 __all__ = [
@@ -67,10 +67,9 @@ def jacobian(
     output whose leaves are trees like the argument; a tuple of `argnums` adds a tuple in between, and a
     module stands for the dict of its trainable parameters.
 
-    `mode` is "forward" (a column per input, no value kept for later), "reverse" (a row per output), or None:
-    f is run once and the mode with fewer products is taken. With `has_aux` f returns (value, aux) and the
-    result is
-    (Jacobian, aux). For complex arguments only a holomorphic f has a Jacobian: say `holomorphic=True`.
+    `mode` is "forward" (a column per input, no value kept for later), "reverse" (a row per output), or None: f is run
+    once and the mode with fewer products is taken. With `has_aux` f returns (value, aux) and the result is (Jacobian,
+    aux). For complex arguments only a holomorphic f has a Jacobian: say `holomorphic=True`.
 
     A Jacobian has as many entries as outputs times inputs, and batch axes count in both. One that cannot fit
     into memory is refused, a large one gives a `LargeJacobianWarning`. Book, D.2.7, sections 2.2.3 and 6.4.1.
@@ -101,7 +100,7 @@ def jacobian(
         result = trees.unflatten(structure, [like[0] if isinstance(argnums, int) else like for like in trees_like_args])
         return (result, aux) if has_aux else result
 
-    return _named(wrapper, f, "jacobian")
+    return named_after(f, "jacobian", wrapper)
 
 
 def jacfwd(
@@ -144,12 +143,11 @@ def hessian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_au
     tensor([[6., 2.],
             [2., 0.]])
 
-    Forward over reverse mode: `jacfwd(jacrev(f))`. The shape is that of f's value (usually none), then the
-    input's twice; for trees it is nested twice. Products with vectors need no Hessian, see `hvp`. Book,
-    section 6.4.2.
+    Forward over reverse mode: `jacfwd(jacrev(f))`. The shape is that of f's value (usually none), then the input's
+    twice; for trees it is nested twice. Products with vectors need no Hessian, see `hvp`. Book, section 6.4.2.
     """
     first = jacobian(f, argnums, mode="reverse", has_aux=has_aux)
-    return _named(jacobian(first, argnums, mode="forward", has_aux=has_aux), f, "hessian")
+    return named_after(f, "hessian", jacobian(first, argnums, mode="forward", has_aux=has_aux))
 
 
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
@@ -204,7 +202,7 @@ def derivative(f: Callable[..., Any]) -> Callable[..., Any]:
         x = x if is_inexact(x.dtype) else array.astype(x, default_float)
         return jvp(lambda x: f(x, *args, **kwargs), (x,), (array.ones_like(x),))[1]
 
-    return _named(wrapper, f, "derivative")
+    return named_after(f, "derivative", wrapper)
 
 
 def is_linear(f: Callable[..., Any], *examples: Any, rtol: float = 1e-6, seed: int = 0) -> bool:
@@ -253,19 +251,10 @@ def _forward(
     found: list[Any] = []  # what f gave besides the tangents; none of it is batched
 
     def along(*tangents: Any) -> list[Any]:
-        trace = JVPTrace(state.trace)
-        tracers = [JVPTracer(trace, v, t) for v, t in zip(inputs.values, tangents, strict=True)]
-        out = inputs.call(trace, f, tracers, kwargs)
-        aux = None
-        if has_aux:
-            out, aux = split_aux("jacobian", out)
-            aux = lower(trace, aux)
-        leaves, structure = output_leaves("jacobian", out)
-        pairs = [trace.split(leaf) for leaf in leaves]
-        values = [p for p, _ in pairs]
-        _check_outputs(values, n, holomorphic)
-        found[:] = values, structure, aux
-        return [zeros_like(p) if t is None else t for p, t in pairs]
+        made = call_with_tangents("jacobian", f, inputs, tangents, kwargs, has_aux)
+        _check_outputs(made.values, n, holomorphic)
+        found[:] = made.values, made.structure, made.aux
+        return made.filled_tangents()
 
     columns = vmap(along, axis_size=n)(*_basis(inputs.values))
     values, structure, aux = found
@@ -361,9 +350,3 @@ def _extent(shape: tuple[int, ...], n: int, dtype: DType) -> int:
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
     return x if isinstance(x, tuple) else (x,)
-
-
-def _named(wrapper: Callable[..., Any], f: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    functools.update_wrapper(wrapper, f, assigned=(), updated=())
-    wrapper.__name__ = f"{kind}_of_{getattr(f, '__name__', 'function')}"
-    return wrapper

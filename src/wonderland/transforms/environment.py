@@ -33,7 +33,7 @@ class Environment:
         self.places: list[tuple[Any, str | None, Any, Any]] = []  # closure cell or globals, name, value, what is kept
         self.cells: set[int] = set()  # those that can be reached, by identity
         self._seen: set[int] = set()
-        self._visit(f)
+        self._keep(f)
         self.key = tuple(kept for _, _, _, kept in self.places)
 
     def changed(self) -> bool:
@@ -59,11 +59,17 @@ class Environment:
                 self._visit(inner)
         elif isinstance(value, MethodType):
             self._visit(value.__func__)
-            self._visit(value.__self__)
+            self._keep(value.__self__)
         elif isinstance(value, functools.partial):
-            self._visit([value.func, value.args, value.keywords])
+            self._visit(value.func)
+            self._keep([*value.args, *value.keywords.values()])
         elif not isinstance(value, type) and hasattr(value, "__wrapped__"):  # a jitted function, one with a custom rule
             self._visit([value.__wrapped__, getattr(value, "_rule", None), getattr(value, "_rules", None)])
+
+    def _keep(self, value: Any) -> None:
+        """Watch a value that cannot be replaced, but may change inside."""
+        self.places.append(({"": value}, "", value, fixed(value)))
+        self._visit(value)
 
     def _visit_function(self, f: FunctionType) -> None:
         holders: list[tuple[Any, str | None]] = [(cell, None) for cell in f.__closure__ or ()]

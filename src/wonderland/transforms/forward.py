@@ -6,8 +6,8 @@ records what happens to it, and the recording is transposed afterwards (reverse.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..errors import GradientError, TraceError
 from ..interpreter import Tangent, apply_linear, bind
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import LINEAR, ZERO, Primitive
-from ..tensor import Cell, Shape, Tensor, Tracer, _format
+from ..tensor import Cell, Shape, Tensor, Tracer, format_array
 
 
 class JVPTracer(Tracer):
@@ -53,7 +53,7 @@ class JVPTracer(Tracer):
         value = self.primal
         while isinstance(value, JVPTracer):
             value = value.primal
-        return _format(value._data, "tensor", ", traced") if type(value) is Tensor else f"traced({value!r})"
+        return format_array(value._data, "tensor", ", traced") if type(value) is Tensor else f"traced({value!r})"
 
 
 class JVPTrace:
@@ -161,7 +161,7 @@ def _tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], o
     for i, t in enumerate(tangents):
         if t is None:
             continue
-        rule = rules[i] if i < len(rules) else (rules[-1] if rules else None)
+        rule = rules[min(i, len(rules) - 1)] if rules else None
         if rule is ZERO:
             continue
         if rule is None:
@@ -177,15 +177,16 @@ def _tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], o
                 else apply_linear(primitive, args, params, t, out)
             )
         else:
-            part = rule(t, out, *primals, **params)  # type: ignore[operator]
+            part = rule(t, out, *primals, **params)  # type: ignore[operator]  # no marker is left
         if primitive.multiple:
-            total = [add_tangents(a, b) for a, b in zip(total, part, strict=True)]  # type: ignore[arg-type]
+            total = [add_tangents(a, b) for a, b in zip(total, part, strict=True)]  # type: ignore[arg-type]  # a list
         else:
             total = add_tangents(total, part)
     return total
 
 
 def add_tangents(a: Any, b: Any) -> Any:
+    """The sum of two tangents or adjoints, either of which may be None for zero."""
     if a is None:
         return b
     return a if b is None else a + b
@@ -207,23 +208,40 @@ def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = F
         raise GradientError(
             "jvp: the values and tangents are given as tuples, one entry per argument.", "wl.jvp(f, (x,), (t,))"
         )
-    swap = Inputs("jvp", tuple(primals))
-    tangent_leaves = swap.matching(tuple(tangents))
+    inputs = Inputs("jvp", tuple(primals))
+    found = call_with_tangents("jvp", f, inputs, inputs.matching(tuple(tangents)), {}, has_aux)
+    value = trees.unflatten(found.structure, found.values)
+    tangent = trees.unflatten(found.structure, found.filled_tangents())
+    return (value, tangent, found.aux) if has_aux else (value, tangent)
+
+
+class Outcome(NamedTuple):
+    """What a function gave: the leaves of its value, their tangents (None: zero), and what else it returned."""
+
+    values: list[Any]
+    tangents: list[Any]
+    structure: trees.Structure
+    aux: Any
+
+    def filled_tangents(self) -> list[Any]:
+        """The tangents, with zeros where there are none."""
+        return [zeros_like(v) if t is None else t for v, t in zip(self.values, self.tangents, strict=True)]
+
+
+def call_with_tangents(
+    name: str, f: Callable[..., Any], inputs: Inputs, tangents: Sequence[Any], kwargs: dict[str, Any], has_aux: bool
+) -> Outcome:
+    """Run f with a tangent for every leaf of its inputs: a number, or one that records itself."""
     trace = JVPTrace(state.trace)
-    tracers = [
-        JVPTracer(trace, p, t) if d else p
-        for p, t, d in zip(swap.values, tangent_leaves, swap.differentiable, strict=True)
-    ]
-    out = swap.call(trace, f, tracers)
+    tracers = [JVPTracer(trace, v, t) for v, t in zip(inputs.values, tangents, strict=True)]
+    out = inputs.call(trace, f, tracers, kwargs)
     aux = None
     if has_aux:
-        out, aux = split_aux("jvp", out)
+        out, aux = split_aux(name, out)
         aux = lower(trace, aux)
-    leaves, structure = output_leaves("jvp", out)
+    leaves, structure = output_leaves(name, out)
     pairs = [trace.split(leaf) for leaf in leaves]
-    value = trees.unflatten(structure, [p for p, _ in pairs])
-    tangent = trees.unflatten(structure, [zeros_like(p) if t is None else t for p, t in pairs])
-    return (value, tangent, aux) if has_aux else (value, tangent)
+    return Outcome([p for p, _ in pairs], [t for _, t in pairs], structure, aux)
 
 
 from .. import trees  # noqa: E402 - the transformations know trees, the interpreter above does not

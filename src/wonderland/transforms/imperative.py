@@ -226,17 +226,28 @@ def no_grad() -> Iterator[None]:
     >>> y.requires_grad
     False
     """
-    before, state.grad_enabled = state.grad_enabled, False
-    try:
+    with _grad_enabled(False):
         yield
-    finally:
-        state.grad_enabled = before
 
 
 @contextlib.contextmanager
 def enable_grad() -> Iterator[None]:
-    """Record operations again, inside `no_grad`."""
-    before, state.grad_enabled = state.grad_enabled, True
+    """Record operations again, inside `no_grad`; also usable as a decorator.
+
+    >>> import wonderland as wl
+    >>> x = wl.ones(2).requires_grad_()
+    >>> with wl.no_grad(), wl.enable_grad():
+    ...     y = 2 * x
+    >>> y.requires_grad
+    True
+    """
+    with _grad_enabled(True):
+        yield
+
+
+@contextlib.contextmanager
+def _grad_enabled(enabled: bool) -> Iterator[None]:
+    before, state.grad_enabled = state.grad_enabled, enabled
     try:
         yield
     finally:

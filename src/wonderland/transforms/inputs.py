@@ -18,6 +18,7 @@ from .forward import JVPTracer
 
 
 def check_function(name: str, f: Any) -> None:
+    """Refuse what is no function, above all a loss that was computed before."""
     if not callable(f):
         raise GradientError(
             f"{name}: takes a function, received a {type(f).__name__}.",
@@ -49,7 +50,6 @@ class Inputs:
         self.args = args
         self.argnums = tuple(range(len(args))) if argnums is None else argnums
         self.values: list[Any] = []  # the primal of every leaf
-        self.differentiable: list[bool] = []
         self.cells: list[Cell | None] = []  # the cell in which the leaf lives, if any
         self.layout: list[Any] = []  # per argument: its structure, and for every closed leaf what it contributes
         for i in self.argnums:
@@ -60,18 +60,17 @@ class Inputs:
                     names = trainable(leaf)
                     entries.append(list(names))
                     for cell in names.values():
-                        self._add(_peel(cell), True, cell)
+                        self._add(_peel(cell), cell)
                 elif isinstance(leaf, Cell):
                     entries.append("cell")
-                    self._add(_peel(leaf), True, leaf)
+                    self._add(_peel(leaf), leaf)
                 else:
                     entries.append("leaf")
-                    self._add(self._leaf(leaf, i), True, None)
+                    self._add(self._leaf(leaf, i), None)
             self.layout.append((structure, leaves, entries))
 
-    def _add(self, value: Any, differentiable: bool, cell: Cell | None) -> None:
+    def _add(self, value: Any, cell: Cell | None) -> None:
         self.values.append(value)
-        self.differentiable.append(differentiable)
         self.cells.append(cell)
 
     def _leaf(self, leaf: Any, argument: int) -> Any:
@@ -154,6 +153,7 @@ class Inputs:
 
 
 def check_like(name: str, what: str, t: Any, value: Any) -> Any:
+    """The tangent or adjoint t itself, if it has the shape and dtype of its value."""
     if t.shape != value.shape or t.dtype != value.dtype:
         raise GradientError(
             f"{name}: a {what} of {t.dtype}{list(t.shape)} belongs to a value of {value.dtype}{list(value.shape)}.",
@@ -196,6 +196,7 @@ def _value(leaf: Any) -> Any:
 
 
 def split_aux(name: str, out: Any) -> tuple[Any, Any]:
+    """The value and the rest that a function with `has_aux` returned."""
     if not isinstance(out, tuple) or len(out) != 2:
         raise GradientError(
             f"{name}: with has_aux=True the function returns a pair (value, aux), not a "

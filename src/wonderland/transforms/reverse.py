@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import array, trees
-from ..context import BACKWARD, FORWARD, at, lenient, state
+from ..arguments import named_after
+from ..context import BACKWARD, FORWARD, at, lenient
 from ..dtypes import is_complex, is_inexact
 from ..errors import GradientError
 from ..interpreter import Node, Tangent, bind
 from ..primitives.creation import ones_like, zeros_like
-from .forward import JVPTrace, JVPTracer, add_tangents
-from .inputs import Inputs, argument_positions, check_function, check_like, lower, output_leaves, split_aux
+from .forward import add_tangents, call_with_tangents
+from .inputs import Inputs, argument_positions, check_function, check_like
 
 
 def pull_back(seeds: list[tuple[Tangent, Any]], wanted: list[Tangent], *, free: bool) -> list[Any]:
@@ -126,18 +127,10 @@ class Recording:
 
     def __init__(self, name: str, f: Callable[..., Any], inputs: Inputs, kwargs: dict[str, Any], has_aux: bool) -> None:
         self.inputs = inputs
-        trace = JVPTrace(state.trace)
         self.tangents = [Tangent(v.shape, v.dtype) for v in inputs.values]
-        tracers = [JVPTracer(trace, v, t) for v, t in zip(inputs.values, self.tangents, strict=True)]
-        out = inputs.call(trace, f, tracers, kwargs)
-        self.aux: Any = None
-        if has_aux:
-            out, aux = split_aux(name, out)
-            self.aux = lower(trace, aux)
-        leaves, self.structure = output_leaves(name, out)
-        pairs = [trace.split(leaf) for leaf in leaves]
-        self.values = [p for p, _ in pairs]
-        self.out_tangents = [t for _, t in pairs]
+        self.values, self.out_tangents, self.structure, self.aux = call_with_tangents(
+            name, f, inputs, self.tangents, kwargs, has_aux
+        )
 
     @property
     def value(self) -> Any:
@@ -234,9 +227,7 @@ def value_and_grad(
         result = gradients[0] if isinstance(argnums, int) else gradients
         return ((value, recording.aux), result) if has_aux else (value, result)
 
-    wrapper.__name__ = f"value_and_grad_of_{getattr(f, '__name__', 'function')}"
-    wrapper.__wrapped__ = f  # type: ignore[attr-defined]
-    return wrapper
+    return named_after(f, "value_and_grad", wrapper)
 
 
 def _scalar(recording: Recording) -> Any:
@@ -273,6 +264,4 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: 
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    wrapper.__name__ = f"grad_of_{getattr(f, '__name__', 'function')}"
-    wrapper.__wrapped__ = f  # type: ignore[attr-defined]
-    return wrapper
+    return named_after(f, "grad", wrapper)

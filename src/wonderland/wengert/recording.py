@@ -16,7 +16,7 @@ from ..dtypes import DType, float64
 from ..errors import InputError, TraceError
 from ..interpreter import bind
 from ..primitives.primitive import Primitive
-from ..tensor import Cell, Shape, Tensor, Tracer, _format
+from ..tensor import Cell, Shape, Tensor, Tracer, format_array
 from ..transforms.inputs import Inputs, output_leaves
 from .formula import Formula, FormulaError
 from .program import Step, Trace
@@ -52,7 +52,7 @@ class RecordedTracer(Tracer):
         return self.value._item_data()
 
     def __repr__(self) -> str:
-        return _format(self.value._data, "tensor", f", traced as {self.name}")
+        return format_array(self.value._data, "tensor", f", traced as {self.name}")
 
 
 class Recorder:
@@ -86,7 +86,10 @@ class Recorder:
     def note_write(self, cell: Cell) -> None:
         self.written.append(cell)
 
+    note_create = note_write
+
     def finish(self) -> None:
+        """State that was written keeps its value."""
         for cell in self.written:
             cell.value = self.value(cell.value)
 
