@@ -21,7 +21,7 @@ FORMULA = "log(x1) + x1*x2 - sin(x2)"
 def run(*arguments, **options):
     """The command in a process of its own."""
     environment = os.environ | {"PYTHONPATH": str(SRC)}
-    command = [sys.executable, "-m", "wonderland.cli", *arguments]
+    command = [sys.executable, "-m", "wonderland", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, **options)
 
 
@@ -186,7 +186,7 @@ def test_as_a_process():
 def test_a_reader_that_stops_early_is_no_error():
     environment = os.environ | {"PYTHONPATH": str(SRC)}
     long = "+".join(f"sin(x*{i})" for i in range(60))
-    command = [sys.executable, "-m", "wonderland.cli", "trace", long, "x=1"]
+    command = [sys.executable, "-m", "wonderland", "trace", long, "x=1"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:

@@ -179,6 +179,10 @@ NUMBERS = [
     row(lambda: wl.random.normal(3, std=-1.0), InputError, "normal", "-1.0"),
     row(lambda: wl.random.uniform(3, 2.0, 1.0), InputError, "uniform", "2.0", "1.0"),
     row(lambda: wl.random.normal(3, key=wl.ones(3)), DTypeError, "normal", "key", "float32[3]"),
+    row(lambda: wl.random.normal(wl.random.key(3)), ShapeError, "normal", "uint32[2]", "normal(shape, key=key)"),
+    row(lambda: wl.random.uniform(wl.random.key(3), (2,)), ShapeError, "uniform", "uint32[2]", "key=key"),
+    row(lambda: wl.random.normal(0, 1, (3,)), ShapeError, "normal", "0", "(3,)", "the shape first"),
+    row(lambda: wl.random.randint(1, 7, (10,)), ShapeError, "randint", "1", "(10,)", "the shape first"),
 ]
 
 
@@ -237,6 +241,10 @@ TRANSFORMATIONS = [
     row(lambda: wl.jit(lambda x: x if x > 0 else -x)(1.0), TraceError, "bool", "jit", "wl.cond"),
     row(lambda: wl.jit(lambda x: float(x))(1.0), TraceError, "float", "jit"),
     row(lambda: wl.jit(lambda x: np.asarray(x))(v3), TraceError, "NumPy array", "jit"),
+    row(lambda: wl.jit(lambda x: np.linalg.norm(x))(v3), TraceError, "become an argument of np.norm", "jit"),
+    row(lambda: wl.jit(lambda x: x[x > 0])(v3), TraceError, "become a mask.", "jit", "wl.where(mask, x, 0)"),
+    row(lambda: wl.jit(lambda x: wl.nonzero(x))(v3), TraceError, "become a list of positions.", "jit", "wl.where"),
+    row(lambda: wl.vmap(lambda x: x[x > 0])(x23), TraceError, "vmap", "not for a mask."),
     row(lambda: wl.jit(lambda n: wl.zeros(n))(3), TraceError, "int", "jit", "static_argnums"),
     row(lambda: wl.jit(lambda x: wl.nonzero(x))(v3), TraceError, "nonzero", "jit"),
     row(lambda: wl.jit(3), InputError, "jit", "int", "function"),

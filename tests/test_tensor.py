@@ -149,6 +149,19 @@ def test_python_numbers() -> None:
     assert if_true == "yes"
 
 
+def test_copies_of_a_tensor_that_gathers_gradients_have_their_own() -> None:
+    w = wl.tensor([1.0, 2.0]).requires_grad_()
+    copied = copy.deepcopy({"a": w, "b": w})
+    assert copied["a"] is copied["b"]
+    for other in (copied["a"], pickle.loads(pickle.dumps(w))):
+        assert other is not w
+        assert other.requires_grad
+        (other**2).sum().backward()
+        assert other.grad.tolist() == [2.0, 4.0]
+    assert w.grad is None
+    assert not pickle.loads(pickle.dumps(2 * w)).requires_grad
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pickles_keep_everything(dtype: str) -> None:
     x = wl.asarray(np.arange(6).reshape(2, 3), dtype=dtype)

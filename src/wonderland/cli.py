@@ -149,7 +149,3 @@ def _values(texts: Sequence[str]) -> dict[str, float]:
 
 def _as_json(traced: Trace, shown: dict[str, bool]) -> str:
     return json.dumps(traced.data(**shown), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
 
 from . import dtypes
+from .context import state
 from .dtypes import DType
 from .errors import ConversionError, DTypeError, GradientError, IndexOutOfRange, InputError, TraceError
 
@@ -244,13 +246,14 @@ class Tensor:
         return format(self._item_data().item(), spec) if spec and self.size == 1 else format(str(self), spec)
 
     def __reduce__(self) -> Any:
-        return (_restore, (self._concrete("a pickle"),))
+        return (_restore, (self._concrete("a pickle"), self.requires_grad and self.is_leaf))
 
     def __copy__(self) -> Tensor:
         return self
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        return self
+        """The tensor itself, unless it gathers gradients: a copy of a parameter has its own."""
+        return wrap(self._data).requires_grad_() if self.requires_grad and self.is_leaf else self
 
     # --- operators
 
@@ -561,8 +564,9 @@ def wrap(data: Any) -> Tensor:
 _new = object.__new__
 
 
-def _restore(data: np.ndarray[Any, Any]) -> Tensor:
-    return array.asarray(data)
+def _restore(data: np.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
+    restored = array.asarray(data)
+    return restored.requires_grad_() if requires_grad else restored
 
 
 def _read_only(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -577,6 +581,11 @@ def format_array(data: np.ndarray[Any, Any], name: str, extra: str = "") -> str:
     note = "" if data.dtype in (dtypes.float32, dtypes.int64, dtypes.bool_) else f", dtype={data.dtype}"
     shape = f", shape={data.shape}" if (data.size == 0 and data.shape != (0,)) or data.size > 200 else ""
     return f"{name}({body}{shape}{note}{extra})"
+
+
+def noun(what: str) -> str:
+    """What a value was to become, in the words of an error: "float" is a Python float, "a mask" itself."""
+    return what if " " in what else f"a Python {what}"
 
 
 class Tracer(Tensor):
@@ -616,21 +625,53 @@ class Tracer(Tensor):
 class Cell(Tensor):
     """A named place for a tensor that may change: a parameter, or a buffer of a module, or a random stream.
 
-    Used in an operation it stands for its value. Transformations put tracers into cells while they run.
+    Used in an operation it stands for its value. While a transformation runs, what it puts into cells is seen by its
+    own thread alone; the others go on seeing the last value from outside.
     """
 
-    __slots__ = ("_leaf", "value")
-    value: Tensor
+    __slots__ = ("_inside", "_leaf", "_outside")
+    _outside: Tensor  # the value outside all transformations
+    _inside: dict[int, Tensor] | None  # the values inside them, by thread
     _leaf: Any
     trainable: bool = False  # whether `grad` of a module differentiates with respect to it
     persistent: bool = True  # whether a module's `state_dict` contains it
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
         value = array.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)
-        self.value = wrap(value._data) if type(value) is Tensor else value  # without its imperative record
         self._leaf = None
-        if interpreter.state.trace is not None:
-            interpreter.state.trace.note_create(self)
+        self._outside = wrap(value._data) if type(value) is Tensor else value  # without its imperative record
+        self._inside = {get_ident(): value} if isinstance(value, Tracer) else None
+        if state.trace is not None:
+            state.trace.note_create(self)
+
+    @property
+    def value(self) -> Tensor:
+        """What the cell holds, for this thread."""
+        inside = self.inside
+        return self._outside if inside is None else inside
+
+    @value.setter
+    def value(self, value: Tensor) -> None:
+        if state.trace is not None or isinstance(value, Tracer):
+            if self._inside is None:
+                self._inside = {}
+            self._inside[get_ident()] = value
+        else:
+            if self._inside:
+                self._inside.pop(get_ident(), None)
+            self._outside = value
+
+    @property
+    def inside(self) -> Tensor | None:
+        """What a transformation of this thread put in, if one did."""
+        return self._inside.get(get_ident()) if self._inside else None
+
+    def restore(self, inside: Tensor | None) -> None:
+        """Put back what a transformation found `inside`; None: the value outside counts again."""
+        if inside is not None:
+            self.value = inside
+        elif self._inside:
+            self._inside.pop(get_ident(), None)
 
     def assign(self, value: Any) -> None:
         """Put a new value of the same shape into the cell; `interpreter.assign` does the bookkeeping."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -369,3 +373,58 @@ def test_a_trainable_activation_as_a_module_and_as_a_custom_primitive():
         g_x, g_alpha = wl.grad(squares, argnums=(0, 1))(x, module.alpha.value)
         np.testing.assert_allclose(by_x, g_x, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(by_module["alpha"], g_alpha, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "transform", [wl.grad, wl.jit, lambda f: wl.vmap(f, in_axes=(None, 0))], ids=["grad", "jit", "vmap"]
+)
+def test_other_threads_see_values_while_one_traces(transform: Any) -> None:
+    model, x = nn.Sequential(nn.Linear(3, 3), wl.tanh, nn.Linear(3, 1)), wl.ones((2, 3))
+    want = model(x).tolist()
+    traced, looked = threading.Event(), threading.Event()
+
+    def slow(model: Any, x: Any) -> Any:
+        y = model(x).sum()
+        traced.set()
+        assert looked.wait(10)
+        return y
+
+    thread = threading.Thread(target=lambda: transform(slow)(model, x))
+    thread.start()
+    assert traced.wait(10)
+    try:
+        assert model(x).tolist() == want
+        model[0].weight.assign(model[0].weight + 1)
+    finally:
+        looked.set()
+        thread.join()
+    assert model(x).tolist() != want
+
+
+def test_nothing_stays_behind_in_cells() -> None:
+    """What a transformation put into a cell ends with it: the value outside is the only one, for every thread."""
+    model = Net()
+    x = wl.ones((4, 3), dtype=wl.float64)
+    params = {path: p.value for path, p in model.named_parameters()}
+
+    def loss(model: Any, x: Any = x) -> Any:
+        return model(x).sum()
+
+    def broken(model: Any) -> Any:
+        raise ArithmeticError(str(loss(model)))
+
+    for run in (
+        lambda: wl.grad(loss)(model),
+        lambda: wl.jit(wl.grad(loss))(model),
+        lambda: wl.grad(wl.jit(loss))(model),
+        lambda: wl.vmap(lambda x: loss(model.eval(), x))(x[None]),
+        lambda: wl.grad(wl.checkpoint(loss))(model.train()),
+        lambda: wl.jvp(lambda x: loss(model, x), (x,), (x,)),
+        lambda: wl.grad(lambda p: nn.functional_call(model, p, x).sum())(params),
+        lambda: wl.jit(lambda p: nn.functional_call(model, p, x))(params),
+        lambda: wl.grad(broken)(model),
+        lambda: wl.jit(broken)(model),
+    ):
+        with contextlib.suppress(ArithmeticError):
+            run()
+        assert [cell.inside for cell in wl.tree.leaves(model)] == [None] * len(wl.tree.leaves(model))

@@ -7,6 +7,7 @@ import functools
 import re
 import threading
 from collections import OrderedDict, namedtuple
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,13 +129,51 @@ def test_a_number_has_pythons_precision_beside_wide_tensors() -> None:
 
 
 class Counter:
-    """Counts how often a function is traced, without being a value that the trace depends on."""
+    """Counts how often a function is traced, without being a value that the trace depends on (it has no attributes)."""
+
+    __slots__ = ("count",)
 
     def __init__(self) -> None:
         self.count = 0
 
     def __call__(self) -> None:
         self.count += 1
+
+
+class Scaled:
+    """An object of the user's own making, neither a module nor a tree."""
+
+    def __init__(self) -> None:
+        self.factor = wl.tensor(2.0)
+        self.options = SimpleNamespace(shift=1.0)
+
+    @wl.jit
+    def method(self, x: Any) -> Any:
+        return x * self.factor + self.options.shift
+
+
+@pytest.mark.parametrize("how", ["method", "bound", "closure", "argument"])
+def test_changed_attributes_of_plain_objects_are_seen(how: str) -> None:
+    scaled = Scaled()
+    f = {
+        "method": scaled.method,
+        "bound": wl.jit(lambda x: scaled.method(x)),
+        "closure": wl.jit(lambda x: x * scaled.factor + scaled.options.shift),
+        "argument": lambda x, g=wl.jit(lambda s, x: x * s.factor + s.options.shift): g(scaled, x),
+    }[how]
+    assert f(wl.tensor(3.0)).item() == 7.0
+    scaled.factor = wl.tensor(5.0)
+    assert f(wl.tensor(3.0)).item() == 16.0
+    scaled.options.shift = 0.0
+    assert f(wl.tensor(3.0)).item() == 15.0
+
+
+def test_a_changed_array_is_seen() -> None:
+    array = np.ones(2, np.float32)
+    f = wl.jit(lambda x: x * array)
+    assert f(wl.ones(2)).tolist() == [1.0, 1.0]
+    array[0] = 4.0
+    assert f(wl.ones(2)).tolist() == [4.0, 1.0]
 
 
 def test_one_trace_per_shape_dtype_and_structure() -> None:
@@ -277,6 +316,22 @@ def test_functions_inside_the_function_see_globals_change(monkeypatch: pytest.Mo
     assert f(wl.ones(2)).tolist() == [2.0, 2.0]
     monkeypatch.setitem(globals(), "SCALE", 7.0)
     assert f(wl.ones(2)).tolist() == [7.0, 7.0]
+
+
+def test_every_transformed_function_inside_sees_its_closure_change() -> None:
+    a = b = c = 1.0
+    first = wl.jit(lambda x: a * x)
+    second = wl.jit(lambda x: b * x)
+    third = wl.custom_vjp(lambda x: c * x)
+    third.defvjp(lambda x: (c * x, None), lambda _, g: (c * g,))
+    f = wl.jit(lambda x: first(x) + second(x) + third(x))
+    assert f(1.0).item() == 3
+    c = 100.0
+    assert f(1.0).item() == 102
+    b = 10.0
+    assert f(1.0).item() == 111
+    a = 2.0
+    assert f(1.0).item() == 112
 
 
 def test_the_derivative_of_a_function_sees_its_globals_change(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,7 +207,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     x = as_tensor("nonzero", x)
     if x.ndim == 0:
         raise ShapeError("nonzero: a 0-d tensor has no positions.", "x != 0")
-    return tuple(wrap(i.astype(np.int64)) for i in np.nonzero(x._concrete("nonzero")))
+    return tuple(wrap(i.astype(np.int64)) for i in np.nonzero(x._concrete("a list of positions")))
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:

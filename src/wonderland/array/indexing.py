@@ -212,7 +212,7 @@ def _entry(e: Any) -> Any:
 
 
 def _mask_indices(mask: Tensor, shape: Shape, axis: int) -> list[Any]:
-    data = mask._concrete("a mask, whose number of elements decides the shape of the result,")
+    data = mask._concrete("a mask")
     if mask.ndim == 0:
         return [_Flag(bool(data))]
     if mask.shape != shape[axis : axis + mask.ndim]:

@@ -33,7 +33,7 @@ def _segments(name: str, data: Any, ids: Any, count: int | None) -> tuple[Any, A
     if not is_integer(ids.dtype):
         raise DTypeError(f"{name}: the ids are {ids.dtype}.", "integer ids")
     if count is None:
-        known = ids._concrete("the number of segments")
+        known = ids._concrete("a number of segments")
         count = int(known.max()) + 1 if known.size else 0
     return data, ids, count
 

@@ -48,7 +48,7 @@ class Explanation:
             [
                 f"{self.name}: {len(rows)} steps, {numpy} of them by NumPy",
                 *[line.rstrip() for line in lines],
-                f"total: {total[0]:,} multiply-adds, {total[1]:,} bytes moved; arena of {self.program.arena_bytes:,} bytes",
+                f"total: {total[0]:,} multiply-adds, {total[1]:,} bytes; arena: {self.program.arena_bytes:,} bytes",
             ]
         )
 
@@ -64,7 +64,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
        step                                                   multiply-adds  bytes
     0  matmul (8, 4) @ (4, 16)                                          512    896
     1  sum over axes (0,) of (8, 16): add, less_equal, where            512    576
-    total: 1,024 multiply-adds, 1,472 bytes moved; arena of 512 bytes
+    total: 1,024 multiply-adds, 1,472 bytes; arena: 512 bytes
 
     Nothing is computed; arguments may be `wl.ShapeDtype`. `.llvm` is the code.
     """

@@ -36,7 +36,7 @@ class Machine:
         return triple.create_target_machine(cpu=self.cpu, features=self.features, opt=2, jit=True)
 
     def compile(self, text: str) -> Any:
-        """An engine that holds the code of a module. The same text is compiled once, and found on disk the next time."""
+        """An engine that holds the code of a module. The same text is compiled once and found on disk later."""
         described = "\n".join([llvmlite.__version__, self.cpu, self.features, text])
         name = hashlib.sha256(described.encode()).hexdigest()
         if name not in self._engines:

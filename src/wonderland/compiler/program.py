@@ -13,7 +13,7 @@ from ..graph.ir import Graph
 from ..primitives.creation import check_size
 from . import library
 from .builder import Builder
-from .kernels import Emitter, Kernel
+from .kernels import Emitter
 from .machine import machine
 from .memory import ALIGN, plan
 from .schedule import Fallback, MatMul, Schedule

@@ -14,9 +14,10 @@ from ..dtypes import DType, complex128, float64, int64
 from ..errors import TraceError
 from ..primitives.elementwise import astype
 from ..primitives.primitive import Aval, Primitive, aval_of
-from ..tensor import Cell, Shape, Tensor, Tracer
+from ..tensor import Cell, Shape, Tensor, Tracer, noun
 from .ir import Atom, Equation, Graph, Literal, Var
 
+_SHAPES = "a graph needs shapes that do not depend on numbers"
 EXACT = {1: int64, 2: float64, 3: complex128}  # Python's own precision, by the kind of a number
 
 
@@ -51,11 +52,15 @@ class GraphTracer(Tracer):
             "or static_argnums for an argument that only chooses a path",
             "int": "static_argnums for an argument that is used as a size or a loop count",
             "float": "functions of wonderland in place of math",
+            "a mask": f"wl.where(mask, x, 0) in place of x[mask]; {_SHAPES}",
+            "a list of positions": f"wl.where in place of wl.nonzero; {_SHAPES}",
+            "a set of distinct values": f"wl.sort in place of wl.unique; {_SHAPES}",
+            "a number of segments": f"num_segments=n; {_SHAPES}",
         }
         hint = "functions of wonderland in place of NumPy; leave the computation outside"
         raise TraceError(
             f"{what}: a value of {self.dtype}{list(self.shape)} {when} and has no numbers yet, "
-            f"so it cannot become {what if what.startswith('a ') else 'a Python ' + what}.",
+            f"so it cannot become {noun(what)}.",
             "return the value instead of storing it" if self.trace.ended else hints.get(what, hint),
         )
 
@@ -66,11 +71,12 @@ class GraphTracer(Tracer):
 class CellUse:
     """A cell that a traced function reads, writes or makes."""
 
-    __slots__ = ("cell", "made", "original", "tracer")
+    __slots__ = ("cell", "inside", "made", "original", "tracer")
 
     def __init__(self, cell: Cell, tracer: Any = None, made: bool = False) -> None:
         self.cell = cell
         self.original = cell.value
+        self.inside = cell.inside
         self.tracer = tracer  # None: written before it was read
         self.made = made
 
@@ -155,7 +161,7 @@ class GraphTrace:
             unchanged = now is use.tracer or (use.tracer is None and now is use.original)
             results.append((use, None if unchanged and not use.made else now))
             if not use.made:
-                use.cell.value = use.original
+                use.cell.restore(use.inside)
         self.cells = {}
         return results
 

@@ -42,7 +42,9 @@ def substituted(module: Any, values: Mapping[str, Any]) -> Iterator[None]:
     chosen = _choose(module, values)
     staged = state.trace is not None and state.trace.staged
     # reading makes a cell known to a trace that builds a graph, which expects its own tracer in it later
-    before = [(cell, interpreter.read(cell) if staged else cell.value, cell._leaf) for _, cell in cells(module)]
+    before = [
+        (cell, interpreter.read(cell) if staged else cell.value, cell.inside, cell._leaf) for _, cell in cells(module)
+    ]
     try:
         for cell, value in chosen:
             # the trace must not take a constant for the cell's own value, so it gets a traced one
@@ -50,8 +52,11 @@ def substituted(module: Any, values: Mapping[str, Any]) -> Iterator[None]:
             cell._leaf = None  # gradients go to the given value
         yield
     finally:
-        for cell, value, leaf in before:
-            cell.value = value
+        for cell, value, inside, leaf in before:
+            if state.trace is None:
+                cell.value = value
+            else:
+                cell.restore(inside)
             cell._leaf = leaf
 
 

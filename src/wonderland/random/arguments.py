@@ -56,9 +56,21 @@ def working_type(dtype: DType) -> DType:
 
 def prepare(name: str, shape: Any, key: Any, dtype: Any, *parameters: Any) -> tuple[Tensor, Shape, DType, list[Any]]:
     """The key, shape and dtype of a floating draw, and its parameters in the dtype to compute in."""
+    check_shape_first(name, shape, *parameters)
     target, values = floating_parameters(name, dtype, *parameters)
     taken, sizes = key_and_shape(name, shape, key, target, *values)
     return taken, sizes, target, values
+
+
+def check_shape_first(name: str, shape: Any, *parameters: Any) -> None:
+    """Refuse the orders of arguments in JAX (the key first) and NumPy (the shape last)."""
+    if isinstance(shape, Tensor) and shape.dtype == dtypes.uint32:
+        raise ShapeError(f"{name}: the shape is a key, {shape.dtype}{list(shape.shape)}.", f"{name}(shape, key=key)")
+    if isinstance(shape, int) and (last := [p for p in parameters if isinstance(p, tuple)]):
+        raise ShapeError(
+            f"{name}: the shape is {shape} and a parameter {last[-1]}.",
+            f"the shape first, as in {name}({last[-1]}, ...); a list or a tensor for parameters that are many",
+        )
 
 
 def floating_parameters(name: str, dtype: Any, *parameters: Any) -> tuple[DType, list[Any]]:

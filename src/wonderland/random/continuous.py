@@ -21,6 +21,7 @@ from .arguments import (
     check,
     check_order,
     check_scale,
+    check_shape_first,
     floating_parameters,
     key_and_shape,
     prepare,
@@ -40,6 +41,7 @@ def uniform(shape: Any = None, low: Any = 0.0, high: Any = 1.0, *, key: Any = No
     u is a multiple of \(2^{-d}\) below 1, with d the binary digits of the dtype (24 for float32). A result
     that rounding would lift to `high` is replaced by `low`, so `high` is never drawn.
     """
+    check_shape_first("uniform", shape, low, high)
     target, (low, high) = floating_parameters("uniform", dtype, low, high)
     check_order("uniform", low, high, target)
     check("uniform", "high - low", high - low, _fits(target), f"a range that {target} can hold")
@@ -106,6 +108,7 @@ def truncated_normal(
     """
     check_order("truncated_normal", low, high)
     check("truncated_normal", "std", std, lambda v: v > 0, "std > 0")
+    check_shape_first("truncated_normal", shape, low, high, mean, std)
     target, values = floating_parameters("truncated_normal", dtype, low, high, mean, std)
     low, high, mean, std = (convert(x, dtypes.float64) for x in values)
     first, last = (erf((bound - mean) / (std * math.sqrt(2))) for bound in (low, high))

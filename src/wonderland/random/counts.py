@@ -37,7 +37,7 @@ from ..errors import DTypeError
 from ..tensor import Tensor, wrap
 from ..transforms.custom import stop_gradient
 from ..transforms.loops import while_loop
-from .arguments import check, key_and_shape, known, parameter
+from .arguments import check, check_shape_first, key_and_shape, known, parameter
 from .keys import pair
 from .rejection import first_accepted
 from .words import Shape, draw_fraction, draw_open_fraction
@@ -54,6 +54,7 @@ def poisson(shape: Any = None, rate: Any = 1.0, *, key: Any = None, dtype: Any =
     >>> f"{k.astype(float).mean():.1f} {k.astype(float).var():.1f}"
     '3.5 3.5'
     """
+    check_shape_first("poisson", shape, rate)
     rate = parameter("poisson", rate)
     check("poisson", "the rate", rate, lambda v: (v >= 0) & (v <= 1e15), "rates from 0 to 1e15")
     target = _count_type("poisson", dtype)
@@ -86,6 +87,7 @@ def binomial(shape: Any = None, n: Any = 1, p: Any = 0.5, *, key: Any = None, dt
     >>> wl.random.binomial((3,), 10, 1.0)
     tensor([10, 10, 10])
     """
+    check_shape_first("binomial", shape, n, p)
     n, p = parameter("binomial", n), parameter("binomial", p)
     check(
         "binomial",

@@ -17,6 +17,7 @@ from .arguments import (
     as_parameter_tensor,
     check,
     check_order,
+    check_shape_first,
     floating_type,
     key_and_shape,
     known,
@@ -40,6 +41,7 @@ def randint(shape: Any, low: Any, high: Any = None, *, key: Any = None, dtype: A
     Each is low plus \(\lfloor n w / 2^{96}\rfloor\), where n is high - low (at most \(2^{64} - 1\)) and w a
     random 96-bit number, so no probability is off by more than a factor \(1 \pm 2^{-32}\).
     """
+    check_shape_first("randint", shape, low, high)
     if high is None:
         low, high = 0, low
     low, high = parameter("randint", low), parameter("randint", high)
@@ -104,6 +106,7 @@ def bernoulli(shape: Any = None, p: Any = 0.5, *, key: Any = None, dtype: Any = 
 
     The derivative with respect to p is zero: the result does not change with small changes of p.
     """
+    check_shape_first("bernoulli", shape, p)
     p = parameter("bernoulli", p)
     check("bernoulli", "p", p, lambda v: (v >= 0) & (v <= 1), "probabilities from 0 to 1")
     work = working_type(floating_type("bernoulli", None, p))
@@ -121,6 +124,7 @@ def rademacher(shape: Any = (), *, key: Any = None, dtype: Any = None) -> Tensor
     >>> wl.unique(wl.random.rademacher((100,)))
     tensor([-1.,  1.])
     """
+    check_shape_first("rademacher", shape)
     target = dtypes.default_float if dtype is None else as_dtype(dtype)
     if target.kind in "bu":
         raise DTypeError(f"rademacher: {target} cannot hold -1.", "a floating or a signed dtype")

@@ -19,7 +19,7 @@ from ..errors import AxisError, InputError, ShapeError, TraceError, WonderlandEr
 from ..interpreter import bind, read
 from ..primitives.primitive import Primitive
 from ..primitives.structure import broadcast_to
-from ..tensor import Cell, Shape, Tensor, Tracer, wrap
+from ..tensor import Cell, Shape, Tensor, Tracer, noun, wrap
 
 
 class BatchTracer(Tracer):
@@ -41,7 +41,7 @@ class BatchTracer(Tracer):
 
     def _concrete(self, what: str) -> np.ndarray[Any, Any]:
         raise TraceError(
-            f"{what}: a batched value of shape {self.shape} under vmap stands for many values, not one {what}.",
+            f"{what}: a batched value of shape {self.shape} under vmap stands for many values, not for {noun(what)}.",
             "wl.where or wl.cond in place of Python's if; functions of wonderland in place of NumPy's",
         )
 
@@ -97,7 +97,7 @@ class BatchTrace:
         return self.parent.read(cell, value)
 
     def note_write(self, cell: Cell) -> None:
-        self.written.setdefault(id(cell), (cell, cell.value))
+        self.written.setdefault(id(cell), (cell, cell.inside))
         if self.parent is not None:
             self.parent.note_write(cell)
 
@@ -112,22 +112,28 @@ class BatchTrace:
         """
         refused = []
         for cell, before in mapped:
-            now = cell.value
+            now: Any = cell.value
             if id(cell) not in self.written:
-                cell.value = before
-            elif isinstance(now, BatchTracer) and now.trace is self:
+                cell.restore(before)
+            elif self._is_mine(now):
                 cell.value = now.value if now.value._node is None else wrap(now.value._data)
             else:  # the same new value for every example
                 cell.value = broadcast_to(now, shape=(self.size, *now.shape))
-        if self.parent is not None:
-            for cell in self.created:  # one with a value per example ends with the example
-                if not (isinstance(cell.value, BatchTracer) and cell.value.trace is self):
+        for cell in self.created:  # one with a value per example ends with the example
+            if not self._is_mine(cell.value):
+                cell.value = cell.value
+                if self.parent is not None:
                     self.parent.note_create(cell)
         for cell, before in self.written.values():
-            if isinstance(cell.value, BatchTracer) and cell.value.trace is self:
-                cell.value = before
+            if self._is_mine(cell.value):
+                cell.restore(before)
                 refused.append(cell)
+            else:
+                cell.value = cell.value  # from here on it is a value of the outer interpreter
         return refused
+
+    def _is_mine(self, value: Tensor) -> bool:
+        return isinstance(value, BatchTracer) and value.trace is self
 
 
 def _axes_of(name: str, axes: Any, tree: Any) -> list[Any]:
@@ -216,7 +222,7 @@ class MappedInputs:
         for i, value in self.values.items():
             leaves[i] = BatchTracer(trace, value)
         args, kwargs = trees.unflatten(self.structure, leaves)
-        before = [(cell, cell.value) for cell, _ in self.cells]
+        before = [(cell, cell.inside) for cell, _ in self.cells]
         refused: list[Cell] = []
         previous = switch(trace)
         try:
@@ -224,8 +230,8 @@ class MappedInputs:
                 cell.value = BatchTracer(trace, value)
             out = f(*args, **kwargs)
         finally:
-            refused = trace.finish(before)
             switch(previous)
+            refused = trace.finish(before)
         if refused:
             raise TraceError(
                 f"vmap: a {type(refused[0]).__name__} of shape {refused[0].shape} shared by all examples was given a "

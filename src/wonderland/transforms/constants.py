@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import weakref
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +16,12 @@ from ..tensor import Cell, Tensor
 from ..trees import Static, flatten, is_stateful
 
 ATOMS = {bool, int, float, complex, str, type(None)}
+SMALL = 2**16  # bytes; larger NumPy arrays are known by identity alone
+DEEPEST = 3  # objects inside objects inside objects; beyond, identity counts
+# the code of the package, of the standard library and of installed packages does not change while a program runs
+LIBRARIES = tuple(
+    os.path.dirname(path) + os.sep for path in (os.path.dirname(__file__), os.__file__, os.path.dirname(np.__file__))
+)
 
 
 class Same:
@@ -46,7 +55,29 @@ def fixed(value: Any, above: tuple[int, ...] = ()) -> Any:
         above = (*above, id(value))
         keys = tuple(value) if kind is dict else ()
         return (kind, keys, tuple(fixed(v, above) for v in (value.values() if keys else value)))
-    return Same(value)
+    if kind is np.ndarray and value.nbytes <= SMALL:
+        return (Same(value), value.shape, value.tobytes())  # may be written to
+    inside = contents(value, above)
+    return (Same(value), inside) if inside else Same(value)
+
+
+def contents(value: Any, above: tuple[int, ...] = ()) -> tuple[Any, ...]:
+    """What a trace keeps of the attributes of an object of the user's own making."""
+    kind = type(value)
+    if len(above) > DEEPEST or id(value) in above or not _is_plain(kind):
+        return ()
+    above = (*above, id(value))
+    return tuple((name, fixed(v, above)) for name, v in vars(value).items())
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_plain(kind: type) -> bool:
+    """Whether instances hold their state in attributes, and neither Python nor a library looks after them."""
+    home = sys.modules.get(kind.__module__)
+    file = getattr(home, "__file__", None) or ""
+    library = kind.__module__.partition(".")[0] in sys.stdlib_module_names or file.startswith(LIBRARIES)
+    named = kind.__name__ == "SimpleNamespace"
+    return kind.__dictoffset__ != 0 and (named or not library) and not issubclass(kind, (type, ModuleType, Exception))
 
 
 class Kind:

@@ -1,29 +1,23 @@
 """What a function refers to besides its arguments: the values of its closure and of the global names in its code.
 
 A trace holds while these are the same. The walk goes on through the functions found on the way, also through those
-that `wl.grad`, `wl.vmap` or `functools.partial` wrap, and through lists, tuples, dicts and modules. It does not look
-into the code of installed libraries, nor at the attributes of other objects; what changes there belongs in a module.
+that `wl.grad`, `wl.vmap` or `functools.partial` wrap, and through lists, tuples, dicts, modules, small NumPy arrays and
+the attributes of objects of the user's own classes. It does not look into the code and the objects of installed
+libraries, nor at the attributes of classes. A function that changes what it refers to is traced at every call.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-import numpy as np
-
 from ..tensor import Cell
 from ..trees import is_stateful
-from .constants import ATOMS, fixed, opened
+from .constants import ATOMS, LIBRARIES, fixed, opened
 
 _MISSING = object()
-# the code of the package, of the standard library and of installed packages does not change while a program runs
-_LIBRARIES = tuple(
-    os.path.dirname(path) + os.sep for path in (os.path.dirname(__file__), os.__file__, os.path.dirname(np.__file__))
-)
 
 
 class Environment:
@@ -64,7 +58,8 @@ class Environment:
             self._visit(value.func)
             self._keep([*value.args, *value.keywords.values()])
         elif not isinstance(value, type) and hasattr(value, "__wrapped__"):  # a jitted function, one with a custom rule
-            self._visit([value.__wrapped__, getattr(value, "_rule", None), getattr(value, "_rules", None)])
+            for inner in (value.__wrapped__, getattr(value, "_rule", None), getattr(value, "_rules", None)):
+                self._visit(inner)
 
     def _keep(self, value: Any) -> None:
         """Watch a value that cannot be replaced, but may change inside."""
@@ -73,7 +68,7 @@ class Environment:
 
     def _visit_function(self, f: FunctionType) -> None:
         holders: list[tuple[Any, str | None]] = [(cell, None) for cell in f.__closure__ or ()]
-        if not f.__code__.co_filename.startswith(_LIBRARIES):
+        if not f.__code__.co_filename.startswith(LIBRARIES):
             holders += [(f.__globals__, name) for name in dict.fromkeys(_names(f.__code__)) if name in f.__globals__]
         for holder, name in holders:
             value = _held(holder, name)

@@ -17,7 +17,7 @@ from ..errors import GradientError, TraceError
 from ..interpreter import Tangent, apply_linear, bind
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import LINEAR, ZERO, Primitive
-from ..tensor import Cell, Shape, Tensor, Tracer, format_array
+from ..tensor import Cell, Shape, Tensor, Tracer, format_array, noun
 
 
 class JVPTracer(Tracer):
@@ -42,7 +42,7 @@ class JVPTracer(Tracer):
         if what in ("bool", "int"):  # control flow follows the value
             return self.primal._concrete(what)
         raise TraceError(
-            f"{what}: turning a value that is being differentiated into {what} would cut its derivative off.",
+            f"{what}: turning a value that is being differentiated into {noun(what)} would cut its derivative off.",
             "functions of wonderland instead of math or NumPy, x.item() or wl.stop_gradient(x) if the cut is meant",
         )
 

@@ -103,7 +103,7 @@ class Inputs:
                     for k in range(position, position + count):
                         cell = self.cells[k]
                         assert cell is not None
-                        swapped.append((cell, cell.value, tracers[k]))
+                        swapped.append((cell, cell.inside, tracers[k]))
                 position += count
             args[i] = trees.unflatten(structure, rebuilt)
         previous = switch(trace)
@@ -114,10 +114,10 @@ class Inputs:
         finally:
             for cell, before, tracer in swapped:
                 if cell.value is tracer:
-                    cell.value = before
+                    cell.restore(before)
+            switch(previous)
             if trace is not None:
                 trace.finish()
-            switch(previous)
 
     def gather(self, values: list[Any]) -> tuple[Any, ...]:
         """Values of the leaves as trees like the arguments; a module becomes a dict from parameter paths."""

@@ -30,7 +30,7 @@ from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Cell, Tensor, Tracer, wrap
 from .call import call
-from .constants import opened
+from .constants import contents, opened
 from .environment import Environment
 
 _ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
@@ -69,7 +69,7 @@ class Arguments:
                 self.cells += parts.cells
                 keys.append(parts.kind)
             else:
-                keys.append(_static(leaf))
+                keys.append((_static(leaf), contents(leaf)))
         if len(distinct := {id(c): i for i, c in enumerate(self.cells)}) < len(self.cells):
             keys.append(tuple(distinct[id(c)] for c in self.cells))  # which of them are the same
         if not outside.isdisjoint(distinct):

@@ -16,7 +16,7 @@ from ..dtypes import DType, float64
 from ..errors import InputError, TraceError
 from ..interpreter import bind
 from ..primitives.primitive import Primitive
-from ..tensor import Cell, Shape, Tensor, Tracer, format_array
+from ..tensor import Cell, Shape, Tensor, Tracer, format_array, noun
 from ..transforms.inputs import Inputs, output_leaves
 from .formula import Formula, FormulaError
 from .program import Step, Trace
@@ -44,7 +44,7 @@ class RecordedTracer(Tracer):
         if what in ("bool", "int"):  # control flow follows the value
             return self.value._concrete(what)
         raise TraceError(
-            f"{what}: turning a traced value into {what} would cut the trace off.",
+            f"{what}: turning a traced value into {noun(what)} would cut the trace off.",
             "functions of wonderland instead of math or NumPy, x.item() if the cut is meant",
         )
 

@@ -1,0 +1,7 @@
+"""`python -m wonderland` is the command `wonderland`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())
