@@ -653,9 +653,7 @@ class Cell(Tensor):
     @value.setter
     def value(self, value: Tensor) -> None:
         if state.trace is not None or isinstance(value, Tracer):
-            if self._inside is None:
-                self._inside = {}
-            self._inside[get_ident()] = value
+            self.hold(value)
         else:
             if self._inside:
                 self._inside.pop(get_ident(), None)
@@ -666,10 +664,16 @@ class Cell(Tensor):
         """What a transformation of this thread put in, if one did."""
         return self._inside.get(get_ident()) if self._inside else None
 
+    def hold(self, value: Tensor) -> None:
+        """Put a value in for this thread alone, until `restore`."""
+        if self._inside is None:
+            self._inside = {}
+        self._inside[get_ident()] = value
+
     def restore(self, inside: Tensor | None) -> None:
-        """Put back what a transformation found `inside`; None: the value outside counts again."""
+        """Put back what was found `inside` before; None: the value outside counts again."""
         if inside is not None:
-            self.value = inside
+            self.hold(inside)
         elif self._inside:
             self._inside.pop(get_ident(), None)
 

@@ -155,11 +155,12 @@ class Scaled:
 @pytest.mark.parametrize("how", ["method", "bound", "closure", "argument"])
 def test_changed_attributes_of_plain_objects_are_seen(how: str) -> None:
     scaled = Scaled()
+    passed = wl.jit(lambda s, x: x * s.factor + s.options.shift)
     f = {
         "method": scaled.method,
         "bound": wl.jit(lambda x: scaled.method(x)),
         "closure": wl.jit(lambda x: x * scaled.factor + scaled.options.shift),
-        "argument": lambda x, g=wl.jit(lambda s, x: x * s.factor + s.options.shift): g(scaled, x),
+        "argument": lambda x: passed(scaled, x),
     }[how]
     assert f(wl.tensor(3.0)).item() == 7.0
     scaled.factor = wl.tensor(5.0)

@@ -227,7 +227,7 @@ class MappedInputs:
         previous = switch(trace)
         try:
             for cell, value in self.cells:
-                cell.value = BatchTracer(trace, value)
+                cell.hold(BatchTracer(trace, value))
             out = f(*args, **kwargs)
         finally:
             switch(previous)

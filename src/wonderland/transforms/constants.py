@@ -63,15 +63,15 @@ def fixed(value: Any, above: tuple[int, ...] = ()) -> Any:
 
 def contents(value: Any, above: tuple[int, ...] = ()) -> tuple[Any, ...]:
     """What a trace keeps of the attributes of an object of the user's own making."""
-    kind = type(value)
+    kind: Any = type(value)
     if len(above) > DEEPEST or id(value) in above or not _is_plain(kind):
         return ()
     above = (*above, id(value))
     return tuple((name, fixed(v, above)) for name, v in vars(value).items())
 
 
-@functools.lru_cache(maxsize=1024)
-def _is_plain(kind: type) -> bool:
+@functools.cache
+def _is_plain(kind: Any) -> bool:
     """Whether instances hold their state in attributes, and neither Python nor a library looks after them."""
     home = sys.modules.get(kind.__module__)
     file = getattr(home, "__file__", None) or ""

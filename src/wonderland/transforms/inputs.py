@@ -108,7 +108,7 @@ class Inputs:
             args[i] = trees.unflatten(structure, rebuilt)
         previous = switch(trace)
         for cell, _, tracer in swapped:
-            cell.value = tracer
+            cell.hold(tracer)
         try:
             return f(*args, **(kwargs or {}))
         finally:
