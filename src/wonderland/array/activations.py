@@ -89,7 +89,7 @@ def _safe_log(x: Tensor) -> Tensor:
     return p.where(zero, full_like(x, -math.inf), p.log(p.where(zero, ones_like(x), x)))
 
 
-def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False, b: Any = None, where: Any = None) -> Tensor:
+def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False, b: Any = None, where: Any = None) -> Tensor:
     r"""\(\ln\sum_i b_i e^{x_i}\) over the axes, without overflow; -inf where nothing is summed.
 
     >>> import wonderland as wl
@@ -109,7 +109,7 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False, b: Any = N
     return out if keepdims else squeeze(out, tuple(range(out.ndim)) if axis is None else axis)
 
 
-def softmax(x: Any, /, *, axis: Any = -1, where: Any = None) -> Tensor:
+def softmax(x: Any, /, axis: Any = -1, *, where: Any = None) -> Tensor:
     r"""\(e^{x_i} / \sum_j e^{x_j}\) along an axis: a point of the simplex. Book, notation.
 
     >>> import wonderland as wl
@@ -126,7 +126,7 @@ def softmax(x: Any, /, *, axis: Any = -1, where: Any = None) -> Tensor:
     return terms / p.where(total == 0, ones_like(total), total)
 
 
-def log_softmax(x: Any, /, *, axis: Any = -1, where: Any = None) -> Tensor:
+def log_softmax(x: Any, /, axis: Any = -1, *, where: Any = None) -> Tensor:
     r"""\(x_i - \ln\sum_j e^{x_j}\) along an axis, without overflow; -inf where a mask leaves out.
 
     >>> import wonderland as wl

@@ -41,7 +41,7 @@ def _as_indices(name: str, indices: Any) -> Any:
     return indices
 
 
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
     """The slices of x at `indices` along an axis (of the flattened tensor if none is named).
 
     >>> import wonderland as wl
@@ -86,7 +86,7 @@ def _along_axis(name: str, x: Tensor, indices: Tensor, axis: int) -> list[Any]:
     return grids
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     """out[..., j, ...] = x[..., indices[..., j, ...], ...] along one axis.
 
     >>> import wonderland as wl
@@ -102,7 +102,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     return p.gather(x, *_along_axis("take_along_axis", x, indices, place), axes=tuple(range(x.ndim)))
 
 
-def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1, mode: str = "set") -> Tensor:
+def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int = -1, *, mode: str = "set") -> Tensor:
     """x with values written at `indices` along one axis; `mode` is "set", "add", "multiply", "min" or "max".
 
     >>> import wonderland as wl

@@ -47,7 +47,7 @@ def _parts(name: str, arrays: Any) -> list[Any]:
     return xs
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     """Tensors joined along an existing axis; with `axis=None` flattened first.
 
     >>> import wonderland as wl
@@ -72,7 +72,7 @@ def concatenate(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     return concat(arrays, axis=axis)
 
 
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis: n vectors (d) become a matrix (n, d). Book, 2.1.2.
 
     >>> import wonderland as wl
@@ -111,7 +111,7 @@ def hstack(arrays: Sequence[Any], /) -> Tensor:
 # --- cutting apart
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis: the inverse of `stack`.
 
     >>> import wonderland as wl
@@ -151,7 +151,7 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
 # --- turning and moving
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+def flip(x: Any, /, axis: Any = None) -> Tensor:
     """The order reversed along the axes; along all of them if none is named.
 
     >>> import wonderland as wl
@@ -165,7 +165,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     return p.slice_(x, index=index)
 
 
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """Elements moved along an axis (or the flattened tensor); what falls off the end comes back at the start.
 
     >>> import wonderland as wl
@@ -213,7 +213,7 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
     return reshape(broadcast_to(reshape(x, paired), wide), result)
 
 
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None, **sizes: int) -> Tensor:
+def repeat(x: Any, repeats: Any, /, axis: int | None = None, **sizes: int) -> Tensor:
     """Each element repeated along an axis (of the flattened tensor if none is named), or a pattern of einops.
 
     >>> import wonderland as wl

@@ -64,7 +64,7 @@ def _move_last(name: str, x1: Any, x2: Any, axis: int) -> tuple[Tensor, Tensor]:
     return moveaxis(x1, first, -1), moveaxis(x2, second, -1)
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     r"""\(\sum_i \overline{x_i}\, y_i\) along an axis; the other axes broadcast.
 
     >>> import wonderland as wl
@@ -171,7 +171,7 @@ def kron(x1: Any, x2: Any, /) -> Tensor:
     return reshape(multiply(left, right), tuple(a * b for a, b in zip(n, m, strict=True)))
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     """The cross product of vectors with three components; the other axes broadcast.
 
     >>> import wonderland as wl

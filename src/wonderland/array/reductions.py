@@ -67,7 +67,7 @@ def _accumulator(x: Any, dtype: Any) -> Any:
     return x
 
 
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     r"""\(\sum_i x_i\) over the axes (all of them if none is named); 0 if there is nothing to sum.
 
     >>> import wonderland as wl
@@ -77,7 +77,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return _reduce("sum", p.sum_, _accumulator(as_tensor("sum", x), dtype), axis, keepdims)
 
 
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     r"""\(\prod_i x_i\) over the axes; its derivative is exact also where factors are zero.
 
     >>> import wonderland as wl
@@ -92,7 +92,7 @@ def _count(x: Any, axis: Any, name: str) -> int:
     return math.prod(x.shape[a] for a in normalize_axes(name, axis, x.ndim))
 
 
-def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     r"""\(\frac1n\sum_i x_i\) over the axes; the derivative is \(1/n\) everywhere.
 
     >>> import wonderland as wl
@@ -113,7 +113,7 @@ def _reduced_size(x: Any, axis: Any) -> int:
     return math.prod(without_axes(x.shape, normalize_axes("mean", axis, x.ndim)))
 
 
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     r"""The variance \(\frac1{n-c}\sum_i |x_i-\bar x|^2\) over the axes, with c = `correction`.
 
     >>> import wonderland as wl
@@ -136,7 +136,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     return sum(squares, axis=axis, keepdims=keepdims) / ((n - correction) or 1)
 
 
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of the variance, with derivative 0 where all elements are equal.
 
     >>> import wonderland as wl
@@ -156,7 +156,7 @@ def root(x: Tensor) -> Tensor:
 # --- extremes
 
 
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The largest element, NaN if there is one; several largest ones share the derivative evenly.
 
     >>> import wonderland as wl
@@ -167,7 +167,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _reduce("max", p.max_, as_ordered("max", x), axis, keepdims)
 
 
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element, NaN if there is one; several smallest ones share the derivative evenly.
 
     >>> import wonderland as wl
@@ -190,7 +190,7 @@ def _arg(name: str, primitive: Any, x: Any, axis: int | None, keepdims: bool) ->
     return expand_dims(out, axis=place) if keepdims else out
 
 
-def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The position of the first largest element, in the flattened tensor if no axis is named. Book, 2.1.1.
 
     >>> import wonderland as wl
@@ -200,7 +200,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
     return _arg("argmax", p.argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element, in the flattened tensor if no axis is named.
 
     >>> import wonderland as wl
@@ -213,7 +213,7 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
 # --- logic
 
 
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Whether some element is true (not zero); false if there is none.
 
     >>> import wonderland as wl
@@ -223,7 +223,7 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _reduce("any", p.any_, as_tensor("any", x), axis, keepdims)
 
 
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Whether all elements are true (not zero); true if there is none.
 
     >>> import wonderland as wl
@@ -233,7 +233,7 @@ def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _reduce("all", p.all_, as_tensor("all", x), axis, keepdims)
 
 
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """How many elements are not zero.
 
     >>> import wonderland as wl
@@ -260,7 +260,7 @@ def _cumulative(name: str, primitive: Any, x: Any, axis: int | None, dtype: Any,
     return concat([first, out], axis=place)
 
 
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_sum(x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
     r"""The running sum \(y_j = \sum_{i \le j} x_i\) along an axis, after a 0 if `include_initial`.
 
     >>> import wonderland as wl
@@ -270,7 +270,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return _cumulative("cumulative_sum", p.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_prod(x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
     r"""The running product \(y_j = \prod_{i \le j} x_i\) along an axis, after a 1 if `include_initial`.
 
     >>> import wonderland as wl

@@ -50,7 +50,7 @@ def sq_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return sum_(p.square(abs_(as_inexact("sq_norm", x))), axis=axis, keepdims=keepdims)
 
 
-def normalize(x: Any, /, *, axis: Any = -1, eps: float = 1e-12) -> Tensor:
+def normalize(x: Any, /, axis: Any = -1, *, eps: float = 1e-12) -> Tensor:
     r"""\(x / \|x\|\) along an axis; the zero vector stays zero.
 
     >>> import wonderland as wl
@@ -61,7 +61,7 @@ def normalize(x: Any, /, *, axis: Any = -1, eps: float = 1e-12) -> Tensor:
     return x / maximum(norm(x, axis=axis, keepdims=True), eps)
 
 
-def cosine_similarity(x1: Any, x2: Any, /, *, axis: int = -1, eps: float = 1e-12) -> Tensor:
+def cosine_similarity(x1: Any, x2: Any, /, axis: int = -1, *, eps: float = 1e-12) -> Tensor:
     r"""\(\langle x, y\rangle / (\|x\|\,\|y\|)\) along an axis, in [-1, 1]; 0 for a zero vector. Book, E.2.2.
 
     >>> import wonderland as wl
@@ -116,7 +116,7 @@ def is_binary(x: Any, /) -> bool:
     return bool(((x == 0) | (x == 1)).all())
 
 
-def is_simplex(x: Any, /, *, axis: int = -1, strict: bool = False, tolerance: float = 1e-5) -> bool:
+def is_simplex(x: Any, /, axis: int = -1, *, strict: bool = False, tolerance: float = 1e-5) -> bool:
     r"""Whether \(x_i \ge 0\) (> 0 if `strict`) and \(\sum_i x_i = 1\) along an axis: \(x \sim \Delta(c)\).
 
     >>> import wonderland as wl

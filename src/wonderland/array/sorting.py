@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The order that sorts x along an axis; equal elements keep their order, NaN counts as the largest.
 
     >>> import wonderland as wl
@@ -44,7 +44,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return p.argsort(x, axis=normalize_axis("argsort", axis, x.ndim), descending=descending)
 
 
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """x sorted along an axis; derivatives go back to where the elements came from.
 
     >>> import wonderland as wl
@@ -62,7 +62,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def top_k(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
+def top_k(x: Any, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     """The k largest (or smallest) elements along an axis, best first, and where they are.
 
     >>> import wonderland as wl
