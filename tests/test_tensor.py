@@ -209,9 +209,31 @@ def test_numpys_functions_take_tensors() -> None:
     x = wl.tensor([3.0, 1.0, 2.0])
     assert isinstance(np.sort(x), np.ndarray)
     assert np.concatenate([x, x]).shape == (6,)
-    assert np.sin(x).dtype == np.float32
     with pytest.raises(wl.errors.TraceError, match="NumPy"):
-        wl.grad(lambda x: wl.asarray(np.sin(x)).sum())(x)
+        wl.grad(lambda x: wl.asarray(np.sort(x)).sum())(x)
+
+
+def test_numpys_elementwise_functions_are_ours() -> None:
+    x = wl.tensor([3.0, 1.0, 2.0])
+    assert isinstance(np.sin(x), wl.Tensor)
+    np.testing.assert_allclose(wl.grad(lambda x: np.sin(x).sum())(x), np.cos(x.numpy()), rtol=1e-6)
+    np.testing.assert_allclose(wl.jit(lambda x: np.arctan2(x, 2.0))(x), np.arctan2(x.numpy(), 2.0), rtol=1e-6)
+    assert np.heaviside(x, 0.0).tolist() == [1.0, 1.0, 1.0]  # one that we do not have
+    array = np.ones(3, np.float32)
+    array += x
+    assert array.tolist() == [4.0, 2.0, 3.0]
+
+
+def test_numpy_does_not_cut_gradients_off_unnoticed() -> None:
+    w = wl.tensor([1.0, 2.0]).requires_grad_()
+    (wl.tensor(np.exp(w)) * w).sum().backward()
+    np.testing.assert_allclose(w.grad, np.exp([1.0, 2.0]) * [2.0, 3.0], rtol=1e-6)
+    with pytest.raises(wl.errors.GradientError, match=r"np.sum: .* shape \(2,\)"):
+        np.sum(w)
+    assert np.array_equal(w, [1.0, 2.0])  # nothing to differentiate
+    assert np.sum(w.detach()) == 3.0
+    with wl.no_grad():
+        assert np.sum(w) == 3.0
 
 
 @pytest.mark.book("2.01", name="wl.Tensor.requires_grad_")

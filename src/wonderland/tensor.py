@@ -147,15 +147,19 @@ class Tensor:
             return data.astype(dtype)
         return data.copy() if copy else _read_only(data)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's elementwise functions are ours of the same name: np.exp(x) is wl.exp(x), derivative included."""
+        if method == "__call__" and not kwargs:
+            if ufunc is np.divmod:
+                return array.floor_divide(*inputs), array.remainder(*inputs)
+            name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
+            if name in array.__all__:
+                return getattr(array, name)(*inputs)
+        return _in_numpy(ufunc.__name__, getattr(ufunc, method), inputs, kwargs)
+
     def __array_function__(self, f: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """NumPy's functions work on the numbers and give NumPy arrays; traced values have none to give."""
-
-        def convert(x: Any) -> Any:
-            if isinstance(x, Tensor):
-                return _read_only(x._concrete(f"an argument of np.{f.__name__}"))
-            return type(x)(convert(item) for item in x) if type(x) in (list, tuple) else x
-
-        return f(*convert(args), **{name: convert(value) for name, value in kwargs.items()})
+        """NumPy's other functions work on the numbers and give NumPy arrays; traced values have none to give."""
+        return _in_numpy(f.__name__, f, args, kwargs)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The value as a read-only NumPy array that shares memory with the tensor."""
@@ -586,6 +590,45 @@ def format_array(data: np.ndarray[Any, Any], name: str, extra: str = "") -> str:
 def noun(what: str) -> str:
     """What a value was to become, in the words of an error: "float" is a Python float, "a mask" itself."""
     return what if " " in what else f"a Python {what}"
+
+
+# NumPy's elementwise functions that have another name here
+UFUNCS = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "conjugate": "conj",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "power": "pow",
+    "right_shift": "bitwise_right_shift",
+    "rint": "round",
+}
+
+
+def _in_numpy(name: str, f: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The result of a NumPy function; refused where it would cut a gradient off unnoticed."""
+    recorded: list[Tensor] = []
+
+    def convert(x: Any) -> Any:
+        if isinstance(x, Tensor):
+            if x._node is not None and state.grad_enabled:
+                recorded.append(x)
+            return _read_only(x._concrete(f"an argument of np.{name}"))
+        return type(x)(convert(item) for item in x) if type(x) in (list, tuple) else x
+
+    result = f(*convert(args), **{key: convert(value) for key, value in kwargs.items()})
+    if recorded and getattr(getattr(result, "dtype", None), "kind", None) in ("f", "c", "V"):
+        raise GradientError(
+            f"np.{name}: is not recorded, so the gradient of a tensor of shape {recorded[0].shape} would end here.",
+            "the function of wonderland, or x.detach() if the end is meant",
+        )
+    return result
 
 
 class Tracer(Tensor):
