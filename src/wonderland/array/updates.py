@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..context import state
-from ..dtypes import is_half
+from ..dtypes import bool_, is_half
 from ..errors import InputError, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
 from ..primitives.broadcasting import broadcasts_to
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
-from .arithmetic import divide, maximum, minimum, multiply, negative, reciprocal
+from .arithmetic import add, divide, maximum, minimum, multiply, negative, reciprocal
 from .conversion import convert_into
 from .indexing import Plan, getitem, make_plan, plain_entries
 from .logic import where
@@ -103,6 +103,8 @@ class At:
         done = _update_plain(x, values, index, mode)
         if done is not None:
             return done
+        if _is_mask(index, x) and values.ndim == 0:
+            return _update_masked(x, values, index, mode)
         plan = make_plan(x.shape, index)
         if not plan.indices:
             if mode in _COMBINE:  # every element occurs once
@@ -141,6 +143,18 @@ def _update_plain(x: Tensor, values: Any, index: Any, mode: str) -> Tensor | Non
     except (IndexError, TypeError, ValueError):
         return None
     return wrap(out)
+
+
+def _is_mask(index: Any, x: Tensor) -> bool:
+    return (
+        isinstance(index, Tensor) and index.dtype == bool_ and 0 < index.ndim and index.shape == x.shape[: index.ndim]
+    )
+
+
+def _update_masked(x: Tensor, value: Tensor, mask: Tensor, mode: str) -> Tensor:
+    """One value wherever a mask is true: a choice, so that the mask may be traced."""
+    chosen = ps.reshape(mask, shape=mask.shape + (1,) * (x.ndim - mask.ndim))
+    return where(chosen, value if mode == "set" else (add if mode == "add" else _COMBINE[mode])(x, value), x)
 
 
 def _fill(values: Tensor, shape: tuple[int, ...]) -> Tensor:
