@@ -147,7 +147,7 @@ def _update_plain(x: Tensor, values: Any, index: Any, mode: str) -> Tensor | Non
 
 def _is_mask(index: Any, x: Tensor) -> bool:
     return (
-        isinstance(index, Tensor) and index.dtype == bool_ and 0 < index.ndim and index.shape == x.shape[: index.ndim]
+        isinstance(index, Tensor) and index.dtype == bool_ and index.ndim > 0 and index.shape == x.shape[: index.ndim]
     )
 
 
