@@ -6,6 +6,7 @@
 
 `flatten` gives the leaves and the structure, `unflatten` the tree again. `None` has no leaves. Objects with state
 (modules, optimizers) are nodes whose leaves are their cells; one that is reached twice is one object afterwards, too.
+A field of a dataclass that is no leaf, such as a name, is declared with `dataclasses.field(metadata={"static": True})`.
 """
 
 from __future__ import annotations
@@ -91,6 +92,12 @@ class Structure(NamedTuple):
     def __repr__(self) -> str:
         if self.kind == "leaf":
             return "*"
+        if self.kind == "dict":
+            return (
+                "{"
+                + ", ".join(f"{key!r}: {child!r}" for key, child in zip(self.meta, self.children, strict=True))
+                + "}"
+            )
         name = self.kind if isinstance(self.kind, str) else self.kind.__name__
         return f"{name}({', '.join(_map(repr, self.children))})"
 
@@ -209,7 +216,7 @@ def flatten(tree: Any, *, open_objects: bool = True) -> tuple[list[Any], Structu
 
     >>> leaves, structure = flatten({"b": 2, "a": (1, None)})
     >>> leaves, structure
-    ([1, 2], dict(tuple(*, none()), *))
+    ([1, 2], {'a': tuple(*, none()), 'b': *})
 
     With `open_objects=False` modules and cells are leaves themselves.
     """
