@@ -14,9 +14,10 @@ import ml_dtypes
 import numpy as np
 
 from . import array, trees
+from .cell import Cell
 from .dtypes import DType, as_dtype, complex_of, float64, is_complex, is_inexact, real_of
 from .errors import GradientError, InputError
-from .tensor import Cell, Tensor
+from .tensor import Tensor
 from .transforms.inputs import Inputs, output_leaves
 
 __all__ = ["is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"]

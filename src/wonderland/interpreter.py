@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .cell import Cell
 from .context import lenient, next_order, place, state
 from .dtypes import is_inexact
 from .errors import (
@@ -22,7 +23,7 @@ from .errors import (
     TraceError,
     WonderlandError,
 )
-from .tensor import Cell, Shape, Tensor, Tracer, wrap
+from .tensor import Shape, Tensor, Tracer, wrap
 
 __all__ = ["Tangent", "assign", "bind", "evaluate", "read"]
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
 
 from . import dtypes
-from .context import state
 from .dtypes import DType
 from .errors import ConversionError, DTypeError, GradientError, IndexOutOfRange, InputError, TraceError
 
@@ -145,21 +143,15 @@ class Tensor:
             if copy is False:
                 raise ValueError("a copy is needed to change the dtype")
             return data.astype(dtype)
-        return data.copy() if copy else _read_only(data)
+        return data.copy() if copy else read_only(data)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's elementwise functions are ours of the same name: np.exp(x) is wl.exp(x), derivative included."""
-        if method == "__call__" and not kwargs:
-            if ufunc is np.divmod:
-                return array.floor_divide(*inputs), array.remainder(*inputs)
-            name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
-            if name in array.__all__:
-                return getattr(array, name)(*inputs)
-        return _in_numpy(ufunc.__name__, getattr(ufunc, method), inputs, kwargs)
+        return numpy_functions.apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, f: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """NumPy's other functions work on the numbers and give NumPy arrays; traced values have none to give."""
-        return _in_numpy(f.__name__, f, args, kwargs)
+        return numpy_functions.apply(f.__name__, f, args, kwargs)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The value as a read-only NumPy array that shares memory with the tensor."""
@@ -170,7 +162,7 @@ class Tensor:
     ) -> Any:
         data = self._concrete("a DLPack capsule")
         if max_version is not None and tuple(max_version) >= (1, 0):  # the protocol can say "read-only"
-            data = _read_only(data)
+            data = read_only(data)
         elif not data.flags.writeable:
             data = data.copy()
         return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
@@ -573,7 +565,7 @@ def _restore(data: np.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     return restored.requires_grad_() if requires_grad else restored
 
 
-def _read_only(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def read_only(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     view = data.view()
     view.flags.writeable = False
     return view
@@ -590,45 +582,6 @@ def format_array(data: np.ndarray[Any, Any], name: str, extra: str = "") -> str:
 def noun(what: str) -> str:
     """What a value was to become, in the words of an error: "float" is a Python float, "a mask" itself."""
     return what if " " in what else f"a Python {what}"
-
-
-# NumPy's elementwise functions that have another name here
-UFUNCS = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "conjugate": "conj",
-    "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift",
-    "power": "pow",
-    "right_shift": "bitwise_right_shift",
-    "rint": "round",
-}
-
-
-def _in_numpy(name: str, f: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """The result of a NumPy function; refused where it would cut a gradient off unnoticed."""
-    recorded: list[Tensor] = []
-
-    def convert(x: Any) -> Any:
-        if isinstance(x, Tensor):
-            if x._node is not None and state.grad_enabled:
-                recorded.append(x)
-            return _read_only(x._concrete(f"an argument of np.{name}"))
-        return type(x)(convert(item) for item in x) if type(x) in (list, tuple) else x
-
-    result = f(*convert(args), **{key: convert(value) for key, value in kwargs.items()})
-    if recorded and getattr(getattr(result, "dtype", None), "kind", None) in ("f", "c", "V"):
-        raise GradientError(
-            f"np.{name}: is not recorded, so the gradient of a tensor of shape {recorded[0].shape} would end here.",
-            "the function of wonderland, or x.detach() if the end is meant",
-        )
-    return result
 
 
 class Tracer(Tensor):
@@ -665,117 +618,6 @@ class Tracer(Tensor):
         )
 
 
-class Cell(Tensor):
-    """A named place for a tensor that may change: a parameter, or a buffer of a module, or a random stream.
-
-    Used in an operation it stands for its value. While a transformation runs, what it puts into cells is seen by its
-    own thread alone; the others go on seeing the last value from outside.
-    """
-
-    __slots__ = ("_inside", "_leaf", "_outside")
-    _outside: Tensor  # the value outside all transformations
-    _inside: dict[int, Tensor] | None  # the values inside them, by thread
-    _leaf: Any
-    trainable: bool = False  # whether `grad` of a module differentiates with respect to it
-    persistent: bool = True  # whether a module's `state_dict` contains it
-
-    def __init__(self, data: Any, dtype: Any = None) -> None:
-        value = array.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)
-        self._leaf = None
-        self._outside = wrap(value._data) if type(value) is Tensor else value  # without its imperative record
-        self._inside = {get_ident(): value} if isinstance(value, Tracer) else None
-        if state.trace is not None:
-            state.trace.note_create(self)
-
-    @property
-    def value(self) -> Tensor:
-        """What the cell holds, for this thread."""
-        inside = self.inside
-        return self._outside if inside is None else inside
-
-    @value.setter
-    def value(self, value: Tensor) -> None:
-        if state.trace is not None or isinstance(value, Tracer):
-            self.hold(value)
-        else:
-            if self._inside:
-                self._inside.pop(get_ident(), None)
-            self._outside = value
-
-    @property
-    def inside(self) -> Tensor | None:
-        """What a transformation of this thread put in, if one did."""
-        return self._inside.get(get_ident()) if self._inside else None
-
-    def hold(self, value: Tensor) -> None:
-        """Put a value in for this thread alone, until `restore`."""
-        if self._inside is None:
-            self._inside = {}
-        self._inside[get_ident()] = value
-
-    def restore(self, inside: Tensor | None) -> None:
-        """Put back what was found `inside` before; None: the value outside counts again."""
-        if inside is not None:
-            self.hold(inside)
-        elif self._inside:
-            self._inside.pop(get_ident(), None)
-
-    def assign(self, value: Any) -> None:
-        """Put a new value of the same shape into the cell; `interpreter.assign` does the bookkeeping."""
-        interpreter.assign(self, value)
-
-    @property
-    def _data(self) -> np.ndarray[Any, Any]:  # type: ignore[override]  # a slot in Tensor, here computed
-        return self.value._concrete("a NumPy array")
-
-    @property
-    def _node(self) -> Any:
-        return self._leaf
-
-    @_node.setter
-    def _node(self, node: Any) -> None:
-        self._leaf = node
-
-    @property
-    def shape(self) -> Shape:
-        return self.value.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.value.ndim
-
-    def _concrete(self, what: str) -> np.ndarray[Any, Any]:
-        return self.value._concrete(what)
-
-    def _item_data(self) -> np.ndarray[Any, Any]:
-        return self.value._item_data()
-
-    def __repr__(self) -> str:
-        return type(self).__name__.lower() + repr(self.value).removeprefix("tensor")
-
-    def settings(self) -> tuple[tuple[str, Any], ...]:
-        """What makes the cell besides its value, as keyword arguments of its class."""
-        return ()
-
-    def __reduce__(self) -> Any:
-        return (_restore_cell, (type(self), self.value._concrete("a pickle"), self.settings()))
-
-    def __copy__(self) -> Tensor:
-        return type(self)(self.value, **dict(self.settings()))
-
-    def __deepcopy__(self, memo: Any) -> Tensor:
-        copy = memo[id(self)] = self.__copy__()
-        return copy
-
-
-def _restore_cell(kind: type[Cell], data: np.ndarray[Any, Any], settings: tuple[tuple[str, Any], ...]) -> Cell:
-    return kind(data, **dict(settings))
-
-
 # The functions behind the methods need the class above, so they are imported below it.
-from . import array, interpreter  # noqa: E402
+from . import array, numpy_functions  # noqa: E402
 from .transforms import imperative  # noqa: E402

@@ -359,5 +359,6 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 from . import array  # noqa: E402 - a tree can be used before there are tensors
+from .cell import Cell  # noqa: E402
 from .primitives.primitive import Aval  # noqa: E402
-from .tensor import Cell, Tensor  # noqa: E402
+from .tensor import Tensor  # noqa: E402

@@ -10,10 +10,10 @@ import pytest
 
 import wonderland as wl
 from wonderland import errors
+from wonderland.cell import Cell
 from wonderland.graph import GraphTracer, Literal
 from wonderland.graph.stage import stage
 from wonderland.primitives.primitive import Aval as Type
-from wonderland.tensor import Cell
 
 SCALAR = Type((), wl.float32)
 

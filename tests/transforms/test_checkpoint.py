@@ -13,7 +13,7 @@ import pytest
 import wonderland as wl
 from tests.transforms.counting import operations
 from wonderland import errors, nn
-from wonderland.tensor import Cell
+from wonderland.cell import Cell
 
 
 def same(a: Any, b: Any) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import wonderland as wl
 from wonderland import errors, nn
-from wonderland.tensor import Cell
+from wonderland.cell import Cell
 
 
 def same(a: Any, b: Any) -> None:

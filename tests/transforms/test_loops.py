@@ -11,7 +11,7 @@ import pytest
 import wonderland as wl
 from tests.transforms.counting import operations
 from wonderland import errors
-from wonderland.tensor import Cell
+from wonderland.cell import Cell
 
 F64 = wl.float64
 

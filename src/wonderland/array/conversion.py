@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..cell import Cell
 from ..dtypes import KIND, DType, as_dtype, is_complex, is_inexact, is_integer, promote_types, with_scalar
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import elementwise as p
-from ..tensor import Cell, Tensor, Tracer, wrap
+from ..tensor import Tensor, Tracer, wrap
 
 __all__ = ["asarray", "from_dlpack", "tensor"]
 

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
+from ..cell import Cell
 from ..context import state
 from ..dtypes import is_integer
 from ..errors import AxisError, DTypeError, IndexOutOfRange, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
 from ..primitives.broadcasting import broadcast_shapes
-from ..tensor import Cell, Tensor, wrap
+from ..tensor import Tensor, wrap
 from .conversion import asarray
 from .manipulation import broadcast_to
 

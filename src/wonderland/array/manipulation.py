@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arguments import as_list
+from ..cell import Cell
 from ..dtypes import as_dtype
 from ..errors import AxisError, ShapeError
 from ..primitives import broadcasting
 from ..primitives import elementwise as pe
 from ..primitives import structure as p
 from ..primitives.broadcasting import normalize_axes, normalize_axis, without_axes
-from ..tensor import Cell, Tensor
+from ..tensor import Tensor
 from .conversion import as_matrices, as_shape, as_tensor, check_device
 
 __all__ = [

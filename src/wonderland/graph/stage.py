@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..array.conversion import SCALAR_DTYPE, from_scalar, scalar_kind
+from ..cell import Cell
 from ..context import place, state, switch
 from ..dtypes import DType, complex128, float64, int64
 from ..errors import TraceError
 from ..primitives.elementwise import astype
 from ..primitives.primitive import Aval, Primitive, aval_of
-from ..tensor import Cell, Shape, Tensor, Tracer, noun
+from ..tensor import Shape, Tensor, Tracer, noun
 from .ir import Atom, Equation, Graph, Literal, Var
 
 _SHAPES = "a graph needs shapes that do not depend on numbers"

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cell import Cell
 from ..errors import ModuleError, TreeError
-from ..tensor import Cell, Tensor
+from ..tensor import Tensor
 from ..trees import Static
 from .lazy import Lazy
 

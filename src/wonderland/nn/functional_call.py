@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import array, interpreter
+from ..cell import Cell
 from ..context import state
 from ..errors import ModuleError, ShapeError
-from ..tensor import Cell, Tracer
+from ..tensor import Tracer
 from ..transforms.custom import stop_gradient
 from ..trees import is_stateful
 from .members import cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor import Cell
+from ..cell import Cell
 from .attributes import collect
 from .lazy import Lazy
 

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import array, dtypes
+from ..cell import Cell
 from ..context import note_structure_change, state
 from ..errors import DTypeError, ModuleError, TraceError
-from ..tensor import Cell, Tensor
+from ..tensor import Tensor
 from .attributes import category, join, outline
 from .hooks import Hook, call_with_hooks
 from .lazy import Lazy

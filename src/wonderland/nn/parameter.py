@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..cell import Cell
 from ..context import note_structure_change
 from ..dtypes import is_inexact
 from ..errors import GradientError
-from ..tensor import Cell, Tensor
+from ..tensor import Tensor
 from ..transforms import imperative
 
 

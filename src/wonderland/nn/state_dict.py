@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import array
+from ..cell import Cell
 from ..errors import ModuleError
 from ..interpreter import assign
-from ..tensor import Cell, Tensor
+from ..tensor import Tensor
 from .members import cells
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..array import asarray, concat, where
+from ..cell import Cell
 from ..dtypes import uint32
 from ..errors import DTypeError, ShapeError
 from ..interpreter import read
-from ..tensor import Cell, Tensor, wrap
+from ..tensor import Tensor, wrap
 from . import keys
 
 # what moves the counter on: by one, or into its second word

@@ -13,13 +13,14 @@ import numpy as np
 
 from .. import array, trees
 from ..arguments import as_function, named_after
+from ..cell import Cell
 from ..context import state, switch
 from ..dtypes import DType
 from ..errors import AxisError, InputError, ShapeError, TraceError, WonderlandError
 from ..interpreter import bind, read
 from ..primitives.primitive import Primitive
 from ..primitives.structure import broadcast_to
-from ..tensor import Cell, Shape, Tensor, Tracer, noun, wrap
+from ..tensor import Shape, Tensor, Tracer, noun, wrap
 
 
 class BatchTracer(Tracer):

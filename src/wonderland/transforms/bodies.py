@@ -11,13 +11,13 @@ from typing import Any
 
 from .. import trees
 from ..array.conversion import asarray
+from ..cell import Cell
 from ..errors import TraceError, TreeError
 from ..graph.ir import Graph, Var
 from ..graph.simplify import remove_dead
 from ..graph.stage import stage
 from ..interpreter import read
 from ..primitives.primitive import Aval, aval_of
-from ..tensor import Cell
 
 
 def tensors_of(name: str, tree: Any) -> tuple[list[Any], trees.Structure]:

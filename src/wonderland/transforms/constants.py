@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cell import Cell
 from ..context import structure_version
-from ..tensor import Cell, Tensor
+from ..tensor import Tensor
 from ..trees import Static, flatten, is_stateful
 
 ATOMS = {bool, int, float, complex, str, type(None)}

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..arguments import as_function
+from ..cell import Cell
 from ..context import switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, TraceError, TreeError
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import ZERO, Aval, Primitive, aval_of
-from ..tensor import Cell, Tensor, Tracer, wrap
+from ..tensor import Tensor, Tracer, wrap
 
 _stop: Primitive = Primitive(
     "stop_gradient",

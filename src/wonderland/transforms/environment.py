@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from ..tensor import Cell
+from ..cell import Cell
 from ..trees import is_stateful
 from .constants import ATOMS, LIBRARIES, fixed, opened
 

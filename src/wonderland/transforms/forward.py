@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cell import Cell
 from ..context import BACKWARD, FORWARD, FORWARD_MODE, state, switch
 from ..dtypes import DType, is_inexact
 from ..errors import GradientError, TraceError
 from ..interpreter import Tangent, apply_linear, bind
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import LINEAR, ZERO, Primitive
-from ..tensor import Cell, Shape, Tensor, Tracer, format_array, noun
+from ..tensor import Shape, Tensor, Tracer, format_array, noun
 
 
 class JVPTracer(Tracer):

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import array, trees
+from ..cell import Cell
 from ..context import state, switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, TreeError
-from ..tensor import Cell, Tensor
+from ..tensor import Tensor
 from .forward import JVPTracer
 
 

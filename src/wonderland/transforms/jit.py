@@ -21,6 +21,7 @@ from .. import trees
 from ..arguments import as_function
 from ..array.conversion import SCALAR_KIND, asarray, from_scalar
 from ..backends import run
+from ..cell import Cell
 from ..context import state, structure_version
 from ..errors import InputError, TraceError
 from ..graph.ir import Graph
@@ -28,7 +29,7 @@ from ..graph.simplify import remove_dead, simplify
 from ..graph.stage import EXACT, GraphTracer, Staged, stage
 from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
-from ..tensor import Cell, Tensor, Tracer, wrap
+from ..tensor import Tensor, Tracer, wrap
 from .call import call
 from .constants import contents, opened
 from .environment import Environment

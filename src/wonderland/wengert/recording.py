@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from .. import array, trees
+from ..cell import Cell
 from ..context import state, switch
 from ..dtypes import DType, float64
 from ..errors import InputError, TraceError
 from ..interpreter import bind
 from ..primitives.primitive import Primitive
-from ..tensor import Cell, Shape, Tensor, Tracer, format_array, noun
+from ..tensor import Shape, Tensor, Tracer, format_array, noun
 from ..transforms.inputs import Inputs, output_leaves
 from .formula import Formula, FormulaError
 from .program import Step, Trace
