@@ -136,6 +136,11 @@ def test_reductions(reduce: str, dtype: Any) -> None:
     agree(lambda x: [getattr(wl, reduce)(x, axis=a) for a in (0, 1, None)], x, rtol=1e-4)
 
 
+def test_sums_and_products_of_bools_stay_bools() -> None:
+    x = np.array([[True, True], [True, False], [False, False]])
+    agree(lambda x: [TABLE[name](x, axes=(1,)) for name in ("sum", "prod", "max", "min")], x)
+
+
 def test_matrix_products_of_every_layout() -> None:
     x, y = numbers(6, 10), numbers(10, 8, seed=1)
     program = agree(lambda x, y: [x @ y, y.T @ x.T, x.T @ x, x[::2] @ y[:, 1:5], x[:, ::2] @ y[::2]], x, y, rtol=1e-4)

@@ -237,6 +237,8 @@ class Schedule:
         value = self._settled(value)
         if name in ("any", "all") and value.dtype != dtypes.bool_:
             value = Op("not_equal", [value, Const(0, value.dtype, value.shape)], value.shape, dtypes.bool_)
+        if value.dtype == dtypes.bool_:
+            name = {"sum": "any", "prod": "all"}.get(name, name)  # as NumPy adds and multiplies bools
         target = self._new(out.shape, out.dtype)
         self.steps.append(Kernel(value.shape, [(target, value)], name, equation.params["axes"]))
         self.values[out] = target
