@@ -100,10 +100,14 @@ class Builder:
         first = self.emit(f"insertelement {kind} poison, {scalar} {value}, i64 0")
         return self.emit(f"shufflevector {kind} {first}, {kind} poison, <{width} x i32> zeroinitializer")
 
-    def loop(self, stop: str | int, step: int, body: Any, start: str | int = 0) -> str:
+    def loop(self, stop: str | int, step: int, body: Any, start: str | int = 0) -> None:
         """for i in range(start, stop, step); the body receives the name of i. Nothing is carried."""
-        self.loop_with([], stop, step, lambda i, carried: (body(i), [])[1], start)
-        return ""
+
+        def without(i: str, carried: list[str]) -> list[str]:
+            body(i)
+            return []
+
+        self.loop_with([], stop, step, without, start)
 
     def loop_with(
         self, carried: list[tuple[str, str]], stop: str | int, step: int, body: Any, start: str | int = 0

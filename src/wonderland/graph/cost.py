@@ -1,7 +1,6 @@
 """What a function costs, counted on its graph without running it: operations, multiply-adds, bytes, peak memory.
 
-Loops count their body as often as it runs (a `while` loop once), branches their dearest side. Book, sections 2.1.2,
-6.2, 6.3.
+Loops count their body as often as it runs (a `while` loop once), branches their dearest side. Book, 2.1.2, 6.2, 6.3.
 """
 
 from __future__ import annotations
@@ -147,32 +146,21 @@ class Saved:
 
 
 def saved(f: Callable[..., Any], *args: Any) -> Saved:
-    """What reverse mode keeps of f between its forward and its backward pass: each value once, the arguments not
-    counted.
+    """What reverse mode keeps of f between forward and backward pass: each value once, the arguments not counted.
 
     >>> import wonderland as wl
     >>> wl.saved(lambda x: wl.sin(wl.sin(x)).sum(), wl.ones(4)).bytes  # two cosines of 4 float32 numbers
     32
     """
     from ..transforms.inputs import Inputs
-    from ..transforms.reverse import Recording
+    from ..transforms.reverse import Recording, recorded
 
     recording = Recording("saved", f, Inputs("saved", args), {}, False)
     given = {id(v) for v in recording.inputs.values}
     found: dict[int, tuple[str, tuple[int, ...], int]] = {}
-    seen: set[int] = set()
-    stack = [t for t in recording.out_tangents if t is not None]
-    alive: list[Any] = []
-    while stack:
-        t = stack.pop()
-        if t.node is None or t.order in seen:
-            continue
-        seen.add(t.order)
-        for arg in t.node.args:
-            if type(arg) is Tangent:
-                stack.append(arg)
-            elif id(arg) not in given:
-                alive.append(arg)
+    for node in recorded(recording.out_tangents).values():
+        for arg in node.args:
+            if type(arg) is not Tangent and id(arg) not in given:
                 owner = arg._data if arg._data.base is None else arg._data.base
-                found[id(owner)] = (t.node.primitive.name, arg.shape, aval_of(arg).nbytes)
+                found[id(owner)] = (node.primitive.name, arg.shape, aval_of(arg).nbytes)
     return Saved(sorted(found.values(), key=lambda entry: -entry[2]))

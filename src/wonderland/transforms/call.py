@@ -1,5 +1,4 @@
-"""Graphs as values of primitives: their derivatives, transposes and batches, and the primitives `call` and
-`checkpoint`.
+"""Graphs as values of primitives: their derivatives, transposes, batches; the primitives `call` and `checkpoint`.
 
 Each function below traces one transformation of a graph to another graph, once per question. Results that the
 transformation leaves alone (no tangent, the same for the whole batch) are left out of the new graph, unless they are
@@ -24,7 +23,7 @@ from ..primitives.primitive import Aval, Primitive, aval_of
 from ..primitives.structure import broadcast_to
 from .batching import BatchTrace, BatchTracer, Shared
 from .forward import JVPTrace, JVPTracer
-from .reverse import pull_back, push_forward
+from .reverse import pull_back, push_forward, recorded
 
 Mask = tuple[bool, ...]
 
@@ -220,20 +219,8 @@ def tangent_graph(graph: Graph, active: Mask) -> Transformed:
 
 def _residuals(outs: list[Tangent], trace: Any) -> list[Any]:
     """The traced values that the recording behind some tangents needs."""
-    found: dict[int, Any] = {}
-    seen: set[int] = set()
-    stack = list(outs)
-    while stack:
-        t = stack.pop()
-        if t.node is None or t.order in seen:
-            continue
-        seen.add(t.order)
-        for arg in t.node.args:
-            if type(arg) is Tangent:
-                stack.append(arg)
-            elif isinstance(arg, GraphTracer) and arg.trace is trace:
-                found[id(arg)] = arg
-    return list(found.values())
+    args = [arg for node in recorded(outs).values() for arg in node.args]
+    return list({id(arg): arg for arg in args if isinstance(arg, GraphTracer) and arg.trace is trace}.values())
 
 
 def transpose_graph(graph: Graph, linear: Mask) -> Transformed:
@@ -349,8 +336,7 @@ def _checkpoint_linearize(primals: list[Any], tangents: list[Any], graph: Graph)
     only, has = tangent_graph(graph, tuple(t is not None for t in tangents))
     if not any(has):
         return outs, [None] * len(outs)
-    # recorded as a map that is linear in the tangents and keeps only the arguments; its transpose computes the rest
-    # again
+    # recorded as a map that is linear in the tangents and keeps the arguments alone; its transpose recomputes the rest
     return outs, spread(bind(checkpointed, *primals, *[t for t in tangents if t is not None], graph=only), has)
 
 

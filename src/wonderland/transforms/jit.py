@@ -140,8 +140,7 @@ class Traced:
         self.places: list[tuple[str, Any]] = out["places"]
         self.count = sum(kind == "tensor" for kind, _ in self.places)
         position = {id(c): i for i, c in enumerate(arguments.cells)}
-        # a cell of an argument is found by its position, so that another module of the same structure can take its
-        # place
+        # a cell of an argument is found by its position: another module of the same structure can take its place
         self.read_cells: list[Any] = [position.get(id(c), c) for c in staged.read_cells]
         self.written_cells: list[Any] = [position.get(id(c), c) for c in staged.written_cells]
         self.made_cells = staged.made_cells

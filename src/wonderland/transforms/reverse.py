@@ -91,6 +91,18 @@ def _transposed(node: Node, ct: Any) -> list[Any]:
     return cts
 
 
+def recorded(outputs: list[Any]) -> dict[int, Node]:
+    """The recorded operations behind some tangents (None: zero), by their numbers."""
+    nodes: dict[int, Node] = {}
+    stack = [t for t in outputs if t is not None]
+    while stack:
+        t = stack.pop()
+        if t.node is not None and t.order not in nodes:
+            nodes[t.order] = t.node
+            stack.extend(a for a in t.node.args if type(a) is Tangent)
+    return nodes
+
+
 def push_forward(
     outputs: list[Any], inputs: list[Tangent], values: list[Any], residuals: dict[int, Any] | None = None
 ) -> list[Any]:
@@ -100,14 +112,7 @@ def push_forward(
     """
     residuals = residuals or {}
     known: dict[int, Any] = {t.order: v for t, v in zip(inputs, values, strict=True)}
-    nodes: dict[int, Node] = {}
-    stack = [t for t in outputs if t is not None]
-    while stack:
-        t = stack.pop()
-        if t.order in known or t.order in nodes or t.node is None:
-            continue
-        nodes[t.order] = t.node
-        stack.extend(a for a in t.node.args if type(a) is Tangent)
+    nodes = recorded(outputs)
 
     def value(t: Tangent) -> Any:
         found = known[t.order]

@@ -1,5 +1,4 @@
-"""The primitive behind `scan`. Operands are constants, the initial carry, and sequences; results the last carry and
-sequences.
+"""The primitive behind `scan`: from constants, the initial carry and sequences to the last carry and sequences.
 
 The derivative of a scan is a scan, and its adjoint a scan that runs backwards.
 """
@@ -185,8 +184,7 @@ def _reverse(
     dots = filled(chosen(tangents, parts.flags), chosen(primals, parts.flags))
     n_const, n_carry = sum(parts.flags[:consts]), sum(parts.flags[consts : consts + carry])
     cut = n_const + n_carry
-    # the linear loop: constants = fixed residuals and tangents, carry = tangents, sequences = saved residuals and
-    # tangents
+    # the linear loop: constants = fixed residuals, tangents; carry = tangents; sequences = saved residuals, tangents
     made = bind(
         linear_scan,
         *kept,
