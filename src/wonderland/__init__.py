@@ -42,7 +42,7 @@ from .transforms.imperative import enable_grad, no_grad
 from .transforms.reverse import grad, linearize, value_and_grad, vjp
 
 if TYPE_CHECKING:
-    from . import cache, debug, fft, linalg, nn, random, shape, viz, wengert
+    from . import cache, debug, fft, linalg, nn, optim, random, shape, viz, wengert
     from .backends import get_backend, set_backend, using_backend
     from .checking import check_grads
     from .compiler.explain import explain
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # The same names for those who run the program: where each one is found when it is first used.
-_MODULES = ("cache", "debug", "fft", "linalg", "nn", "random", "shape", "viz", "wengert")
+_MODULES = ("cache", "debug", "fft", "linalg", "nn", "optim", "random", "shape", "viz", "wengert")
 _FUNCTIONS = {
     "backends": ("get_backend", "set_backend", "using_backend"),
     "checking": ("check_grads",),

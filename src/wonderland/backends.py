@@ -14,7 +14,7 @@ import functools
 import importlib.util
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -83,14 +83,18 @@ def using_backend(name: str) -> Iterator[None]:
         state.backend = before
 
 
-def run(graph: Graph, arrays: list[Array]) -> list[Array]:
-    """The results of a graph, by the engine of this thread. A debugger sees every operation, so it gets NumPy."""
+def run(graph: Graph, arrays: list[Array], owned: Collection[int] = frozenset()) -> list[Array]:
+    """The results of a graph, by the engine of this thread. A debugger sees every operation, so it gets NumPy.
+
+    `owned`: positions of arrays that belong to the caller alone. A result that is the new value of such an input (see
+    `Traced`) may be returned in its memory.
+    """
     if get_backend() == "numpy" or state.debug is not None:
         return evaluate(graph, arrays)
     program = graph.derived.get("native")
     if program is None:
         program = graph.derived["native"] = _compiled(graph)
-    return program(arrays)
+    return program(arrays, owned)
 
 
 def _compiled(graph: Graph) -> Any:
@@ -98,10 +102,10 @@ def _compiled(graph: Graph) -> Any:
     from .graph.simplify import simplify
 
     try:
-        return Program(simplify(graph))
+        return Program(simplify(graph), graph.derived.get("states"))
     except WonderlandError:
         raise
     except Exception as error:
         # an unexpected failure of the compiler must not take the user's program down, nor go unnoticed
         warnings.warn(f"{graph.name}: native code failed ({error!r}); NumPy runs it.", CompileWarning, stacklevel=2)
-        return lambda arrays: evaluate(graph, arrays)
+        return lambda arrays, owned: evaluate(graph, arrays)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
-from tests.primitives import matrix_cases
+from tests.primitives import matrix_cases, window_cases
 from tests.primitives.makers import (
     Case,
     Maker,
@@ -406,7 +406,47 @@ CASES |= {
     ],
 }
 
+
+def attentions(make: Any) -> list[Case]:
+    """Cases of an attention primitive; `make(lead, t, s, d, e)` makes its arguments before the mask."""
+    plain: dict[str, Any] = {"causal": False, "scale": 0.7}
+    causal: dict[str, Any] = {"causal": True, "scale": 0.7}
+    return [
+        Case("matrices", make((), 3, 4, 2, 5), plain),
+        Case("batched", make((2, 1), 2, 3, 2, 1), plain),
+        Case("causal", make((2,), 4, 3, 2, 2), causal),
+        Case("causal, more keys", make((2,), 2, 4, 2, 2), causal),
+        Case("bool mask", (*make((2, 2), 2, 3, 2, 2), fixed([[[True, False, True]], [[True, True, False]]])), plain),
+        Case("mask per matrix", (*make((2,), 3, 3, 2, 2), booleans(2, 3, 3)), causal),
+        Case("mask of keys", (*make((2,), 2, 3, 2, 2), booleans(3)), plain),
+        Case("floating mask", (*make((2,), 2, 3, 2, 2), real(2, 1, 3)), causal),
+        Case("no keys", make((2,), 2, 0, 2, 2), plain),
+        Case("no queries", make((2,), 0, 3, 2, 2), causal),
+        Case("no features", make((), 2, 3, 0, 2), plain),
+        Case("empty batch", make((0,), 2, 3, 2, 2), plain),
+    ]
+
+
+def _vectors(lead: tuple[int, ...], t: int, s: int, d: int, e: int) -> tuple[Maker, ...]:
+    return real(*lead, t, d), real(*lead, s, d), real(*lead, s, e)
+
+
+def _sums(lead: tuple[int, ...], t: int) -> Maker:
+    return real(*lead, t, low=0.5, high=2.0)
+
+
+CASES |= {
+    "attention": attentions(_vectors),
+    "attention_tangent": attentions(
+        lambda lead, t, *sizes: (*_vectors(lead, t, *sizes), *_vectors(lead, t, *sizes), _sums(lead, t))
+    ),
+    "attention_backward": attentions(
+        lambda lead, t, s, d, e: (real(*lead, t, e), real(*lead, t), *_vectors(lead, t, s, d, e), _sums(lead, t))
+    ),
+}
+
 CASES |= matrix_cases.CASES
+CASES |= window_cases.CASES
 
 # They carry graphs or the user's functions; tests/transforms tests them.
 CARRY_GRAPHS = frozenset(
@@ -426,6 +466,7 @@ CARRY_GRAPHS = frozenset(
 # They need at least one axis, so there is no 0-d argument.
 NEED_AXES = frozenset(
     {
+        *("attention", "attention_backward", "attention_tangent"),
         *("argmax", "argmin", "argsort", "concatenate", "cumprod", "cumsum", "gather", "iota"),
         *(
             "cholesky",
@@ -439,5 +480,6 @@ NEED_AXES = frozenset(
             "pinv",
         ),
         *("fft", "irfft", "qr", "rfft", "slogdet", "solve", "solve_triangular", "svd"),
+        *window_cases.CASES,
     }
 )

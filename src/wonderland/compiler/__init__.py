@@ -3,7 +3,7 @@
 values.py      what is known of a value: a strided view of memory, or an expression not computed yet
 schedule.py    a graph as steps: loop kernels with everything elementwise fused in, matrix products, calls into NumPy
 kernels.py     the LLVM text of a loop kernel
-operations.py  elementwise primitives as LLVM; functions.py: exp, log and relatives on vectors
+operations.py  elementwise primitives as LLVM; functions/: exp, log and relatives on vectors
 builder.py     writing LLVM's text
 memory.py      one arena for all intermediate values
 library.py     matrix products of the BLAS library that NumPy brings along

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,11 @@ class Builder:
         self.count = 0
         self.declarations = declarations
         self.block = "entry"
+        self.prefix = "v"
 
     def name(self) -> str:
         self.count += 1
-        return f"%v{self.count}"
+        return f"%{self.prefix}{self.count}"
 
     def emit(self, text: str) -> str:
         """An instruction with a result; returns the result's name."""
@@ -96,9 +98,20 @@ class Builder:
         """A scalar in every lane of a vector."""
         if width == 1:
             return value
+        if not value.startswith("%"):
+            return splat(value, scalar, width)
         kind = typed(scalar, width)
         first = self.emit(f"insertelement {kind} poison, {scalar} {value}, i64 0")
         return self.emit(f"shufflevector {kind} {first}, {kind} poison, <{width} x i32> zeroinitializer")
+
+    def when(self, test: str, body: Callable[[], None]) -> None:
+        """Run the body if the test holds."""
+        inside, after = self.label(), self.label()
+        self.do(f"br i1 {test}, label %{inside}, label %{after}")
+        self.start(inside)
+        body()
+        self.do(f"br label %{after}")
+        self.start(after)
 
     def loop(self, stop: str | int, step: int, body: Any, start: str | int = 0) -> None:
         """for i in range(start, stop, step); the body receives the name of i. Nothing is carried."""

@@ -1,106 +1,246 @@
-"""What a compiled function does, step by step: kernels, what was fused into them, multiply-adds, bytes, memory."""
+"""What a compiled function does, step by step: kernels, what was fused into them, multiply-adds, bytes, memory, time."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import dataclasses
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import MethodType
+from typing import Any
 
-from ..graph.cost import multiply_adds
-from .kernels import Kernel
-from .program import Program
-from .schedule import MatMul, Step
-from .values import Op, Value
+import numpy as np
 
+from ..errors import InputError
+from ..graph.simplify import simplify
+from ..primitives.primitive import Aval
+from .listing import Block, Line, listing
+from .machine import machine
+from .memory import PLANNED, lifetimes
+from .picture import picture, shortened
+from .profiling import Peak, Times, measure, peak
+from .program import Program, text_of
 
-class Line(NamedTuple):
-    """One step of a program."""
-
-    what: str
-    multiply_adds: int
-    bytes: int
+WIDTH = 78  # characters of what a step does; `.steps` has all of it
 
 
 class Explanation:
-    """The steps of a compiled function and its memory; prints as a table."""
+    """The steps of a compiled function, its memory and, if it was run, its times. Prints as a table.
 
-    def __init__(self, name: str, program: Program) -> None:
+    `steps` are records with the fields of the table, `llvm` and `assembly` the code of the routines, `svg` is a picture.
+    """
+
+    def __init__(self, name: str, program: Program, states: int, times: Times | None = None) -> None:
         self.name = name
         self.program = program
-        self.lines = [_line(step) for step in program.schedule.steps]
+        self.times = times
+        self.peak: Peak | None = None if times is None else peak()
+        self.steps: list[Line] = listing(program)
+        if times is not None:
+            nanoseconds = [float(times.steps[line.instruction]) for line in self.steps]
+            self.steps = [
+                dataclasses.replace(line, seconds=n / 1e9) for line, n in zip(self.steps, nanoseconds, strict=True)
+            ]
+        self._states = states
+
+    # --- the whole
+
+    @property
+    def summary(self) -> str:
+        done = f"{len(self.steps)} steps" if len(self.steps) != 1 else "1 step"
+        if self.times is None:
+            return done
+        rate = f"{_time(self.times.seconds)} a call, {2e-9 * self.multiply_adds / self.times.seconds:,.1f} GFLOP/s"
+        assert self.peak is not None
+        return f"{done}, {rate}, {self.multiply_adds / self.times.seconds / self.peak.all:.0%} of the machine's peak"
+
+    @property
+    def multiply_adds(self) -> int:
+        return sum(line.multiply_adds for line in self.steps)
+
+    @property
+    def bytes(self) -> int:
+        return sum(line.bytes for line in self.steps)
+
+    @property
+    def arena_bytes(self) -> int:
+        """The memory for intermediate values."""
+        return self.program.arena_bytes
+
+    @property
+    def buffer_bytes(self) -> int:
+        """What intermediate values would take if each had memory of its own."""
+        return sum(b.nbytes for b in lifetimes(self.program.schedule) if b.kind in PLANNED)
+
+    @property
+    def fallbacks(self) -> dict[str, int]:
+        """What NumPy computes, and how many steps that is."""
+        return dict(Counter(line.what.split()[1] for line in self.steps if line.kind == "NumPy"))
+
+    @property
+    def routines(self) -> int:
+        """How many different routines the native steps are."""
+        return len(self._distinct())
+
+    def share(self, line: Line) -> float | None:
+        """The part of the machine's multiply-adds in a second that a step reached."""
+        return None if self.peak is None or line.rate is None else line.rate / self.peak.of(line.wide)
+
+    # --- the code
+
+    def _distinct(self) -> list[tuple[int, Any]]:
+        code = self.program.code
+        return list({int(code[at, 1]): (at, step) for at, step in reversed(self.program.routines)}.values())[::-1]
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        what = {line.instruction: f"{line.number}: {line.what}" for line in self.steps}
+        for at, step in self._distinct():
+            yield what[at], text_of(step, f"step_{what[at].split(':')[0]}")
 
     @property
     def llvm(self) -> str:
-        """The LLVM text of all kernels."""
-        return self.program.text
+        """The LLVM text of all routines, each once."""
+        return "\n".join(f"; {what}\n{text}" for what, text in self._texts())
+
+    @property
+    def assembly(self) -> str:
+        """The machine code of all routines as text, each once."""
+        return "\n".join(f"# {what}\n{machine().assembly(text)}" for what, text in self._texts())
+
+    # --- the picture
+
+    @property
+    def svg(self) -> str:
+        """The time of every step (the bytes, if it was not measured) and the arena, as the text of a picture."""
+        return picture(self)
+
+    def show(self, path: str | None = None) -> str:
+        """Write the picture to a file, and return its name. Without one, the browser shows it."""
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.svg)
+            return path
+        import webbrowser  # takes a while to load
+
+        with tempfile.NamedTemporaryFile("w", suffix=".svg", delete=False, encoding="utf-8") as file:
+            file.write(self.svg)
+        webbrowser.open(f"file://{file.name}")
+        return file.name
+
+    # --- the table
+
+    def rows(self) -> Iterator[tuple[str | None, int]]:
+        """The rows of a table, with their depth: the name of a loop that begins, or None for the next step."""
+        before: tuple[Block, ...] = ()
+        for line in self.steps:
+            known = 0
+            while known < min(len(before), len(line.blocks)) and before[known] is line.blocks[known]:
+                known += 1
+            for depth in range(known, len(line.blocks)):
+                yield line.blocks[depth].text, depth
+            yield None, len(line.blocks)
+            before = line.blocks
 
     def __str__(self) -> str:
-        rows = [(str(i), line.what, f"{line.multiply_adds:,}", f"{line.bytes:,}") for i, line in enumerate(self.lines)]
-        head = ("", "step", "multiply-adds", "bytes")
-        widths = [max(len(row[k]) for row in [head, *rows]) for k in range(4)]
+        head = ["", "step", "where", "chunks", "multiply-adds", "bytes", "per byte"]
+        head += ["time", "%", "GFLOP/s", "GB/s", "peak"] if self.times is not None else []
+        table = [head]
+        steps = iter(self.steps)
+        for block, depth in self.rows():
+            if block is None:
+                table.append(self._cells(next(steps), depth))
+            else:
+                table.append(["", "  " * depth + block, *[""] * (len(head) - 2)])
+        table.append(self._total())
+        kept = [k for k in range(len(head)) if k != 2 or any(row[2] for row in table[1:])]
+        widths = [max(len(row[k]) for row in table) for k in range(len(head))]
         lines = [
-            f"{row[0]:>{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}"
-            for row in [head, *rows]
+            "  ".join(row[k].ljust(widths[k]) if k in (1, 2) else row[k].rjust(widths[k]) for k in kept).rstrip()
+            for row in table
         ]
-        numpy = sum(line.what.startswith("NumPy") for line in self.lines)
-        total = sum(line.multiply_adds for line in self.lines), sum(line.bytes for line in self.lines)
-        return "\n".join(
-            [
-                f"{self.name}: {len(rows)} steps, {numpy} of them by NumPy",
-                *[line.rstrip() for line in lines],
-                f"total: {total[0]:,} multiply-adds, {total[1]:,} bytes; arena: {self.program.arena_bytes:,} bytes",
-            ]
-        )
+        return "\n".join([f"{self.name}: {self.summary}", *lines, *self._notes()])
 
     __repr__ = __str__
 
+    def _cells(self, line: Line, depth: int) -> list[str]:
+        cells = [
+            str(line.number),
+            "  " * depth + shortened(line.what, WIDTH),
+            line.where,
+            str(line.chunks),
+            f"{line.multiply_adds:,}",
+            f"{line.bytes:,}",
+            f"{line.intensity:.2f}",
+        ]
+        if self.times is not None:
+            assert line.seconds is not None
+            share = self.share(line)
+            cells += [_time(line.seconds), f"{line.seconds / self.times.seconds:.1%}"]
+            cells.append("" if line.rate is None else f"{2e-9 * line.rate:,.1f}")
+            cells.append("" if line.rate is None or not line.seconds else f"{1e-9 * line.bytes / line.seconds:,.1f}")
+            cells.append("" if share is None else f"{share:.1%}")
+        return cells
 
-def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    def _total(self) -> list[str]:
+        done, moved = self.multiply_adds, self.bytes
+        cells = ["", "total", "", "", f"{done:,}", f"{moved:,}", f"{done / moved if moved else 0.0:.2f}"]
+        if self.times is not None and self.peak is not None:
+            seconds = self.times.seconds
+            cells += [_time(seconds), "100.0%", f"{2e-9 * done / seconds:,.1f}", f"{1e-9 * moved / seconds:,.1f}"]
+            cells.append(f"{done / seconds / self.peak.all:.1%}")
+        return cells
+
+    def _notes(self) -> list[str]:
+        native = len(self.program.routines)
+        notes = [f"routines: {self.routines} for {native} native steps"]
+        notes.append(f"memory: an arena of {self.arena_bytes:,} bytes for {self.buffer_bytes:,} of intermediate values")
+        if self._states:
+            notes[-1] += f"; {len(self.program.donations)} of {self._states} new states take the place of the old ones"
+        numpy = ", ".join(name if n == 1 else f"{name} ({n} times)" for name, n in self.fallbacks.items())
+        notes.append(f"NumPy computes: {numpy or 'nothing'}")
+        if self.times is not None and self.peak is not None:
+            rest = self.times.seconds - sum(line.seconds or 0.0 for line in self.steps)
+            notes.append(f"time: medians of {self.times.runs} runs; {_time(max(rest, 0.0))} of a call between the steps")
+            notes.append(f"peak: {2e-9 * self.peak.one:,.0f} GFLOP/s on one thread, {2e-9 * self.peak.all:,.0f} on all")
+        return notes
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:,.2f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:,.1f} µs"
+
+
+def explain(f: Callable[..., Any], *args: Any, profile: bool = False, **kwargs: Any) -> Explanation:
     """How native code runs `f(*args)`: the steps in order, with what was fused, multiply-adds, bytes and memory.
 
     >>> import wonderland as wl
-    >>> print(wl.explain(lambda x, w: wl.relu(x @ w + 1).sum(axis=0), wl.ones((8, 4)), wl.ones((4, 16))))
-    <lambda>: 2 steps, 0 of them by NumPy
-       step                                                   multiply-adds  bytes
-    0  matmul (8, 4) @ (4, 16)                                          512    896
-    1  sum over axes (0,) of (8, 16): add, less_equal, where            512    576
-    total: 1,024 multiply-adds, 1,472 bytes; arena: 512 bytes
+    >>> print(wl.explain(lambda x, w: wl.tanh(x @ w + 1).sum(axis=0), wl.ones((8, 4)), wl.ones((4, 16))))
 
-    Nothing is computed; arguments may be `wl.ShapeDtype`. `.llvm` is the code.
+    An elementwise operation counts as a multiply-add; "per byte" is their number divided by the bytes that are read and
+    written: where it is low, memory is the limit. "chunks" are the pieces of a step that threads share. Steps inside a
+    loop are indented and counted as often as they run; those of a while loop once, and every case of a branch.
+
+    f may be a function, or one that `wl.jit` made, with the arguments that it takes: modules, optimizers, and
+    `wl.ShapeDtype` for tensors that do not exist yet. Nothing is computed, unless `profile=True`: then the program
+    runs a number of times on copies, so no state changes, and the table tells how long each step takes, what it
+    reaches in GFLOP/s (two for a multiply-add) and which share that is of what all threads of the machine could do.
+
+    The result has the records as `.steps`, the code as `.llvm` and `.assembly`, and a picture: `.svg`, or `.show()`.
     """
-    from ..transforms.jit import make_graph
+    from ..transforms.jit import Jitted, jit
 
-    return Explanation(getattr(f, "__name__", "function"), Program(make_graph(f)(*args, **kwargs)))
-
-
-def _line(step: Step) -> Line:
-    if isinstance(step, MatMul):
-        shape = f"{step.x.shape} @ {step.y.shape}"
-        return Line(f"matmul {shape}", math.prod(step.out.shape) * step.x.shape[-1], _bytes(step))
-    if isinstance(step, Kernel):
-        elements = math.prod(step.shape)
-        names = {name: None for _, value in step.stores for name in _names(value)}
-        arithmetic = sum(_weight(value) for _, value in step.stores) + bool(step.reduce)
-        what = f"{step.reduce} over axes {step.axes} of" if step.reduce else "loop over"
-        return Line(f"{what} {step.shape}: {', '.join(names) or 'copy'}", arithmetic * elements, _bytes(step))
-    return Line(f"NumPy: {step.equation.primitive.name}", multiply_adds(step.equation), _bytes(step))
-
-
-def _bytes(step: Step) -> int:
-    return sum(buffer.nbytes for buffer in dict.fromkeys([*step.reads, *step.writes]))
-
-
-def _operations(value: Value, seen: set[int]) -> list[Op]:
-    """The operations of an expression, each once, in the order in which they are computed."""
-    if not isinstance(value, Op) or id(value) in seen:
-        return []
-    seen.add(id(value))
-    return [op for arg in value.args for op in _operations(arg, seen)] + [value]
-
-
-def _names(value: Value) -> list[str]:
-    return [op.name for op in _operations(value, set()) if op.name != "stop_gradient"]
-
-
-def _weight(value: Value) -> int:
-    return len(_names(value))
+    if isinstance(f, MethodType) and isinstance(f.__func__, Jitted):
+        f, args = f.__func__, (f.__self__, *args)
+    jitted = f if isinstance(f, Jitted) else jit(f)
+    traced, arguments = jitted._find(args, kwargs)
+    graph = traced.graph
+    program = graph.derived.get("native")
+    if not isinstance(program, Program):
+        program = graph.derived["native"] = Program(simplify(graph), graph.derived["states"])
+    times = None
+    if profile:
+        cells = [arguments.cells[c] if type(c) is int else c for c in traced.read_cells]
+        operands = [*traced.captured, *[cell.value for cell in cells], *arguments.operands]
+        if any(isinstance(operand, Aval) for operand in operands):
+            raise InputError("explain: profile=True runs the function, but an argument is a ShapeDtype.", "a tensor")
+        times = measure(program, [np.asarray(operand) for operand in operands])
+    return Explanation(jitted._name, program, len(graph.derived["states"]), times)

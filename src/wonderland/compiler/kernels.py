@@ -1,49 +1,220 @@
-"""Loop kernels: what they compute, and their LLVM text.
+"""Loop kernels: everything elementwise, and reductions, over one iteration space.
 
-A kernel runs over an iteration space. It stores expressions elementwise, or reduces one expression over some axes. Axes
-that step evenly through all memory involved are merged; the last one is vectorised, with a scalar loop for what is left
-over.
+The first axes of the space are the outer ones, the others are a row. For every row, a kernel goes through its items
+in phases: a reduction of the row (the largest element, a sum) is a number that later phases use, so that softmax and
+layer normalisation are one kernel that finds its row in the nearest cache. Sums over outer axes (the gradient of a
+bias) are accumulated on the side; when chunks share such a sum, each makes a partial one, and these are added in order.
+
+Axes that step evenly through all memory involved are merged. The last one is vectorised.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import dtypes
-from .builder import STORED, Builder, computed, is_float, literal, narrow, splat, typed, widen
+from .builder import computed, is_float, literal, splat, typed
+from .describe import Description
+from .labels import Work, names, operations
 from .machine import machine
-from .operations import TABLE, rounded
-from .values import Buffer, Const, Counter, Op, Shape, Value, View, leaves
+from .operations import TABLE
+from .routine import Memo, Routine, lane_mask, rounded, slots_of
+from .values import COSTS, Buffer, Op, Shape, Value, View, accesses, leaves, parts, regrouped, strides_of, whole
+
+GRAIN = 1 << 18  # operations in a chunk, roughly: some ten microseconds
+TOUCH = 10  # what reading or writing an element costs, in operations
+MOST = 32  # chunks
+ROW_BYTES = 1 << 15  # of values kept from one phase to the next
+
+
+class Store(NamedTuple):
+    """target = value, for every place of the space, or for every row."""
+
+    target: View
+    value: Value
+
+
+class Reduce(NamedTuple):
+    """target = the row's sum (or other reduction) of value: one number per row."""
+
+    target: View
+    value: Value
+    name: str
+
+
+class Accumulate(NamedTuple):
+    """target = a reduction over outer axes: its strides over the space are 0 along these."""
+
+    target: View
+    value: Value
+    name: str
+
+
+Item = Store | Reduce | Accumulate
 
 
 class Kernel:
-    """Stores of expressions over one iteration space; with `reduce`, one store of a reduction over `axes`."""
+    """Items over a space whose axes from `split` on are the row. Items are added until it is closed."""
 
-    def __init__(
-        self, shape: Shape, stores: list[tuple[View, Value]], reduce: str | None = None, axes: tuple[int, ...] = ()
-    ) -> None:
-        self.shape = shape
-        self.stores = stores
-        self.reduce = reduce
-        self.axes = axes
+    def __init__(self, space: Shape, split: int | None = None) -> None:
+        self.space = space
+        self.split = split  # None: nothing has been said yet, the row is what serves best
+        self.items: list[Item] = []
+        self.own: set[Buffer] = set()  # results of reductions, which later items find in registers
+        self.silent: set[Buffer] = set()  # among them, those that nobody else reads
+        self.operations = 1  # per place of the space
+        self.whole = False  # whether it must not be cut into chunks
+
+    def add(self, item: Item) -> None:
+        self.items.append(item)
+        self.operations += item.value.weight if isinstance(item.value, Op) else 1
+        if isinstance(item, Reduce):
+            self.own.add(item.target.buffer)
+
+    @property
+    def outer(self) -> Shape:
+        return self.space if self.split is None else self.space[: self.split]
+
+    def in_line(self, view: View) -> bool:
+        """Whether a view of a reduction's result reads, for every place, the number of its own row."""
+        strides = [s for s, n in zip(view.strides, view.shape, strict=True) if n > 1]
+        if view.offset:
+            return False
+        if view.shape == self.space:
+            wanted = strides_of(self.outer) + (0,) * (len(self.space) - len(self.outer))
+            return strides == [s for s, n in zip(wanted, self.space, strict=True) if n > 1]
+        return math.prod(view.shape) == math.prod(self.outer) and strides == [
+            s for s, n in zip(strides_of(view.shape), view.shape, strict=True) if n > 1
+        ]
+
+    # --- once all items are there
+
+    def close(self) -> list[Kernel]:
+        """Choose loops and chunks. Partial sums need a second kernel, which adds them."""
+        split = len(self.space) if self.split is None else self.split
+        kinds = [int(axis >= split) for axis in range(len(self.space))]
+        self._all = [s for item in self.items for s in self._accesses(item)]
+        self.groups = merged(self.space, self._all, kinds)
+        self.sizes = [math.prod(self.space[a] for a in group) for group in self.groups]
+        self.rows = sum(kinds[group[0]] == 0 for group in self.groups)  # how many groups are outer
+        if self.split is None and self.groups:
+            self.rows = len(self.groups) - 1
+        self.row = self.sizes[self.rows :]
+        values = [item.value for item in self.items]
+        distinct = {id(part): part for value in values for part in parts(value)}
+        self.operations = len(values) + sum(COSTS.get(p.name, 1) for p in distinct.values() if isinstance(p, Op))
+        # 32-bit lanes fill a vector; wider types take several
+        size = 8 if all(v.dtype.itemsize == 8 for value in values for v in parts(value)) else 4
+        self.width = machine().vector_bytes // size
+        if not self.row:
+            self.width = 1
+        while self.row and self.width > 1 and self.width // 2 >= self.row[-1]:
+            self.width //= 2
+        self._cut()
+        extra = [self._shared(i, item) for i, item in enumerate(self.items) if isinstance(item, Accumulate)]
+        return [self, *[kernel for kernels in extra for kernel in kernels]]
+
+    def _accesses(self, item: Item) -> list[Shape]:
+        rank = len(self.space)
+        split = rank if self.split is None else self.split
+        target = item.target.strides
+        if isinstance(item, Reduce) or item.value.shape != self.space:
+            target = strides_of(self.outer) + (0,) * (rank - split)
+        return [target, *[_padded(s, rank) for s in accesses(item.value)]]
+
+    def _cut(self) -> None:
+        """How the first group of axes is shared out. A 1-D space without reductions is cut along its row."""
+        self.along = 0  # the group that is cut
+        self.chunks, self.step = 1, 0
+        touched = sum(1 for strides in self._all if any(strides))
+        work = math.prod(self.space) * (self.operations + TOUCH * touched)
+        if self.whole or not self.sizes or (not self.rows and any(isinstance(i, Reduce) for i in self.items)):
+            return
+        unit = 1 if self.rows else self.width * 4
+        units = -(-self.sizes[0] // unit)
+        wanted = max(1, min(MOST, work // GRAIN, units))
+        self.step = -(-units // wanted) * unit
+        self.chunks = -(-self.sizes[0] // self.step)
+
+    def _shared(self, place: int, item: Accumulate) -> list[Kernel]:
+        """Where several chunks add to one sum, or it is a narrow float: partial sums, and a kernel that adds them."""
+        target, value, name = item
+        narrow = target.dtype in (dtypes.float16, dtypes.bfloat16)
+        together = self.chunks > 1 and target.strides[self.groups[0][-1]] == 0  # the axis that is cut is summed over
+        if not narrow and not together:
+            return []
+        kept = tuple(n if s else 1 for s, n in zip(target.strides, self.space, strict=True))
+        count = math.prod(kept)
+        dtype = dtypes.float32 if narrow else target.dtype
+        partial = Buffer("arena", self.chunks * count, dtype)
+        inside = tuple(s if n > 1 else 0 for s, n in zip(strides_of(kept), kept, strict=True))
+        self.items[place] = Accumulate(View(partial, self.space, inside), value, name)
+        wide = Buffer("arena", count, dtype) if narrow else target.buffer
+        offset = 0 if narrow else target.offset
+        # pieces of the sum in front, so that chunks can share them
+        piece = 512 if count % 512 == 0 else count
+        lead = (count // piece, self.chunks, piece)
+        total = Kernel(lead)
+        total.whole = piece == count
+        sums = View(partial, lead, (piece, count, 1))
+        total.add(Accumulate(View(wide, lead, (piece, 0, 1), offset), sums, name))
+        if not narrow:
+            return total.close()
+        rounding = Kernel((count,))
+        narrowed = Op("astype", [whole(wide, (count,))], (count,), target.dtype)
+        rounding.add(Store(View(target.buffer, (count,), (1,), target.offset), narrowed))
+        return [*total.close(), *rounding.close()]
 
     @property
     def reads(self) -> list[Buffer]:
-        return list(dict.fromkeys(leaf.buffer for _, value in self.stores for leaf in leaves(value)))
+        found = dict.fromkeys(leaf.buffer for item in self.items for leaf in leaves(item.value))
+        return [b for b in found if b not in self.own]
 
     @property
     def writes(self) -> list[Buffer]:
-        return list(dict.fromkeys(view.buffer for view, _ in self.stores))
+        return list(dict.fromkeys(i.target.buffer for i in self.items if i.target.buffer not in self.silent))
 
     @property
-    def buffers(self) -> list[Buffer]:
-        return list(dict.fromkeys([*self.reads, *self.writes]))
+    def views(self) -> list[View]:
+        read = [leaf for item in self.items for leaf in leaves(item.value) if leaf.buffer not in self.own]
+        return read + [item.target for item in self.items if item.target.buffer not in self.silent]
+
+    @property
+    def bytes(self) -> int:
+        return sum(b.nbytes for b in dict.fromkeys([*self.reads, *self.writes]))
+
+    @property
+    def work(self) -> Work:
+        done = operations([item.value for item in self.items])
+        found: dict[str, None] = {}
+        for item in self.items:
+            found |= dict.fromkeys(names([item.value]))
+            if not isinstance(item, Store):
+                found[item.name] = None
+                done += math.prod(item.value.shape)
+        return f"kernel over {self.space}: {', '.join(found) or 'copy'}", done
+
+    def describe(self) -> str:
+        d = Description(slots_of(self.views))
+        lines = [f"kernel {self.space} {self.groups} {self.rows} {self.width} {self.chunks} {self.step}"]
+        for item in self.items:
+            silent = item.target.buffer in self.silent
+            name = "" if isinstance(item, Store) else item.name
+            where = "-" if silent else d.view(item.target)
+            own = d.own(item.target.buffer) if isinstance(item, Reduce) else ""
+            lines.append(f"{type(item).__name__} {name} {where} {own} {d.value(item.value)}")
+        return "\n".join([*lines, *d.lines])
+
+    # --- text
+
+    def emit(self, r: Routine) -> None:
+        Emitter(self, r).emit()
 
 
-def merged_axes(shape: Shape, accesses: list[Shape], kinds: list[int]) -> list[list[int]]:
+def merged(shape: Shape, accesses: list[Shape], kinds: list[int]) -> list[list[int]]:
     """Groups of adjacent axes that can be walked as one."""
     groups: list[list[int]] = []
     for axis, n in enumerate(shape):
@@ -58,283 +229,313 @@ def merged_axes(shape: Shape, accesses: list[Shape], kinds: list[int]) -> list[l
     return groups
 
 
-def _accesses(value: Value) -> list[Shape]:
-    if isinstance(value, View):
-        return [value.strides]
-    if isinstance(value, Counter):
-        return [value.scales]
-    if isinstance(value, Op):
-        return [s for a in value.args for s in _accesses(a)]
-    return []
+def _padded(strides: Shape, rank: int) -> Shape:
+    """Values of a row's own have no strides along the row."""
+    return strides + (0,) * (rank - len(strides))
 
 
 class Emitter:
-    """The text of one kernel's function."""
+    """The text of one kernel."""
 
-    def __init__(self, kernel: Kernel, name: str, declarations: set[str]) -> None:
-        self.kernel = kernel
-        self.b = Builder(declarations)
-        self.name = name
-        self.pointers = {buffer: f"%p{i}" for i, buffer in enumerate(kernel.buffers)}
-        reduced = [i in kernel.axes for i in range(len(kernel.shape))]
-        self.accesses = [s for _, value in kernel.stores for s in _accesses(value)]
-        targets = [self._spread(view.strides) for view, _ in kernel.stores]
-        self.groups = merged_axes(kernel.shape, self.accesses + targets, [int(r) for r in reduced])
-        self.sizes = [math.prod(kernel.shape[a] for a in group) for group in self.groups]
-        self.reduced = [reduced[group[0]] for group in self.groups]
-        widest = max(np.dtype(v.dtype).itemsize for _, value in kernel.stores for v in _parts(value))
-        self.width = max(1, machine().vector_bytes // max(widest, 4))
+    def __init__(self, kernel: Kernel, r: Routine) -> None:
+        self.k, self.r, self.b = kernel, r, r.b
+        groups, rows = kernel.groups, kernel.rows
+        memo: dict[int, Value] = {}
+        self.items = [(item, self._on_groups(item, groups, rows, memo)) for item in kernel.items]
+        self.phases: list[int] = []
+        ready: dict[Buffer, int] = {}
+        for item, (value, _) in self.items:
+            phase = max((ready[leaf.buffer] + 1 for leaf in leaves(value) if leaf.buffer in ready), default=0)
+            if isinstance(item, Reduce):
+                ready[item.target.buffer] = phase
+            self.phases.append(phase)
+        self.temporaries: dict[int, str] = {}
+        self.remembered = self._remembered()
+        self.full_rank = len(groups)
 
-    def _spread(self, strides: Shape) -> Shape:
-        """The strides of a reduction's target, with 0 for the reduced axes."""
-        if not self.kernel.axes:
-            return strides
-        rest = iter(strides)
-        return tuple(0 if i in self.kernel.axes else next(rest) for i in range(len(self.kernel.shape)))
-
-    def _steps(self, strides: Shape) -> list[int]:
-        return [strides[group[-1]] for group in self.groups]
-
-    def text(self) -> str:
-        params = ", ".join(f"ptr noalias %p{i}" for i in range(len(self.pointers)))
-        self.b.start("entry")
-        if self.kernel.reduce is None:
-            self._elementwise()
+    def _on_groups(self, item: Item, groups: list[list[int]], rows: int, memo: dict[int, Value]) -> tuple[Value, View]:
+        """The value and the target, with one axis for every group."""
+        k = self.k
+        if item.value.shape == k.space and not (isinstance(item, Store) and self._per_row(item)):
+            value = regrouped(item.value, groups, memo)
         else:
-            self._reduction()
-        self.b.do("ret void")
-        body = "\n".join(self.b.lines)
-        return f"define void @{self.name}({params}) {{\n{body}\n}}\n"
+            value = regrouped(item.value, groups[:rows], memo)
+        target = item.target
+        if isinstance(item, Reduce) or (isinstance(item, Store) and self._per_row(item)):
+            outer = tuple(k.sizes[:rows])
+            return value, View(target.buffer, outer, strides_of(outer), target.offset)
+        return value, regrouped(target, groups, {})  # type: ignore[return-value]
 
-    # --- elementwise
+    def _per_row(self, item: Store) -> bool:
+        k = self.k
+        return k.split is not None and item.value.shape == k.outer and k.outer != k.space
 
-    def _elementwise(self) -> None:
-        if not self.groups:
-            self._store_all([], 1)
-            return
-        last = len(self.groups) - 1
-        width = self.width if self.sizes[last] >= self.width else 1
+    def emit(self) -> None:
+        k, r, b = self.k, self.r, self.b
+        low, high = "0", ""
+        if k.chunks > 1:
+            low = b.emit(f"mul nsw i64 {r.chunk}, {k.step}")
+            high = b.intrinsic("smin", "i64", b.emit(f"add nsw i64 {low}, {k.step}"), str(k.sizes[0]))
+        self.low, self.high = low, high
+        self._start_sums()
 
         def outer(axis: int, index: list[str]) -> None:
-            if axis == last:
-                self._split(self.sizes[last], width, lambda i, w: self._store_all([*index, i], w))
+            if axis == k.rows:
+                self._row(index)
+            elif axis == 0 and k.chunks > 1:
+                b.loop(high, 1, lambda i: outer(1, [i]), start=low)
             else:
-                self.b.loop(self.sizes[axis], 1, lambda i: outer(axis + 1, [*index, i]))
+                r.each(k.sizes[axis], lambda i: outer(axis + 1, [*index, i]))
 
         outer(0, [])
 
-    def _split(self, size: int, width: int, body: Any) -> None:
-        """A vector loop over the largest multiple of the width, and a scalar loop over the rest."""
-        whole = size - size % width
-        if whole:
-            self.b.loop(whole, width, lambda i: body(i, width))
-        if whole < size:
-            self.b.loop(size, 1, lambda i: body(i, 1), start=whole)
+    # --- rows
 
-    def _store_all(self, index: list[str], w: int) -> None:
-        memo: dict[int, str] = {}
-        values = [(view, self.value(value, index, w, memo)) for view, value in self.kernel.stores]
-        for view, value in values:
-            self._store(view, value, self._steps(view.strides), index, w)
+    def _row(self, index: list[str]) -> None:
+        self.r.registers.clear()
+        for phase in range(max(self.phases, default=0) + 1):
+            chosen = [pair for pair, p in zip(self.items, self.phases, strict=True) if p == phase]
+            over = [(item, *pair) for item, pair in chosen if not self._outer_level(item, pair[0])]
+            if over:
+                self._pass(phase, over, index)
+            for item, (value, target) in chosen:
+                if self._outer_level(item, value):
+                    self.r.store(target, self.r.value(value, index, 1, 1), index)
+
+    def _outer_level(self, item: Item, value: Value) -> bool:
+        return isinstance(item, Store) and len(value.shape) == self.k.rows and self.full_rank != self.k.rows
+
+    def _pass(self, phase: int, items: list[Any], index: list[str]) -> None:
+        """One pass over the row: stores, and the reductions that become known with it."""
+        k, w = self.k, self.k.width
+        reduces = [(item, value, target) for item, value, target in items if isinstance(item, Reduce)]
+        single = len(k.row) == 1
+        vectors = k.row[-1] // w if k.row else 0
+        copies = 4 if reduces and single and vectors >= 4 else 1
+        cells = []
+        for item, _, target in reduces:
+            scalar = computed(target.dtype)
+            kind = typed(scalar, w)
+            start = splat(_neutral(item.name, target.dtype), scalar, w)
+            cells.append([self.r.cell(kind, start) for _ in range(copies)])
+
+        def body(inner: list[str], n: int, copy: int) -> None:
+            memo: Memo = {}
+            place = [*index, *inner]
+            for key, pointer in self.temporaries.items():
+                if self.remembered[key][0] < phase:
+                    op = self.remembered[key][1]
+                    memo[key] = self.r.load_vector(
+                        self._temporary(pointer, op, inner), computed(op.dtype), op.dtype.itemsize, w, w
+                    )
+            ready = []
+            for item, value, target in items:
+                ready.append((item, self.r.value(value, place, w, n, memo), target))
+            for key, (first, op) in self.remembered.items():
+                if first == phase and key in memo:
+                    pointer = self.temporaries.setdefault(key, self.r.stack(self._row_size(), computed(op.dtype)))
+                    self.r.store_vector(
+                        memo[key], self._temporary(pointer, op, inner), computed(op.dtype), op.dtype.itemsize, w, w
+                    )
+            position = 0
+            for item, value, target in ready:
+                if isinstance(item, Reduce):
+                    self._into(cells[position][copy], item.name, value, target.dtype, w, n)
+                    position += 1
+                elif isinstance(item, Accumulate):
+                    self._accumulate(item, target, value, place, w, n)
+                else:
+                    self.r.store(target, value, place, w, n)
+
+        self._along_row(body, copies)
+        for (item, _, target), copies_of in zip(reduces, cells, strict=True):
+            self._settle(item, target, copies_of, index)
+
+    def _along_row(self, body: Any, copies: int) -> None:
+        k, b, w = self.k, self.b, self.k.width
+
+        def along(axis: int, inner: list[str]) -> None:
+            if axis < len(k.row) - 1:
+                self.r.each(k.row[axis], lambda i: along(axis + 1, [*inner, i]))
+                return
+            if not k.row:
+                body([], 1, 0)
+                return
+            size = k.row[-1]
+            full = size - size % w
+            if not k.rows and k.chunks > 1:  # the row itself is cut
+                end = b.intrinsic("smin", "i64", self.high, str(full))
+                b.loop(end, w, lambda i: body([*inner, i], w, 0), start=self.low)
+                if full < size:
+                    last = b.emit(f"icmp eq i64 {self.r.chunk}, {k.chunks - 1}")
+                    b.when(last, lambda: body([*inner, str(full)], size - full, 0))
+                return
+            start = 0
+            if copies > 1:
+                start = full - full % (copies * w)
+
+                def several(i: str) -> None:
+                    for copy in range(copies):
+                        place = i if copy == 0 else b.emit(f"add nsw i64 {i}, {copy * w}")
+                        body([*inner, place], w, copy)
+
+                if start == copies * w:
+                    several("0")
+                else:
+                    b.loop(start, copies * w, several)
+            rest = (full - start) // w
+            if rest == 1 or (0 < rest <= 4 and self._light()):
+                for i in range(start, full, w):
+                    body([*inner, str(i)], w, 0)
+            elif rest:
+                b.loop(full, w, lambda i: body([*inner, i], w, 0), start=start)
+            if full < size:
+                body([*inner, str(full)], size - full, 0)
+
+        along(0, [])
+
+    def _light(self) -> bool:
+        return self.k.operations <= 24
+
+    def _row_size(self) -> int:
+        return math.prod(self.k.row[:-1]) * (-(-self.k.row[-1] // self.k.width) * self.k.width)
+
+    def _temporary(self, pointer: str, op: Op, inner: list[str]) -> str:
+        sizes = (*self.k.row[:-1], -(-self.k.row[-1] // self.k.width) * self.k.width)
+        return self.r.at(pointer, computed(op.dtype), strides_of(sizes), inner)
+
+    def _remembered(self) -> dict[int, tuple[int, Op]]:
+        """Expressions that several phases need and that are dear to compute: kept in a row of memory."""
+        k = self.k
+        if max(self.phases, default=0) == 0 or not k.row:
+            return {}
+        first: dict[int, int] = {}
+        found: dict[int, tuple[int, Op]] = {}
+
+        def visit(value: Value, phase: int) -> None:
+            if not isinstance(value, Op) or len(value.shape) != len(k.groups):
+                return
+            before = first.setdefault(id(value), phase)
+            if before < phase:
+                if value.weight >= 4 and value.dtype != dtypes.bool_:
+                    found[id(value)] = (before, value)
+                    return
+                first[id(value)] = before
+            for a in value.args:
+                visit(a, phase)
+
+        for phase in range(max(self.phases) + 1):
+            for (_, (value, _)), p in zip(self.items, self.phases, strict=True):
+                if p == phase:
+                    visit(value, phase)
+        room = ROW_BYTES
+        kept = {}
+        for key, (before, op) in found.items():
+            room -= self._row_size() * 4
+            if room >= 0:
+                kept[key] = (before, op)
+        return kept
 
     # --- reductions
 
-    def _reduction(self) -> None:
-        ((target, value),) = self.kernel.stores
-        kept = [i for i, r in enumerate(self.reduced) if not r]
-        gone = [i for i, r in enumerate(self.reduced) if r]
-        steps = self._steps(self._spread(target.strides))
-        last = len(self.groups) - 1
-        vector_kept = bool(self.groups) and not self.reduced[last]
-        scalar = computed(target.dtype)
-        b = self.b
+    def _into(self, cell: str, name: str, value: str, dtype: Any, w: int, n: int) -> None:
+        scalar = computed(dtype)
+        kind = typed(scalar, w)
+        if n < w:
+            neutral = splat(_neutral(name, dtype), scalar, w)
+            value = self.b.emit(f"select <{w} x i1> {lane_mask(w, n)}, {kind} {value}, {kind} {neutral}")
+        old = self.b.emit(f"load {kind}, ptr {cell}")
+        self.b.do(f"store {kind} {self._combine(name, old, value, dtype, w)}, ptr {cell}")
 
-        def finish(index: dict[int, str], w: int) -> None:
-            """Reduce over all reduced axes for one place (or w places) of the result, and store it."""
-            start = _neutral(self.kernel.reduce, target.dtype)
-            kind = typed(scalar, w)
-            total = self._fold(gone, index, w, [(kind, splat(start, scalar, w))], value, vector_kept)
-            full = [index.get(i, "0") for i in range(len(self.groups))]
-            self._store(target, total, steps, full, w)
-
-        def outer(position: int, index: dict[int, str]) -> None:
-            if position == len(kept):
-                finish(index, 1)
-            elif vector_kept and kept[position] == last:
-                width = self.width if self.sizes[last] >= self.width else 1
-                self._split(self.sizes[last], width, lambda i, w: finish({**index, last: i}, w))
-            else:
-                axis = kept[position]
-                b.loop(self.sizes[axis], 1, lambda i: outer(position + 1, {**index, axis: i}))
-
-        outer(0, {})
-
-    def _fold(
-        self,
-        axes: list[int],
-        index: dict[int, str],
-        w: int,
-        carried: list[tuple[str, str]],
-        value: Value,
-        vector_kept: bool,
-    ) -> str:
-        """The nested loops over the reduced axes; the innermost is vectorised if no kept axis is."""
-        b = self.b
-        kind, initial = carried[0]
-        if not axes:
-            full = [index.get(i, "0") for i in range(len(self.groups))]
-            return self._combine(initial, self.value(value, full, w, {}), w)
-        axis, rest = axes[0], axes[1:]
-        size = self.sizes[axis]
-        if rest or vector_kept or size < self.width:
-            return b.loop_with(
-                [(kind, initial)],
-                size,
-                1,
-                lambda i, names: [self._fold(rest, {**index, axis: i}, w, [(kind, names[0])], value, vector_kept)],
-            )[0]
-        # the last reduced axis is contiguous: several vectors at once hide the latency of the additions
-        width = self.width
-        scalar = computed(value.dtype if self.kernel.reduce not in ("any", "all") else dtypes.bool_)
-        wide = typed(scalar, width)
-        neutral = splat(_neutral(self.kernel.reduce, self.kernel.stores[0][0].dtype), scalar, width)
-        lanes = 4 if size >= 4 * width else 1
-        whole = size - size % (width * lanes)
-
-        def step(i: str, names: list[str]) -> list[str]:
-            results = []
-            for k in range(lanes):
-                place = i if k == 0 else b.emit(f"add nsw i64 {i}, {k * width}")
-                full = [{**index, axis: place}.get(j, "0") for j in range(len(self.groups))]
-                results.append(self._combine(names[k], self.value(value, full, width, {}), width))
-            return results
-
-        sums = b.loop_with([(wide, neutral)] * lanes, whole, width * lanes, step)
-        while len(sums) > 1:
-            sums = [self._combine(x, y, width) for x, y in zip(sums[::2], sums[1::2], strict=True)]
-        total = self._combine(initial, self._across(sums[0], scalar, width), 1)
-
-        def left(i: str, names: list[str]) -> list[str]:
-            full = [{**index, axis: i}.get(j, "0") for j in range(len(self.groups))]
-            return [self._combine(names[0], self.value(value, full, 1, {}), 1)]
-
-        return b.loop_with([(scalar, total)], size, 1, left, start=whole)[0] if whole < size else total
-
-    def _combine(self, x: str, y: str, w: int) -> str:
-        dtype = self.kernel.stores[0][0].dtype
+    def _settle(self, item: Reduce, target: View, cells: list[str], index: list[str]) -> None:
+        """The number that the row's reduction comes to."""
+        b, w, dtype = self.b, self.k.width, target.dtype
         kind = typed(computed(dtype), w)
-        name = self.kernel.reduce
+        found = [b.emit(f"load {kind}, ptr {cell}") for cell in cells]
+        while len(found) > 1:
+            found = [self._combine(item.name, x, y, dtype, w) for x, y in zip(found[::2], found[1::2], strict=True)]
+        total = self._across(item.name, found[0], dtype, w)
+        if dtype in (dtypes.float16, dtypes.bfloat16):
+            total = rounded(b, total, dtype, 1)
+        self.r.registers[target.buffer] = total
+        if target.buffer not in self.k.silent:
+            self.r.store(target, total, index)
+
+    def _combine(self, name: str, x: str, y: str, dtype: Any, w: int) -> str:
+        kind = typed(computed(dtype), w)
         if name in ("max", "min"):
             return TABLE["maximum" if name == "max" else "minimum"](self.b, [x, y], [dtype, dtype], dtype, w)
         if name in ("any", "all"):
             return self.b.emit(f"{'or' if name == 'any' else 'and'} {kind} {x}, {y}")
-        op = {"sum": ("fadd", "add"), "prod": ("fmul", "mul")}[name or ""][0 if is_float(dtype) else 1]
+        op = {"sum": ("fadd", "add"), "prod": ("fmul", "mul")}[name][0 if is_float(dtype) else 1]
         return self.b.emit(f"{op} {kind} {x}, {y}")
 
-    def _across(self, vector: str, scalar: str, width: int) -> str:
+    def _across(self, name: str, vector: str, dtype: Any, width: int) -> str:
         """Combine the lanes of a vector, halving it: the order is fixed."""
-        kind, w = typed(scalar, width), width
+        if width == 1:
+            return vector
+        kind, w = typed(computed(dtype), width), width
         while w > 1:
             mask = ", ".join(f"i32 {i + w // 2 if i < w // 2 else i}" for i in range(width))
             moved = self.b.emit(f"shufflevector {kind} {vector}, {kind} poison, <{width} x i32> <{mask}>")
-            vector = self._combine(vector, moved, width)
+            vector = self._combine(name, vector, moved, dtype, width)
             w //= 2
         return self.b.emit(f"extractelement {kind} {vector}, i64 0")
 
-    # --- values and memory
+    # --- sums over outer axes
 
-    def value(self, value: Value, index: list[str], w: int, memo: dict[int, str]) -> str:
-        found = memo.get(id(value))
-        if found is None:
-            found = memo[id(value)] = self._value(value, index, w, memo)
-        return found
+    def _sums(self) -> list[tuple[Accumulate, View]]:
+        return [(item, target) for item, (_, target) in self.items if isinstance(item, Accumulate)]
 
-    def _value(self, value: Value, index: list[str], w: int, memo: dict[int, str]) -> str:
-        scalar = computed(value.dtype)
-        if isinstance(value, Const):
-            return splat(literal(value.value, scalar), scalar, w)
-        if isinstance(value, View):
-            return self._load(value, index, w)
-        if isinstance(value, Counter):
-            return self._count(value, index, w)
-        args = [self.value(a, index, w, memo) for a in value.args]
-        made = TABLE[value.name](self.b, args, [a.dtype for a in value.args], value.dtype, w)
-        if value.dtype in (dtypes.float16, dtypes.bfloat16) and value.name not in ("where", "astype", "negative"):
-            made = rounded(self.b, made, value.dtype, w)
-        return made
+    def _partial(self, target: View) -> tuple[View, list[str]]:
+        """Where this chunk accumulates: the index in front is that of the chunk, if chunks have sums of their own."""
+        kept = tuple(n if s else 1 for s, n in zip(target.strides, self.k.sizes, strict=True))
+        if self.k.chunks == 1 or target.strides[0]:
+            return target, []
+        return View(target.buffer, (self.k.chunks, *target.shape), (math.prod(kept), *target.strides)), [self.r.chunk]
 
-    def _address(self, steps: list[int], index: list[str], offset: int) -> str:
-        """offset + sum(step * index) as an i64."""
-        total = str(offset)
-        for step, i in zip(steps, index, strict=True):
-            if step == 0 or i == "0":
-                continue
-            term = i if step == 1 else self.b.emit(f"mul nsw i64 {i}, {step}")
-            total = term if total == "0" else self.b.emit(f"add nsw i64 {total}, {term}")
-        return total
+    def _start_sums(self) -> None:
+        """Every sum begins with its neutral element."""
+        for item, target in self._sums():
+            start = _neutral(item.name, target.dtype)
+            view, lead = self._partial(target)
+            self._over_kept(target, lambda place, w, n, v=view, f=lead, s=start: self.r.store(  # type: ignore[misc]
+                v, splat(s, computed(v.dtype), w), [*f, *place], w, n
+            ))
 
-    def _load(self, view: View, index: list[str], w: int) -> str:
-        b = self.b
-        stored, scalar = STORED[view.dtype], computed(view.dtype)
-        steps = self._steps(view.strides)
-        place = self._address(steps, index, view.offset)
-        pointer = b.emit(f"getelementptr inbounds {stored}, ptr {self.pointers[view.buffer]}, i64 {place}")
-        align = view.dtype.itemsize
-        inner = steps[-1] if steps else 0
-        if w == 1:
-            return widen(b, b.emit(f"load {stored}, ptr {pointer}, align {align}"), view.dtype, 1)
-        if inner == 0:
-            return b.spread(widen(b, b.emit(f"load {stored}, ptr {pointer}, align {align}"), view.dtype, 1), scalar, w)
-        kind = typed(stored, w)
-        if inner == 1:
-            return widen(b, b.emit(f"load {kind}, ptr {pointer}, align {align}"), view.dtype, w)
-        out = "poison"
-        for lane in range(w):
-            at = b.emit(f"getelementptr inbounds {stored}, ptr {pointer}, i64 {lane * inner}")
-            part = b.emit(f"load {stored}, ptr {at}, align {align}")
-            out = b.emit(f"insertelement {kind} {out}, {stored} {part}, i64 {lane}")
-        return widen(b, out, view.dtype, w)
+    def _over_kept(self, target: View, body: Any) -> None:
+        k, b = self.k, self.b
+        last = len(k.sizes) - 1
 
-    def _store(self, view: View, value: str, steps: list[int], index: list[str], w: int) -> None:
-        b = self.b
-        stored = STORED[view.dtype]
-        value = narrow(b, value, view.dtype, w)
-        place = self._address(steps, index, view.offset)
-        pointer = b.emit(f"getelementptr inbounds {stored}, ptr {self.pointers[view.buffer]}, i64 {place}")
-        align = view.dtype.itemsize
-        inner = steps[-1] if steps else 1
-        if w == 1 or inner == 1:
-            b.do(f"store {typed(stored, w)} {value}, ptr {pointer}, align {align}")
-            return
-        for lane in range(w):
-            part = b.emit(f"extractelement {typed(stored, w)} {value}, i64 {lane}")
-            at = b.emit(f"getelementptr inbounds {stored}, ptr {pointer}, i64 {lane * inner}")
-            b.do(f"store {stored} {part}, ptr {at}, align {align}")
+        def along(axis: int, place: list[str]) -> None:
+            if axis > last:
+                if not k.sizes or not target.strides[last]:
+                    body(place, 1, 1)
+                return
+            if target.strides[axis] == 0:
+                along(axis + 1, [*place, "0"])
+            elif axis == 0 and k.chunks > 1:
+                if axis == last:
+                    b.loop(self.high, 1, lambda i: body([i], 1, 1), start=self.low)
+                else:
+                    b.loop(self.high, 1, lambda i: along(1, [i]), start=self.low)
+            elif axis == last:
+                self.r.vectors(k.sizes[axis], k.width, lambda i, w, n: body([*place, i], w, n))
+            else:
+                self.r.each(k.sizes[axis], lambda i: along(axis + 1, [*place, i]))
 
-    def _count(self, counter: Counter, index: list[str], w: int) -> str:
-        b = self.b
-        steps = self._steps(counter.scales)
-        first = self._address(steps, index, counter.start)
-        inner = steps[-1] if steps and w > 1 else 0
-        value = first
-        if w > 1:
-            value = b.spread(first, "i64", w) if first.startswith("%") else splat(first, "i64", w)
-            if inner:
-                ramp = "<" + ", ".join(f"i64 {lane * inner}" for lane in range(w)) + ">"
-                value = b.emit(f"add {typed('i64', w)} {value}, {ramp}")
-        return TABLE["astype"](b, [value], [dtypes.int64], counter.dtype, w)
+        along(0, [])
+
+    def _accumulate(self, item: Accumulate, target: View, value: str, place: list[str], w: int, n: int) -> None:
+        view, lead = self._partial(target)
+        where = [*lead, *place]
+        old = self.r.load(view, where, w, n)
+        self.r.store(view, self._combine(item.name, old, value, target.dtype, w), where, w, n)
 
 
-def _parts(value: Value) -> list[Value]:
-    if isinstance(value, Op):
-        return [value] + [p for a in value.args for p in _parts(a)]
-    return [value]
-
-
-def _neutral(name: str | None, dtype: Any) -> str:
+def _neutral(name: str, dtype: Any) -> str:
     scalar = computed(dtype)
     if name == "sum":
-        # minus zero is neutral also for minus zero
         return literal(0.0, scalar) if is_float(dtype) else "0"
     if name == "prod":
         return literal(1, scalar)

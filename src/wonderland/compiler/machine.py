@@ -1,9 +1,16 @@
-"""The host: its vector width, and compiling LLVM's text to code that can be called, or finding it compiled already."""
+"""The host: its vector width, and compiling LLVM's text to functions that can be called, or finding them compiled."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import os
+import pathlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
@@ -13,7 +20,11 @@ from .. import cache
 
 
 class Machine:
-    """What the host's processor offers, and a compiler for it."""
+    """What the host's processor offers, and a compiler for it.
+
+    Compiled code is known by a description of what it does: found in memory, else on disk, else the text is asked for
+    and compiled. So a text is written only when it is needed.
+    """
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
@@ -22,49 +33,161 @@ class Machine:
         self.cpu = llvm.get_host_cpu_name()
         self.features = features.flatten()
         if features.get("avx512f"):
-            self.vector_bytes = 64
+            self.vector_bytes, self.registers = 64, 32
         elif features.get("avx2"):
-            self.vector_bytes = 32
+            self.vector_bytes, self.registers = 32, 16
         else:
-            self.vector_bytes = 16
+            self.vector_bytes, self.registers = 16, 32 if features.get("neon") else 16
         self.compiled = 0  # how many modules went through the code generator
-        self._engines: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._threads = threading.local()
+        self._addresses: dict[str, int] = {}
+        self._target = self.target()
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.target())
+        self._version = "\n".join([llvmlite.__version__, self.cpu, self.features, _sources()])
 
     def target(self) -> Any:
         """A description of the host for the code generator; an engine takes it over and frees it."""
         triple = llvm.Target.from_default_triple()
         return triple.create_target_machine(cpu=self.cpu, features=self.features, opt=2, jit=True)
 
-    def compile(self, text: str) -> Any:
-        """An engine that holds the code of a module. The same text is compiled once and found on disk later."""
-        described = "\n".join([llvmlite.__version__, self.cpu, self.features, text])
-        name = hashlib.sha256(described.encode()).hexdigest()
-        if name not in self._engines:
-            self._engines[name] = self._engine(name, text)
-        return self._engines[name]
+    def name(self, description: str) -> str:
+        """The name under which code is kept, from everything that it depends on."""
+        return hashlib.sha256(f"{self._version}\n{description}".encode()).hexdigest()
 
-    def _engine(self, name: str, text: str) -> Any:
+    def functions(self, description: str, text: Callable[[], str], names: Sequence[str]) -> list[int]:
+        """The addresses of the functions of a module; equal descriptions mean equal modules."""
+        with self._lock:
+            if any(name not in self._addresses for name in names):
+                self._load(self._code(self.name(description), text, self._target), names)
+        return [self._addresses[name] for name in names]
+
+    def routines(self, wanted: Mapping[str, Callable[[str], str]], purpose: str) -> dict[str, int]:
+        """The addresses of functions by their descriptions; `wanted` makes the text of one, given its name.
+
+        What is not known yet is compiled, on several threads.
+        """
+        with self._lock:
+            names = {description: f"k{self.name(description)[:32]}" for description in wanted}
+            missing = [(d, name) for d, name in names.items() if name not in self._addresses]
+            if missing:
+                with Progress(purpose, len(missing)) as progress:
+
+                    def make(pair: tuple[str, str]) -> tuple[bytes, str]:
+                        description, name = pair
+                        code = self._code(name, lambda: wanted[description](name), None)
+                        progress.advance()
+                        return code, name
+
+                    for code, name in _together(make, missing):
+                        self._load(code, [name])
+            return {description: self._addresses[name] for description, name in names.items()}
+
+    def function(self, description: str, text: Callable[[str], str]) -> int:
+        """The address of one function."""
+        return self.routines({description: text}, "a function")[description]
+
+    def _load(self, code: bytes, names: Sequence[str]) -> None:
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        for name in names:
+            self._addresses[name] = self._engine.get_function_address(name)
+
+    def _code(self, name: str, text: Callable[[], str], target: Any) -> bytes:
         stored = cache.read(name)
-        target = self.target()
-        module = llvm.parse_assembly(text)
-        if stored is None:
-            options = llvm.create_pipeline_tuning_options(speed_level=1)
-            options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-            builder = llvm.create_pass_builder(target, options)
-            builder.getModulePassManager().run(module, builder)
-        engine = llvm.create_mcjit_compiler(module, target)
+        if stored is not None:
+            return stored
+        if target is None:
+            target = self._own_target()
+        code = bytes(target.emit_object(self.optimized(text(), target)))
+        self.compiled += 1
+        cache.write(name, code)
+        return code
 
-        def keep(_: Any, code: bytes) -> None:
-            self.compiled += 1
-            cache.write(name, bytes(code))
+    def _own_target(self) -> Any:
+        """A code generator of this thread's own."""
+        if not hasattr(self._threads, "target"):
+            self._threads.target = self.target()
+        return self._threads.target
 
-        engine.set_object_cache(keep, lambda _: stored)
-        engine.finalize_object()
-        return engine
+    def optimized(self, text: str, target: Any) -> Any:
+        """The module of a text after a few passes. Loops are vectorised and unrolled by who writes the text."""
+        module = llvm.parse_assembly(text, llvm.create_context())
+        builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1))
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()  # variables into registers
+        passes.add_new_gvn_pass()  # equal loads and operations once
+        passes.add_instruction_combine_pass()
+        passes.run(module, builder)
+        return module
 
     def assembly(self, text: str) -> str:
         """The machine code of a module as text, to look at."""
-        return str(self.target().emit_assembly(llvm.parse_assembly(text)))
+        return str(self._target.emit_assembly(self.optimized(text, self._target)))
+
+
+class _Open:
+    """A lock that lets everybody in."""
+
+    def acquire(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+def _together(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """f of all items, on as many threads as there are processors.
+
+    The binding lets one thread at a time into LLVM, although modules of different contexts do not touch each other. So
+    its lock is put aside meanwhile; where that is not possible, the threads take turns.
+    """
+    workers = min(os.cpu_count() or 1, len(items) // 2)
+    if workers < 2:
+        return [f(item) for item in items]
+    guard = getattr(llvm.ffi.lib, "_lock", None)
+    inner = getattr(guard, "_lock", None)
+    if inner is not None:
+        guard._lock = _Open()
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(f, items))
+    finally:
+        if inner is not None:
+            guard._lock = inner
+
+
+class Progress:
+    """A line that appears when compiling takes more than a second."""
+
+    def __init__(self, purpose: str, total: int) -> None:
+        self._purpose, self._total = purpose, total
+        self._done = 0
+        self._start = time.monotonic()
+        self._shown = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def advance(self) -> None:
+        self._done += 1
+        seconds = time.monotonic() - self._start
+        if seconds > 1 and sys.stderr is not None and (sys.stderr.isatty() or not self._shown):
+            text = f"wonderland: compiling {self._purpose}: {self._done} of {self._total} routines, {seconds:.0f} s"
+            sys.stderr.write(f"\r{text}" if sys.stderr.isatty() else f"{text} ...\n")
+            sys.stderr.flush()
+            self._shown = True
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown and sys.stderr.isatty():
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+def _sources() -> str:
+    """A fingerprint of the compiler itself: what an older one has stored is not used."""
+    digest = hashlib.sha256()
+    for path in sorted(pathlib.Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 @functools.cache

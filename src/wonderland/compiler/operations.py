@@ -9,7 +9,7 @@ from typing import Any
 from .. import dtypes
 from ..dtypes import DType
 from . import functions
-from .builder import Builder, computed, is_float, literal, narrow, splat, typed, widen
+from .builder import STORED, Builder, computed, is_float, literal, narrow, splat, typed, widen
 
 Emit = Callable[[Builder, list[str], list[DType], DType, int], str]
 
@@ -151,12 +151,49 @@ def _invert(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -
     return b.emit(f"xor {typed(computed(out), w)} {args[0]}, {ones}")
 
 
-def _shift(left: bool) -> Emit:
+def _whole(name: str) -> Emit:
+    """Rounding, which leaves integers as they are."""
+
     def emit(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> str:
-        op = "shl" if left else ("lshr" if out.kind == "u" else "ashr")
-        return b.emit(f"{op} {typed(computed(out), w)} {args[0]}, {args[1]}")
+        return b.intrinsic(name, typed(computed(out), w), *args) if is_float(out) else args[0]
 
     return emit
+
+
+def _bits_of(b: Builder, value: str, dtype: DType, w: int) -> str:
+    """A float as the integer with the bits that are stored."""
+    stored = narrow(b, value, dtype, w)
+    if dtype == dtypes.bfloat16:
+        return stored
+    return b.emit(f"bitcast {typed(STORED[dtype], w)} {stored} to {typed(f'i{8 * dtype.itemsize}', w)}")
+
+
+def _signbit(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> str:
+    scalar = f"i{8 * dts[0].itemsize}"
+    return b.emit(f"icmp slt {typed(scalar, w)} {_bits_of(b, args[0], dts[0], w)}, {splat('0', scalar, w)}")
+
+
+def _nextafter(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> str:
+    """Neighbours are those whose bits differ by one; next to 0 is the smallest number with the sign of y."""
+    (x, y), dtype, scalar = args, out, f"i{8 * out.itemsize}"
+    kind, ints, test = typed(computed(dtype), w), typed(scalar, w), typed("i1", w)
+    bits, other, zero = _bits_of(b, x, dtype, w), _bits_of(b, y, dtype, w), _number(0, dtype, w)
+    up = b.emit(f"fcmp olt {kind} {x}, {y}")
+    positive = b.emit(f"fcmp ogt {kind} {x}, {zero}")
+    inward = b.emit(f"xor {test} {up}, {positive}")
+    step = b.emit(f"select {test} {inward}, {ints} {splat('-1', scalar, w)}, {ints} {splat('1', scalar, w)}")
+    moved = b.emit(f"add {ints} {bits}, {step}")
+    sign = b.emit(f"and {ints} {other}, {splat(str(-(1 << (8 * out.itemsize - 1))), scalar, w)}")
+    least = b.emit(f"or {ints} {sign}, {splat('1', scalar, w)}")
+    at_zero = b.emit(f"fcmp oeq {kind} {x}, {zero}")
+    found = b.emit(f"select {test} {at_zero}, {ints} {least}, {ints} {moved}")
+    if dtype != dtypes.bfloat16:
+        found = b.emit(f"bitcast {ints} {found} to {typed(STORED[dtype], w)}")
+    found = widen(b, found, dtype, w)
+    equal = b.emit(f"fcmp oeq {kind} {x}, {y}")
+    found = b.emit(f"select {test} {equal}, {kind} {y}, {kind} {found}")
+    undefined = b.emit(f"fcmp uno {kind} {x}, {y}")
+    return b.emit(f"select {test} {undefined}, {kind} {b.emit(f'fadd {kind} {x}, {y}')}, {kind} {found}")
 
 
 def _float_only(f: Any) -> Emit:
@@ -176,10 +213,10 @@ TABLE: dict[str, Emit] = {
     "abs": _abs,
     "sign": _sign,
     "sqrt": _intrinsic("sqrt"),
-    "floor": _intrinsic("floor"),
-    "ceil": _intrinsic("ceil"),
-    "trunc": _intrinsic("trunc"),
-    "round": _intrinsic("rint"),
+    "floor": _whole("floor"),
+    "ceil": _whole("ceil"),
+    "trunc": _whole("trunc"),
+    "round": _whole("rint"),
     "copysign": _intrinsic("copysign"),
     "maximum": _extreme("maximum", "sgt", "ugt"),
     "minimum": _extreme("minimum", "slt", "ult"),
@@ -199,32 +236,36 @@ TABLE: dict[str, Emit] = {
     "bitwise_or": _bits("or"),
     "bitwise_xor": _bits("xor"),
     "bitwise_invert": _invert,
-    "bitwise_left_shift": _shift(True),
-    "bitwise_right_shift": _shift(False),
     "exp": _float_only(functions.exp),
     "log": _float_only(functions.log),
     "tanh": _float_only(functions.tanh),
     "sigmoid": _float_only(functions.sigmoid),
-    "sin": _float_only(functions.lanes("sin")),
-    "cos": _float_only(functions.lanes("cos")),
-    "tan": _float_only(functions.lanes("tan")),
-    "log2": _float_only(functions.lanes("log2")),
-    "log10": _float_only(functions.lanes("log10")),
-    "log1p": _float_only(functions.lanes("log1p")),
-    "expm1": _float_only(functions.lanes("expm1")),
-    "asin": _float_only(functions.lanes("asin")),
-    "acos": _float_only(functions.lanes("acos")),
-    "atan": _float_only(functions.lanes("atan")),
-    "sinh": _float_only(functions.lanes("sinh")),
-    "cosh": _float_only(functions.lanes("cosh")),
-    "asinh": _float_only(functions.lanes("asinh")),
-    "acosh": _float_only(functions.lanes("acosh")),
-    "atanh": _float_only(functions.lanes("atanh")),
-    "erf": _float_only(functions.lanes("erf")),
-    "erfc": _float_only(functions.lanes("erfc")),
-    "atan2": _float_only(functions.lanes("atan2")),
-    "hypot": _float_only(functions.lanes("hypot")),
-    "power": _float_only(functions.lanes("pow")),
+    "sin": _float_only(functions.sin),
+    "cos": _float_only(functions.cos),
+    "tan": _float_only(functions.tan),
+    "log2": _float_only(functions.log2),
+    "log10": _float_only(functions.log10),
+    "log1p": _float_only(functions.log1p),
+    "expm1": _float_only(functions.expm1),
+    "asin": _float_only(functions.asin),
+    "acos": _float_only(functions.acos),
+    "atan": _float_only(functions.atan),
+    "sinh": _float_only(functions.sinh),
+    "cosh": _float_only(functions.cosh),
+    "asinh": _float_only(functions.asinh),
+    "acosh": _float_only(functions.acosh),
+    "atanh": _float_only(functions.atanh),
+    "erf": _float_only(functions.erf),
+    "erfc": _float_only(functions.erfc),
+    "atan2": _float_only(functions.atan2),
+    "hypot": _float_only(functions.hypot),
+    "power": _float_only(functions.power),
+    "logaddexp": _float_only(functions.logaddexp),
+    "erfinv": _float_only(functions.erfinv),
+    "floor_divide": _float_only(functions.floor_divide),
+    "remainder": _float_only(functions.remainder),
+    "signbit": _signbit,
+    "nextafter": _nextafter,
 }
 
 FLOAT_ONLY = frozenset(
@@ -236,30 +277,32 @@ FLOAT_ONLY = frozenset(
         "atan",
         "atan2",
         "atanh",
-        "ceil",
         "copysign",
         "cos",
         "cosh",
         "divide",
         "erf",
         "erfc",
+        "erfinv",
         "exp",
         "expm1",
-        "floor",
+        "floor_divide",
         "hypot",
         "log",
         "log10",
         "log1p",
         "log2",
+        "logaddexp",
+        "nextafter",
         "power",
-        "round",
+        "remainder",
         "sigmoid",
+        "signbit",
         "sin",
         "sinh",
         "sqrt",
         "tan",
         "tanh",
-        "trunc",
     ]
 )
 

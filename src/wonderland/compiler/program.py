@@ -1,146 +1,217 @@
-"""A compiled graph: native segments with calls into NumPy between them, over one arena of memory."""
+"""A compiled graph: native routines and their order as data, over one arena of memory."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import sys
 import threading
+import time
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..graph.evaluate import run_equation
+from ..graph.evaluate import located, run_equation
 from ..graph.ir import Graph
 from ..primitives.creation import check_size
-from . import library
-from .builder import Builder
-from .kernels import Emitter
+from . import runtime
+from .donation import donations
 from .machine import machine
-from .memory import ALIGN, plan
-from .schedule import Fallback, MatMul, Schedule
+from .memory import ALIGN, PLANNED, plan
+from .routine import Routine, slots_of
+from .schedule import Schedule
+from .steps import Control, Fallback, Label
 from .values import Buffer, View, as_array
 
 Array = np.ndarray[Any, Any]
+LARGE = 1 << 16  # bytes
+_ARRAYS = {np.ndarray}
+_OWN = runtime.OWNED | runtime.WRITEABLE | runtime.CONTIGUOUS
+
+
+def _unheld() -> int:
+    """What the reference count of an array is that only a dictionary and a variable hold."""
+    holder = {0: np.empty(0)}
+    kept = holder.get(0)
+    return sys.getrefcount(kept)
+
+
+_UNHELD = _unheld()
 
 
 class Program:
-    """Call it with the arrays of the graph's inputs; it returns those of its outputs.
+    """Call it with the arrays of the graph's inputs; it returns those of its outputs."""
 
-    Native code finds its memory through a table of addresses with one slot per buffer. Segments are the stretches of
-    steps between two calls into NumPy; a program without such calls is a single segment.
-    """
-
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, states: Mapping[int, int] | None = None) -> None:
+        """`states`: which outputs are the new values of which inputs, and could take their place in memory."""
         for atom in graph.outputs:
             check_size(graph.name, atom.shape, atom.dtype)
         self.graph = graph
-        self.schedule = Schedule(graph, library.products())
-        buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
-        self.slots = {b: i for i, b in enumerate(dict.fromkeys([*buffers, *self.schedule.outputs]))}
-        self.functions = {dtype: len(self.slots) + i for i, dtype in enumerate(library.products())}
+        self.schedule = Schedule(graph)
         self.arena_bytes = plan(self.schedule)
         check_size(graph.name, (self.arena_bytes,), np.dtype(np.uint8))
-        self.text = ""  # the LLVM text, to look at
-        self.parts = self._compile()
+        buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
+        self.donations = donations(self.schedule, states or {})
+        self.places = {b: i for i, b in enumerate(dict.fromkeys([*buffers, *self.schedule.outputs]))}
+        self.places.setdefault(self.schedule.status, len(self.places))
         self._lock = threading.Lock()  # calls share the table and the arena
+        self._compile()
         self._lay_out()
+
+    # --- code
+
+    def _compile(self) -> None:
+        """The instructions: one for every step."""
+        steps = self.schedule.steps
+        position: dict[int, int] = {}
+        count = 0
+        for step in steps:
+            position[id(step)] = count
+            count += not isinstance(step, Label)
+        self.code = np.zeros((count + 1, runtime.WORDS), np.int64)
+        self.code[count, 0] = runtime.Op.STOP
+        self.routines: list[tuple[int, Any]] = []  # native steps with their positions
+        self._fallbacks: dict[int, Fallback] = {}
+        slots: list[int] = []
+        for step in steps:
+            at = position[id(step)]
+            if isinstance(step, Control):
+                args = [position[id(a)] if isinstance(a, Label) else self.place(a) for a in step.args]
+                self.code[at, : 1 + len(args)] = [step.code, *args]
+            elif isinstance(step, Fallback):
+                self.code[at, 0] = runtime.Op.PYTHON
+                self._fallbacks[at] = step
+            elif not isinstance(step, Label):
+                self.routines.append((at, step))
+                self.code[at, :4] = [runtime.Op.RUN, 0, len(slots), step.chunks]
+                slots += [n for buffer, offset in slots_of(step.views) for n in (self.places[buffer], offset)]
+        self._find_code()
+        self._slots = np.array(slots, np.int64)
+        native = [at for at, _ in self.routines]
+        self.code[native, 2] = self._slots.ctypes.data + 8 * self.code[native, 2]
+        self.shares = any(step.chunks > 1 for _, step in self.routines)
+
+    def _find_code(self) -> None:
+        """The addresses of the routines: equal ones are compiled once."""
+        wanted: dict[str, Any] = {}
+        described = [str(step.describe()) for _, step in self.routines]
+        for text, (_, step) in zip(described, self.routines, strict=True):
+            wanted.setdefault(text, functools.partial(text_of, step))
+        addresses = machine().routines(wanted, self.graph.name)
+        for text, (at, _) in zip(described, self.routines, strict=True):
+            self.code[at, 1] = addresses[text]
+
+    def place(self, what: Buffer | int) -> int:
+        return self.places[what] if isinstance(what, Buffer) else what
 
     def _lay_out(self) -> None:
         """Allocate the arena and fill the table with what does not change from call to call."""
         self._arena = np.empty(self.arena_bytes + ALIGN, np.uint8)
         base = -(-self._arena.ctypes.data // ALIGN) * ALIGN
-        self._table = np.zeros(len(self.slots) + len(self.functions), np.uintp)
-        self._flat: dict[Buffer, Array] = {}  # the memory of arena buffers and constants, for NumPy
-        for dtype, slot in self.functions.items():
-            self._table[slot] = library.products()[dtype]
-        for buffer, slot in self.slots.items():
-            if buffer.kind == "arena":
-                self._table[slot] = base + buffer.offset
-                start = base - self._arena.ctypes.data + buffer.offset
-                self._flat[buffer] = self._arena[start : start + buffer.nbytes].view(buffer.dtype)
+        self._table = np.zeros(len(self.places) + 1, np.int64)
+        self._status = np.zeros(max(2, self.schedule.status.size), np.int64)
+        self._constants = [b.data for b in self.places if b.kind == "constant"]
+        for buffer, place in self.places.items():
+            if buffer.kind in PLANNED:
+                self._table[place] = base + buffer.offset
             elif buffer.kind == "constant":
-                self._table[slot] = buffer.data.ctypes.data
-                self._flat[buffer] = buffer.data.reshape(-1)
-        self._input_slots = [self.slots.get(b) for b in self.schedule.inputs]
-        self._output_slots = [self.slots[b] for b in self.schedule.outputs]
-        self._results = [(a.shape, a.dtype) for a in self.graph.outputs]
+                self._table[place] = buffer.data.ctypes.data
+            elif buffer.kind == "status":
+                self._table[place] = self._status.ctypes.data
+        carried = [(place, int(self._table[place])) for b, place in self.places.items() if b.kind == "carry"]
+        self._carried = np.array([place for place, _ in carried], np.int64), np.array([a for _, a in carried], np.int64)
+        spare = len(self._table) - 1  # where inputs go that no step reads
+        self._input_places = np.array([self.places.get(b, spare) for b in self.schedule.inputs], np.int64)
+        self._output_places = np.array([self.places[b] for b in self.schedule.outputs], np.int64)
+        self._inputs, self._outputs = runtime.Inspector(len(self._input_places)), runtime.Inspector(len(self._output_places))
+        self._results = [(a.shape, a.dtype, a.aval.nbytes >= LARGE) for a in self.graph.outputs]
+        self._kept: dict[int, Array] = {}
+        self._addresses = self._table.ctypes.data, self.code.ctypes.data
 
-    def __call__(self, arrays: list[Array]) -> list[Array]:
-        # a NumPy scalar or a strided array becomes a contiguous array, which this list keeps alive
-        arrays = [a if type(a) is np.ndarray and a.flags.c_contiguous else np.asarray(a, order="C") for a in arrays]
-        outs = [np.empty(shape, dtype) for shape, dtype in self._results]
+    # --- calls
+
+    def __call__(
+        self, arrays: list[Array], owned: Collection[int] = frozenset(), profile: bool = False
+    ) -> list[Array]:
+        """The results. Inputs at the positions `owned` belong to the caller alone: results may take their memory."""
+        if set(map(type, arrays)) != _ARRAYS:
+            arrays = [np.asarray(a) for a in arrays]  # NumPy's scalars
         with self._lock:
-            table = self._table
-            for array, slot in zip(arrays, self._input_slots, strict=True):
-                if slot is not None:
-                    table[slot] = array.__array_interface__["data"][0]
-            for out, slot in zip(outs, self._output_slots, strict=True):
-                table[slot] = out.__array_interface__["data"][0]
-            address = table.ctypes.data
-            for part in self.parts:
-                if isinstance(part, Fallback):
-                    self._in_numpy(part, arrays, outs)
-                else:
-                    part(address)
+            table, inputs = self._table, self._inputs
+            inputs(arrays)
+            if not (inputs.flags & runtime.CONTIGUOUS).all():
+                arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
+                inputs(arrays)
+            given = self._given(arrays, owned)
+            outs = [given[i] if i in given else self._fresh(i) for i in range(len(self._results))]
+            self._outputs(outs)
+            table[self._input_places] = inputs.addresses
+            table[self._output_places] = self._outputs.addresses
+            if len(self._carried[0]):
+                table[self._carried[0]] = self._carried[1]
+            pool = runtime.pool() if self.shares else 0
+            address, code = self._addresses
+            at = runtime.run(address, code, 0, pool, profile)
+            while at >= 0:
+                started = time.perf_counter_ns()
+                self._in_numpy(self._fallbacks[at])
+                self.code[at, 7] += time.perf_counter_ns() - started
+                at = runtime.run(address, code, at + 1, pool, profile)
+            if self.schedule.checks and self._status.any():
+                self._complain()
         return outs
 
-    def _in_numpy(self, step: Fallback, arrays: list[Array], outs: list[Array]) -> None:
+    def _given(self, arrays: list[Array], owned: Collection[int]) -> dict[int, Array]:
+        """The results that take the memory of the inputs that they replace."""
+        if not owned:
+            return {}
+        mine = set(owned)
+        flags = (self._inputs.flags & _OWN == _OWN).tolist()
+        return {out: arrays[i] for out, i in self.donations.items() if i in mine and flags[i]}
+
+    def _fresh(self, position: int) -> Array:
+        """An array for a result. Large ones are used again when nobody holds them: new memory is slow to touch."""
+        shape, dtype, large = self._results[position]
+        if not large:
+            return np.empty(shape, dtype)
+        kept = self._kept.get(position)
+        if kept is None or sys.getrefcount(kept) > _UNHELD:
+            kept = self._kept[position] = np.empty(shape, dtype)
+        return kept
+
+    def _complain(self) -> None:
+        """Raise the error of the first equation that found something wrong."""
+        found = int(np.flatnonzero(self._status[::2])[0])
+        bad = int(self._status[2 * found + 1])
+        self._status[:] = 0
+        equation, error = self.schedule.checks[found]
+        raise located(equation, error(bad))
+
+    def _in_numpy(self, step: Fallback) -> None:
         def array(view: View) -> Array:
-            buffer = view.buffer
-            if buffer.kind == "input":
-                return as_array(view, arrays[buffer.position].reshape(-1))
-            if buffer.kind == "output":
-                return as_array(view, outs[buffer.position].reshape(-1))
-            return as_array(view, self._flat[buffer])
+            size = 1 + sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
+            if 0 in view.shape:
+                return np.empty(view.shape, view.dtype)
+            item = view.dtype.itemsize
+            start = int(self._table[self.places[view.buffer]])
+            low = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True) if s < 0)
+            memory = (ctypes.c_char * ((abs(size) + abs(low) + view.offset) * item)).from_address(start)
+            return as_array(view, np.frombuffer(memory, view.dtype))
 
         with np.errstate(all="ignore"):
             made = run_equation(step.equation, [array(v) for v in step.inputs])
         for view, value in zip(step.outputs, made, strict=True):
             array(view)[...] = value
 
-    # --- code
+    @property
+    def text(self) -> str:
+        """The LLVM text of all routines, to look at."""
+        texts = dict.fromkeys(text_of(step, f"step{at}") for at, step in self.routines)
+        return "\n".join(texts)
 
-    def _compile(self) -> list[Any]:
-        """The segments as callables, and the calls into NumPy between them."""
-        declarations: set[str] = set()
-        kernels: dict[str, str] = {}  # text -> name: identical kernels are written once
-        segments: list[str] = []
-        parts: list[Any] = []
-        current: Builder | None = None
 
-        def close() -> None:
-            nonlocal current
-            if current is not None:
-                name = f"segment{len(parts)}"
-                body = "\n".join(current.lines)
-                segments.append(f"define void @{name}(ptr %table) {{\nentry:\n{body}\n  ret void\n}}\n")
-                parts.append(name)
-                current = None
-
-        for step in self.schedule.steps:
-            if isinstance(step, Fallback):
-                close()
-                parts.append(step)
-                continue
-            current = current or Builder(declarations)
-            b = current
-            if isinstance(step, MatMul):
-                function = self._slot(b, self.functions[step.out.dtype])
-                library.emit_product(b, step, function, [self._slot(b, self.slots[v.buffer]) for v in step.views])
-            else:
-                text = Emitter(step, "KERNEL", declarations).text()
-                name = kernels.setdefault(text, f"kernel{len(kernels)}")
-                pointers = [self._slot(b, self.slots[buffer]) for buffer in step.buffers]
-                b.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers)})")
-        close()
-        if not segments:
-            return parts
-        bodies = [text.replace("@KERNEL", f"@{name}", 1) for text, name in kernels.items()]
-        self.text = "\n".join([*sorted(declarations), *bodies, *segments])
-        self._engine = machine().compile(self.text)
-        signature = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
-        return [signature(self._engine.get_function_address(p)) if isinstance(p, str) else p for p in parts]
-
-    def _slot(self, b: Builder, slot: int) -> str:
-        """The address in a slot of the table."""
-        place = b.emit(f"getelementptr inbounds ptr, ptr %table, i64 {slot}")
-        return b.emit(f"load ptr, ptr {place}, align 8")
+def text_of(step: Any, name: str) -> str:
+    r = Routine(slots_of(step.views))
+    step.emit(r)
+    return r.text(name)

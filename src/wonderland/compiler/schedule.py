@@ -1,10 +1,15 @@
-"""From a graph to steps: loop kernels with everything elementwise fused in, matrix products, and calls into NumPy."""
+"""From a graph to steps: kernels with everything elementwise fused in, contractions, control flow, calls into NumPy.
+
+Values stay expressions until somebody needs them in memory. Then they are stored by a kernel that is still open: one that
+runs over the same space, or the product or reduction whose result they are made of. A kernel is closed, and takes its
+place among the steps, when its results are read in another way.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter as Tally
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,285 +18,405 @@ from .. import dtypes
 from ..graph.ir import Atom, Equation, Graph, Literal, Var
 from ..primitives.primitive import TABLE, Aval
 from . import operations, values
-from .kernels import Kernel
-from .values import Buffer, Const, Counter, Op, Shape, Value, View, leaves, whole
+from .contractions import Contraction
+from .kernels import Accumulate, Item, Kernel, Reduce, Store
+from .steps import Control, Fallback, Label, Loop, Step
+from .values import Buffer, Const, Counter, Op, Shape, Value, View, leaves, replaced, strides_of, whole
 
-REDUCTIONS = {"sum", "prod", "max", "min", "any", "all"}
-VIEWS = {"reshape", "transpose", "broadcast_to", "slice"}
-CHEAP = {"add", "subtract", "multiply", "negative", "astype", "where", "equal", "less", "greater", "stop_gradient"}
 COPY = TABLE["stop_gradient"]  # its NumPy rule returns its argument
-LARGEST = 48  # operations in one expression; beyond, registers run out
+LARGEST = 120  # the weight of an expression; beyond, registers run out
+WAITING = 3  # contractions at a time
+STORING, READING = 40, 13  # what it costs to write a value and read it again, and to read one, in additions
+
+Check = tuple[Equation, Callable[[int], Exception]]  # an equation, and its error from the word that was noted
 
 
-class MatMul:
-    """out = x @ y on views with leading batch axes."""
-
-    def __init__(self, x: View, y: View, out: View) -> None:
-        self.x, self.y, self.out = x, y, out
-        self.views = [x, y, out]
-        self.reads, self.writes = [x.buffer, y.buffer], [out.buffer]
-
-
-class Fallback:
-    """An equation that NumPy computes."""
-
-    def __init__(self, equation: Equation, inputs: list[View], outputs: list[View]) -> None:
-        self.equation, self.inputs, self.outputs = equation, inputs, outputs
-        self.reads = [v.buffer for v in inputs]
-        self.writes = [v.buffer for v in outputs]
-
-
-Step = Kernel | MatMul | Fallback
+Pieces = list[tuple[tuple[tuple[int, int | None, int], ...], Value]]  # where each part goes, and the part
 
 
 class Schedule:
     """The steps of a graph in order, and its buffers."""
 
-    def __init__(self, graph: Graph, products: Collection[Any]) -> None:
-        self.products = products  # the dtypes for which there is a matrix product to call
+    def __init__(self, graph: Graph) -> None:
         self.steps: list[Step] = []
         self.values: dict[Var, Value] = {}
-        self.open: dict[Shape, Kernel] = {}  # kernels that may still take stores
-        self.writer: dict[Buffer, Kernel] = {}  # the open kernel that will fill a buffer
+        self.open: dict[Shape, Kernel] = {}  # kernels over a space that may still take items
+        self.writer: dict[Buffer, Kernel | Contraction] = {}  # what will fill a buffer and is not closed yet
+        self.status = Buffer("status", 0, np.dtype(np.int64))
+        self.checks: list[Check] = []  # what may be found wrong while the program runs; two words of status each
+        self.loops: list[Any] = []
+        self.wanted: dict[Var, View] = {}  # where results should be put
+        self.largest: dict[tuple[Any, Var], Value] = {}  # the elements that positions in windows were found for
+        self.pieces: dict[Var, Pieces] = {}  # tensors put together from parts, which nobody has needed whole yet
+        self.origins: dict[int, list[Equation]] = {}  # the equations that a step was made for, by its id
+        self.equation: Equation | None = None  # the one that is being scheduled
         self.inputs: list[Buffer] = []
         for i, var in enumerate(graph.inputs):
             buffer = Buffer("input", math.prod(var.shape), var.dtype, i)
             self.inputs.append(buffer)
             self.values[var] = whole(buffer, var.shape)
-        self._run(graph)
-        self.outputs = [self._output(i, self._value(a)) for i, a in enumerate(graph.outputs)]
-        self._close_all()
+        self.run(graph)
+        self.equation = None
+        self.outputs = [self._output(i, self.value(a)) for i, a in enumerate(graph.outputs)]
+        self.close_all()
         self._drop_unread_stores()
+        self.status.size = 2 * len(self.checks)
 
-    def _run(self, graph: Graph) -> None:
+    def run(self, graph: Graph) -> None:
+        """Schedule the equations of a graph, whose inputs have values."""
         uses = Tally(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
         uses.update(a for a in graph.outputs if isinstance(a, Var))
         for equation in graph.equations:
             self._equation(equation, uses)
 
-    # --- equations
+    def check(self, equation: Equation, error: Callable[[int], Exception]) -> View:
+        """Where routines note what they find wrong: whether they did, and a word from which the error is made."""
+        self.checks.append((equation, error))
+        return View(self.status, (2,), (1,), 2 * len(self.checks) - 2)
 
-    def _value(self, atom: Atom) -> Value:
+    # --- values
+
+    def value(self, atom: Atom) -> Value:
         if isinstance(atom, Literal):
             if dtypes.is_complex(atom.dtype):
                 return whole(Buffer("constant", 1, atom.dtype, data=atom.data.reshape(1)), ())
             return Const(atom.data.item(), atom.dtype, ())
-        return self._settled(self.values[atom])
+        if atom not in self.values:
+            self.values[atom] = self._assembled(atom)
+        return self.settled(self.values[atom])
 
-    def _settled(self, value: Value, done: dict[int, Value] | None = None) -> Value:
-        """The value, with everything that a finished kernel has stored read from memory."""
-        if not isinstance(value, Op):
-            return value
-        if value.stored is not None and value.stored.buffer not in self.writer:
-            return value.stored
-        done = {} if done is None else done
-        if id(value) not in done:  # shared parts stay shared
-            args = [self._settled(a, done) for a in value.args]
-            new = value
-            if any(a is not b for a, b in zip(args, value.args, strict=True)):
-                new = Op(value.name, args, value.shape, value.dtype)
-                new.stored = value.stored
-            done[id(value)] = new
-        return done[id(value)]
+    def stored(self, atom: Atom) -> Value:
+        """The value, or the memory where it is going to be: what is seen in another shape is read from there."""
+        value = self.value(atom)
+        return value.stored if isinstance(value, Op) and value.stored is not None else value
+
+    def settled(self, value: Value) -> Value:
+        """The value, with everything that a closed kernel has stored read from memory."""
+
+        def stored(part: Value) -> Value | None:
+            if isinstance(part, Op) and part.stored is not None and part.stored.buffer not in self.writer:
+                return part.stored
+            return None
+
+        return replaced(value, stored) if isinstance(value, (Op, values.Take)) else value
+
+    def _assembled(self, var: Var) -> View:
+        """A tensor of parts, in memory: zeros where there is no part."""
+        pieces = self.pieces.pop(var)
+        target = self.target(var)
+        if sum(math.prod(part.shape) for _, part in pieces) < var.aval.size:
+            self.copy(Const(0, var.dtype, var.shape), target)
+        for index, part in pieces:
+            if math.prod(part.shape):
+                place = values.sliced(target, index, part.shape)
+                assert isinstance(place, View)
+                self.store(place, part)
+        self.close_writers(target.buffer)
+        return target
+
+    def target(self, var: Var) -> View:
+        """The memory for a result."""
+        return self.wanted.get(var) or self.new(var.shape, var.dtype)
+
+    def put(self, target: View, value: Value) -> None:
+        """See to it that a value is in a given place."""
+        value = self.settled(value)
+        if isinstance(value, Op) and value.stored is None and value.wanted is target:
+            self.keep(value)
+        place = value.stored if isinstance(value, Op) else value
+        there = isinstance(place, View) and place.buffer is target.buffer and place.strides == target.strides
+        if not there and math.prod(target.shape):
+            self.store(target, value)
+
+    def new(self, shape: Shape, dtype: Any) -> View:
+        return whole(Buffer("arena", math.prod(shape), dtype), shape)
+
+    # --- equations
 
     def _equation(self, equation: Equation, uses: Tally[Var]) -> None:
-        name, params = equation.primitive.name, equation.params
-        outs = equation.outputs
-        if name in ("call", "checkpoint"):
-            self._inline(equation, uses)
-            return
-        if name in VIEWS:
-            self.values[outs[0]] = self._view(name, self._value(equation.inputs[0]), params, outs[0].shape)
-            return
-        if name == "full" and not dtypes.is_complex(outs[0].dtype):
-            self.values[outs[0]] = Const(params["value"], outs[0].dtype, outs[0].shape)
-            return
-        if name == "iota" and not dtypes.is_complex(outs[0].dtype):
-            self.values[outs[0]] = Counter(outs[0].shape, (1,), 0, outs[0].dtype)
-            return
-        if name == "constant":
-            data = np.ascontiguousarray(params["value"].tensor._data)
-            self.values[outs[0]] = whole(Buffer("constant", data.size, data.dtype, data=data), data.shape)
-            return
-        dts = [a.dtype for a in equation.inputs]
-        if operations.supported(name, dts, outs[0].dtype) and outs[0].aval.size:
-            self._elementwise(equation, uses)
-        elif name in REDUCTIONS and _reducible(name, equation):
-            self._reduce(name, equation)
-        elif name == "matmul" and dts[0] in self.products and outs[0].aval.size and equation.inputs[0].shape[-1]:
-            self._matmul(equation)
-        elif name in ("concatenate", "place") and not dtypes.is_complex(dts[0]) and outs[0].aval.size:
-            self._assemble(name, equation)
-        else:
-            self._fallback(equation)
+        self.equation = equation
+        for var in equation.outputs:  # a graph that is called again computes its variables anew
+            self.values.pop(var, None)
+            self.pieces.pop(var, None)
+        before = len(self.steps)
+        self._lowered(equation, uses)
+        for step in self.steps[before:]:
+            self.origins.setdefault(id(step), [equation])
 
-    def _inline(self, equation: Equation, uses: Tally[Var]) -> None:
-        inner: Graph = equation.params["graph"]
-        for var, atom in zip(inner.inputs, equation.inputs, strict=True):
-            self.values[var] = self._value(atom)
-        self._run(inner)
-        for var, atom in zip(equation.outputs, inner.outputs, strict=True):
-            self.values[var] = self._value(atom)
-            if uses[var] > 1:
-                self._keep(self.values[var])
+    def _lowered(self, equation: Equation, uses: Tally[Var]) -> None:
+        if not any(v.aval.size for v in equation.outputs) and equation.primitive.name not in lowering.CHECKED:
+            self.values.update((v, self.new(v.shape, v.dtype)) for v in equation.outputs)  # there is nothing to compute
+            return
+        rule = lowering.RULES.get(equation.primitive.name)
+        if rule is not None and rule(self, equation):
+            for var in equation.outputs:
+                value = self.values.get(var)
+                if isinstance(value, Op) and value.weight > LARGEST:
+                    self.keep(value)
+                elif value is not None and uses[var] > 1:
+                    self._reused(value)
+        elif not self._elementwise(equation, uses):
+            self.fallback(equation)
 
-    def _view(self, name: str, value: Value, params: dict[str, Any], shape: Shape) -> Value:
-        if name == "broadcast_to":
-            return values.broadcast(self._small(value, shape), shape)
-        if name == "transpose":
-            return values.transposed(value, params["axes"])
-        if name == "slice":
-            return values.sliced(value, params["index"], shape)
-        found = values.reshaped(value, shape)
-        if found is None:
-            found = values.reshaped(self._contiguous(value), shape)
-        assert found is not None
-        return found
-
-    def _small(self, value: Value, shape: Shape) -> Value:
-        """Before it is repeated, an expression is computed once."""
-        if isinstance(value, Op) and math.prod(value.shape) < math.prod(shape):
-            return self._in_memory(value)
-        return value
-
-    def _elementwise(self, equation: Equation, uses: Tally[Var]) -> None:
+    def _elementwise(self, equation: Equation, uses: Tally[Var]) -> bool:
         out = equation.outputs[0]
-        args = [values.broadcast(self._small(self._value(a), out.shape), out.shape) for a in equation.inputs]
+        dts = [a.dtype for a in equation.inputs]
+        if not operations.supported(equation.primitive.name, dts, out.dtype) or not out.aval.size:
+            return False
+        args = [self.broadcast(self.value(a), out.shape) for a in equation.inputs]
         op = Op(equation.primitive.name, args, out.shape, out.dtype)
+        op.wanted = self.wanted.get(out)
         self.values[out] = op
-        if op.weight > LARGEST or (uses[out] > 1 and not (op.weight == 1 and op.name in CHEAP)):
-            self._keep(op)
+        if op.weight > LARGEST:
+            self.keep(op)
+        elif uses[out] > 1:
+            self._reused(op)
+        return True
 
-    def _keep(self, value: Value) -> None:
-        """Store an expression with the other stores over its shape."""
-        if not isinstance(value, Op) or value.stored is not None:
-            return
-        target = self._new(value.shape, value.dtype)
-        self._add_store(target, value)
-        value.stored = target
+    def _reused(self, value: Value) -> None:
+        """An expression with several uses is stored, unless computing it again is cheaper than memory.
 
-    def _add_store(self, target: View, value: Value) -> None:
-        value = self._settled(value)
+        Of what is made from a contraction that is still open, the first such value is stored: it stands for the plain
+        result from then on.
+        """
+        if isinstance(value, Op) and value.stored is None:
+            work, sources = 0, 0
+            seen: set[int] = set()
+
+            def visit(part: Value) -> bool:
+                nonlocal work, sources
+                if id(part) in seen:
+                    return False
+                seen.add(id(part))
+                if isinstance(part, Op) and part.stored is None:
+                    work += values.COSTS.get(part.name, 1)
+                    return any([visit(a) for a in part.args])
+                sources += isinstance(part, values.Take) or (isinstance(part, (View, Op)) and _is_large(part))
+                return isinstance(part, View) and isinstance(self.writer.get(part.buffer), Contraction)
+
+            if visit(value) or work + READING * sources > STORING:
+                self.keep(value)
+
+    def broadcast(self, value: Value, shape: Shape) -> Value:
+        """Before it is repeated, an expression is computed once."""
+        if isinstance(value, (Op, values.Take)) and math.prod(value.shape) < math.prod(shape):
+            if not self._in_row(value, shape):
+                value = self.in_memory(value)
+        return values.broadcast(value, shape)
+
+    def _in_row(self, value: Value, shape: Shape) -> bool:
+        """Whether an expression of rows' reductions can stay in the kernel of these rows."""
         for leaf in leaves(value):
             kernel = self.writer.get(leaf.buffer)
-            if kernel is not None:
-                self._close(kernel)
-        value = self._settled(value)
-        kernel = self.open.get(value.shape)
-        if kernel is None:
-            kernel = self.open[value.shape] = Kernel(value.shape, [])
-        kernel.stores.append((target, value))
-        self.writer[target.buffer] = kernel
-        if len(kernel.stores) >= 16:
-            self._close(kernel)
+            if isinstance(kernel, Kernel) and leaf.buffer in kernel.own and kernel.space == shape:
+                wide = values.broadcast(value, shape)
+                return all(kernel.in_line(v) for v in leaves(wide) if v.buffer in kernel.own)
+        return False
 
-    def _close(self, kernel: Kernel) -> None:
-        """A kernel takes its place among the steps; what it reads must be there before it."""
-        if self.open.get(kernel.shape) is not kernel:
-            return
-        del self.open[kernel.shape]
-        for buffer in kernel.writes:
-            self.writer.pop(buffer, None)
-        self.steps.append(kernel)
+    # --- stores
 
-    def _close_all(self) -> None:
-        for kernel in list(self.open.values()):
-            self._close(kernel)
-
-    def _available(self, *views: View) -> None:
-        for view in views:
-            if view.buffer in self.writer:
-                self._close(self.writer[view.buffer])
-
-    # --- values in memory
-
-    def _in_memory(self, value: Value) -> View:
-        """The value as a view whose memory is filled when the next step runs."""
-        value = self._settled(value)
+    def keep(self, value: Value) -> View:
+        """Let an expression be stored; its memory is filled when the kernel that does it is closed."""
         if isinstance(value, View):
-            self._available(value)
             return value
         if not isinstance(value, Op):
             value = Op("stop_gradient", [value], value.shape, value.dtype)
-        self._keep(value)
-        assert value.stored is not None
-        self._available(value.stored)
+        if value.stored is None:
+            target = value.wanted or self.new(value.shape, value.dtype)
+            self.store(target, value)
+            value.stored = target
         return value.stored
 
-    def _contiguous(self, value: Value) -> View:
-        view = self._in_memory(value)
-        if view.strides == values.contiguous_strides(view.shape) and 0 not in view.shape:
+    def store(self, target: View, value: Value) -> None:
+        """Store an expression in a kernel that is open, or in a new one."""
+        value = self.settled(value)
+        owner = self._home(value)
+        if isinstance(owner, Contraction):
+            owner.add(target, value)
+            self._note(owner)
+            self.writer[target.buffer] = owner
+            return
+        if owner is not None and owner.split is not None and value.shape != owner.space:
+            flat = values.reshaped(value, owner.outer)
+            assert flat is not None
+            self._add(owner, Store(View(target.buffer, owner.outer, strides_of(owner.outer), target.offset), flat))
+            return
+        self._add(owner or self._kernel(value.shape), Store(target, value))
+
+    def _home(self, value: Value) -> Kernel | Contraction | None:
+        """The open step that a value is made of and that can go on to compute it; others that it needs are closed."""
+        owners = dict.fromkeys(self.writer[v.buffer] for v in leaves(value) if v.buffer in self.writer)
+        home: Kernel | Contraction | None = None
+        for owner in owners:
+            if home is None and self._accepts(owner, value):
+                home = owner
+            else:
+                self.close(owner)
+        return home
+
+    def _accepts(self, owner: Kernel | Contraction, value: Value) -> bool:
+        if isinstance(owner, Contraction):
+            return owner.accepts(value)
+        read = [v for v in leaves(value) if self.writer.get(v.buffer) is owner]
+        if any(v.buffer not in owner.own for v in read):
+            return False
+        if value.shape == owner.space:
+            return all(owner.in_line(v) for v in read)
+        if owner.split is None or math.prod(value.shape) != math.prod(owner.outer):
+            return False
+        flat = values.reshaped(value, owner.outer)
+        return flat is not None and all(owner.in_line(v) for v in leaves(flat) if v.buffer in owner.own)
+
+    def _kernel(self, space: Shape) -> Kernel:
+        if space not in self.open:
+            self.open[space] = Kernel(space)
+        return self.open[space]
+
+    def _add(self, kernel: Kernel, item: Item) -> None:
+        kernel.add(item)
+        self._note(kernel)
+        self.writer[item.target.buffer] = kernel
+        if len(kernel.items) >= 16 or kernel.operations > 4 * LARGEST:
+            self.close(kernel)
+
+    def _note(self, step: Kernel | Contraction) -> None:
+        noted = self.origins.setdefault(id(step), [])
+        if self.equation is not None:
+            noted.append(self.equation)
+
+    def close(self, step: Kernel | Contraction) -> None:
+        """A kernel takes its place among the steps; what it reads is there before it."""
+        if isinstance(step, Kernel):
+            if self.open.get(step.space) is not step:
+                return
+            del self.open[step.space]
+        for buffer in [b for b, w in self.writer.items() if w is step]:
+            del self.writer[buffer]
+        self.steps.append(step)  # type: ignore[arg-type]  # it becomes native steps when all is known
+
+    def wait(self, contraction: Contraction) -> None:
+        """Let a contraction wait for work on its result; but not for long, since its operands stay in memory."""
+        waiting = [w for w in dict.fromkeys(self.writer.values()) if isinstance(w, Contraction)]
+        if len(waiting) >= WAITING:
+            self.close(waiting[0])
+        self.writer[contraction.target.buffer] = contraction
+        self._note(contraction)
+
+    def close_all(self) -> None:
+        for step in [*dict.fromkeys(self.writer.values()), *self.open.values()]:
+            self.close(step)
+
+    def available(self, *views: View) -> None:
+        for view in views:
+            if view.buffer in self.writer:
+                self.close(self.writer[view.buffer])
+
+    def ready(self, value: Value) -> Value:
+        """The value, such that everything it reads is in memory when the next step runs."""
+        self.available(*leaves(self.settled(value)))
+        return self.settled(value)
+
+    def close_writers(self, buffer: Buffer) -> None:
+        """Close every kernel that writes a part of a buffer."""
+        for kernel in [*self.open.values(), *dict.fromkeys(self.writer.values())]:
+            if buffer in kernel.writes:
+                self.close(kernel)
+
+    def in_memory(self, value: Value) -> View:
+        """The value as a view whose memory is filled when the next step runs."""
+        view = self.keep(self.settled(value))
+        self.available(view)
+        return view
+
+    def contiguous(self, value: Value) -> View:
+        view = self.in_memory(value)
+        if view.strides == strides_of(view.shape) and 0 not in view.shape:
             return view
-        target = self._new(view.shape, view.dtype)
-        self._copy(view, target)
+        target = self.new(view.shape, view.dtype)
+        self.copy(view, target)
         return target
 
-    def _new(self, shape: Shape, dtype: Any) -> View:
-        return whole(Buffer("arena", math.prod(shape), dtype), shape)
-
-    def _reduce(self, name: str, equation: Equation) -> None:
-        (out,) = equation.outputs
-        value = self._value(equation.inputs[0])
-        for leaf in leaves(value):
-            self._available(leaf)
-        value = self._settled(value)
-        if name in ("any", "all") and value.dtype != dtypes.bool_:
-            value = Op("not_equal", [value, Const(0, value.dtype, value.shape)], value.shape, dtypes.bool_)
-        if value.dtype == dtypes.bool_:
-            name = {"sum": "any", "prod": "all"}.get(name, name)  # as NumPy adds and multiplies bools
-        target = self._new(out.shape, out.dtype)
-        self.steps.append(Kernel(value.shape, [(target, value)], name, equation.params["axes"]))
-        self.values[out] = target
-
-    def _matmul(self, equation: Equation) -> None:
-        (out,) = equation.outputs
-        x, y = (self._matrix(self._value(a)) for a in equation.inputs)
-        target = self._new(out.shape, out.dtype)
-        lead = out.shape[:-2]
-        x2 = values.broadcast(x, lead + x.shape[-2:])
-        y2 = values.broadcast(y, lead + y.shape[-2:])
-        assert isinstance(x2, View)
-        assert isinstance(y2, View)
-        self.steps.append(MatMul(x2, y2, target))
-        self.values[out] = target
-
-    def _matrix(self, value: Value) -> View:
-        """The value in memory such that one of the last two axes is contiguous."""
-        view = self._in_memory(value)
-        (n, m), (a, b) = view.shape[-2:], view.strides[-2:]
-        row = (b == 1 or m == 1) and (a >= m or n == 1)
-        column = (a == 1 or n == 1) and (b >= n or m == 1)
-        return view if row or column else self._contiguous(view)
-
-    def _assemble(self, name: str, equation: Equation) -> None:
-        """Concatenate and place: write the parts into their places of a new buffer."""
-        (out,) = equation.outputs
-        target = self._new(out.shape, out.dtype)
-        parts = [self._value(a) for a in equation.inputs]
-        for part in parts:
-            for leaf in leaves(part):
-                self._available(leaf)
-        if name == "place":
-            self.steps.append(Kernel(out.shape, [(target, Const(0, out.dtype, out.shape))]))
-            place = values.sliced(target, equation.params["index"], parts[0].shape)
-            assert isinstance(place, View)
-            if math.prod(place.shape):
-                self.steps.append(Kernel(place.shape, [(place, self._settled(parts[0]))]))
+    def copy(self, source: Value, target: View) -> None:
+        if not target.buffer.size:
+            return
+        if dtypes.is_complex(source.dtype):
+            view = self.in_memory(source)
+            aval = Aval(source.shape, source.dtype)
+            self.steps.append(Fallback(Equation(COPY, [Var(aval)], {}, [Var(aval)]), [view], [target]))
         else:
-            axis, start = equation.params["axis"], 0
-            for part in parts:
-                index = [(0, n, 1) for n in out.shape]
-                index[axis] = (start, start + part.shape[axis], 1)
-                start += part.shape[axis]
-                place = values.sliced(target, tuple(index), part.shape)
-                assert isinstance(place, View)
-                if math.prod(part.shape):
-                    self.steps.append(Kernel(part.shape, [(place, self._settled(part))]))
-        self.values[out] = target
+            self.store(target, source)
+            self.available(target)
 
-    def _fallback(self, equation: Equation) -> None:
-        inputs = [self._in_memory(self._value(a)) for a in equation.inputs]
-        outputs = [self._new(v.shape, v.dtype) for v in equation.outputs]
+    # --- reductions
+
+    def reduce(self, name: str, value: Value, axes: tuple[int, ...], target: View) -> None:
+        """target = the reduction of value over axes."""
+        shape = value.shape
+        gone = [i for i, n in enumerate(shape) if i in axes and n > 1]
+        kept = [i for i, n in enumerate(shape) if i not in axes and n > 1]
+        split = gone[0] if gone else len(shape)
+        if not any(i > split for i in kept):
+            self._reduce_rows(name, value, split, target)
+        elif gone[-1] < kept[-1]:
+            self._accumulate(name, value, axes, target)
+        else:  # the row first, then the axes before it
+            row = tuple(i for i in axes if i > kept[-1])
+            partial = self.new(tuple(n for i, n in enumerate(shape) if i not in row), _wide(target.dtype))
+            self.reduce(name, value, row, partial)
+            self.reduce(name, partial, tuple(i for i in axes if i not in row), target)
+
+    def _reduce_rows(self, name: str, value: Value, split: int, target: View) -> None:
+        total = math.prod(value.shape)
+        if split == 0 and total > 1 << 15:
+            # one long row: pieces first, so that they can be shared out
+            pieces = next((p for p in (64, 48, 32, 24, 16, 12, 8, 6, 4, 2) if total % p == 0), 0)
+            cut = values.reshaped(value, (pieces, total // pieces)) if pieces else None
+            if cut is None and len(value.shape) > 1:
+                cut = value
+            if cut is not None:
+                partial = self.new(cut.shape[:1], _wide(target.dtype))
+                self._reduce_rows(name, cut, 1, partial)
+                value, split = partial, 0
+        value = self.settled(value)
+        home = self._home_of_rows(value, split)
+        self._add(home, Reduce(target, value, name))
+
+    def _home_of_rows(self, value: Value, split: int) -> Kernel:
+        home = self._home(value)
+        if isinstance(home, Contraction):
+            self.close(home)
+            home = None
+        if home is not None and home.space == value.shape and home.split in (None, split):
+            home.split = split
+            return home
+        if home is not None:
+            self.close(home)
+        kernel = self._kernel(value.shape)
+        if kernel.split not in (None, split):
+            self.close(kernel)
+            kernel = self._kernel(value.shape)
+        kernel.split = split
+        return kernel
+
+    def _accumulate(self, name: str, value: Value, axes: tuple[int, ...], target: View) -> None:
+        value = self.settled(value)
+        strides = iter(target.strides)
+        spread = tuple(0 if i in axes else next(strides) for i in range(len(value.shape)))
+        home = self._home(value)
+        if isinstance(home, Contraction):
+            self.close(home)
+            home = None
+        if home is not None and home.space != value.shape:
+            self.close(home)
+            home = None
+        kernel = home or self._kernel(value.shape)
+        self._add(kernel, Accumulate(View(target.buffer, value.shape, spread, target.offset), self.settled(value), name))
+
+    # --- NumPy
+
+    def fallback(self, equation: Equation) -> None:
+        inputs = [self.in_memory(self.value(a)) for a in equation.inputs]
+        outputs = [self.target(v) for v in equation.outputs]
         self.steps.append(Fallback(equation, inputs, outputs))
         for var, view in zip(equation.outputs, outputs, strict=True):
             self.values[var] = view
@@ -299,39 +424,93 @@ class Schedule:
     # --- results
 
     def _output(self, position: int, value: Value) -> Buffer:
-        value = self._settled(value)
-        if isinstance(value, Op) and value.stored is None:
-            self._keep(value)
-        view: Value = value.stored or value if isinstance(value, Op) else value
+        value = self.settled(value)
+        view = self.keep(value) if isinstance(value, Op) else value
         if isinstance(view, View) and view.buffer.kind == "arena" and view.is_contiguous():
             view.buffer.kind, view.buffer.position = "output", position
             return view.buffer
         buffer = Buffer("output", math.prod(value.shape), value.dtype, position)
-        self._copy(view, whole(buffer, value.shape))
+        self.copy(view, whole(buffer, value.shape))
         return buffer
 
-    def _copy(self, source: Value, target: View) -> None:
-        self._available(*leaves(source))
-        if not target.buffer.size:
-            return
-        if isinstance(source, View) and dtypes.is_complex(source.dtype):
-            aval = Aval(source.shape, source.dtype)
-            self.steps.append(Fallback(Equation(COPY, [Var(aval)], {}, [Var(aval)]), [source], [target]))
-        else:
-            self.steps.append(Kernel(target.shape, [(target, self._settled(source))]))
-
     def _drop_unread_stores(self) -> None:
-        """A store whose uses were all in its own kernel needs no memory."""
-        read = {b for step in self.steps for b in step.reads}
+        """A store whose uses were all in its own kernel needs no memory. Then kernels become native steps."""
+        read = {v.buffer for step in self.steps for v in _inside(step)}
+        read |= {b for step in self.steps if not isinstance(step, (Kernel, Contraction)) for b in step.reads}
+        steps: list[Step] = []
         for step in self.steps:
-            if isinstance(step, Kernel) and step.reduce is None:
-                step.stores = [
-                    (view, value) for view, value in step.stores if view.buffer.kind == "output" or view.buffer in read
-                ]
-        self.steps = [s for s in self.steps if not isinstance(s, Kernel) or s.stores]
+            if isinstance(step, Contraction):
+                step.stores = [(v, x) for v, x in step.stores if _wanted(v.buffer, read)]
+                steps += self._made_of(step, step.close())
+            elif isinstance(step, Kernel):
+                step.items = _needed(step, read)
+                steps += self._made_of(step, step.close() if step.items else [])
+            else:
+                steps.append(step)
+        self.steps = steps
+        for loop in self.loops:
+            if loop.repeats:
+                self._hoist(loop)
+
+    def _hoist(self, loop: Loop) -> None:
+        """Move what a loop does in every step with the same result in front of it: a weight is packed once."""
+        begin, end = self.steps.index(loop.begin), self.steps.index(loop.end)
+        inside = self.steps[begin:end]
+        written = Tally(b for step in inside for b in step.writes)
+        fixed = {b for step in inside for b in step.reads if b not in written and b.kind in ("input", "constant", "arena")}
+        moved: list[Step] = []
+        for step in inside:
+            routine = not isinstance(step, (Control, Fallback, Label))
+            alone = all(b.kind == "arena" and written[b] == 1 for b in step.writes)
+            if routine and alone and all(b in fixed or b in step.writes for b in step.reads):
+                moved.append(step)
+                fixed.update(step.writes)
+        kept = [step for step in inside if not any(step is m for m in moved)]
+        self.steps[begin:end] = moved + kept
+
+    def _made_of(self, step: Kernel | Contraction, made: list[Any]) -> list[Any]:
+        self.origins.update((id(m), self.origins[id(step)]) for m in made)
+        return made
 
 
-def _reducible(name: str, equation: Equation) -> bool:
-    dtype = equation.inputs[0].dtype
-    half = dtype in (dtypes.float16, dtypes.bfloat16)
-    return bool(equation.inputs[0].aval.size) and not dtypes.is_complex(dtype) and not half
+def _is_large(value: View | Op) -> bool:
+    """Whether reading a value takes a read for most places: it is not one number for many."""
+    if isinstance(value, Op):
+        return True
+    distinct = math.prod(n for n, step in zip(value.shape, value.strides, strict=True) if step)
+    return 4 * distinct > math.prod(value.shape)
+
+
+def _wide(dtype: Any) -> Any:
+    return dtypes.float32 if dtypes.is_half(dtype) else dtype
+
+
+def _wanted(buffer: Buffer, read: set[Buffer]) -> bool:
+    return buffer.kind in ("output", "moving", "carry") or buffer in read
+
+
+def _inside(step: Any) -> list[View]:
+    """The views that a step reads, those of its own reductions left out."""
+    if isinstance(step, Kernel):
+        return [v for item in step.items for v in leaves(item.value) if v.buffer not in step.own]
+    if isinstance(step, Contraction):
+        mine = [v for _, x in step.stores for v in leaves(x) if v.buffer is not step.target.buffer]
+        return mine + step.operands
+    return []
+
+
+def _needed(kernel: Kernel, read: set[Buffer]) -> list[Item]:
+    """Items without those that nobody reads; reductions that only the kernel itself reads stay, silently."""
+    kept: list[Item] = []
+    used: set[Buffer] = set()
+    for item in reversed(kernel.items):
+        mine = isinstance(item, Reduce) and item.target.buffer in used
+        if mine or _wanted(item.target.buffer, read):
+            kept.append(item)
+            used.update(v.buffer for v in leaves(item.value))
+            if mine and not _wanted(item.target.buffer, read):
+                kernel.silent.add(item.target.buffer)
+    return kept[::-1]
+
+
+from . import lowering  # noqa: E402 - the rules are written in terms of the schedule

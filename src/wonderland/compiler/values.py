@@ -7,6 +7,7 @@ them, so they cost nothing at run time.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,18 @@ Shape = tuple[int, ...]
 class Buffer:
     """A contiguous piece of memory: an argument, a result, a constant, or a part of the arena."""
 
-    __slots__ = ("data", "dtype", "kind", "offset", "position", "size")
+    __slots__ = ("base", "data", "dtype", "kind", "offset", "position", "size")
 
     def __init__(self, kind: str, size: int, dtype: DType, position: int = 0, data: Any = None) -> None:
-        self.kind = kind  # "input", "output", "constant" or "arena"
+        # "input", "output", "constant", "arena"; "carry": the state of a loop, "moving": a step of the sequence `base`,
+        # "word": a number in the table itself, "status": notes of bad indices
+        self.kind = kind
         self.size = size
         self.dtype = dtype
         self.position = position  # of an input or output
         self.data = data  # of a constant
         self.offset = 0  # of an arena buffer, in bytes
+        self.base: Buffer | None = None
 
     @property
     def nbytes(self) -> int:
@@ -53,7 +57,8 @@ class View:
         return self.offset == 0 and self.buffer.size == math.prod(self.shape) and _dense(self.shape, self.strides)
 
 
-def contiguous_strides(shape: Shape) -> Shape:
+def strides_of(shape: Shape) -> Shape:
+    """The strides of a contiguous array."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)
@@ -62,17 +67,26 @@ def contiguous_strides(shape: Shape) -> Shape:
 
 
 def _dense(shape: Shape, strides: Shape) -> bool:
-    return all(n == 1 or s == c for n, s, c in zip(shape, strides, contiguous_strides(shape), strict=True))
+    return all(n == 1 or s == c for n, s, c in zip(shape, strides, strides_of(shape), strict=True))
 
 
 def whole(buffer: Buffer, shape: Shape) -> View:
-    return View(buffer, shape, contiguous_strides(shape))
+    return View(buffer, shape, strides_of(shape))
+
+
+# What operations cost, in additions, where it is not about one.
+COSTS = dict.fromkeys(["divide", "sqrt", "tan", "hypot"], 4) | dict.fromkeys(
+    ["exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "tanh", "sigmoid", "sin", "cos", "erf", "erfc", "power"]
+    + ["asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "erfinv", "logaddexp"]
+    + ["floor_divide", "remainder", "checked floor_divide", "checked remainder", "checked power"],
+    10,
+)
 
 
 class Op:
     """An elementwise operation that has not been computed; its arguments have its shape (or are scalars)."""
 
-    __slots__ = ("args", "dtype", "name", "shape", "stored", "weight")
+    __slots__ = ("args", "dtype", "name", "shape", "stored", "wanted", "weight")
 
     def __init__(self, name: str, args: list[Value], shape: Shape, dtype: DType) -> None:
         self.name = name
@@ -80,7 +94,8 @@ class Op:
         self.shape = shape
         self.dtype = dtype
         self.stored: View | None = None  # where a kernel puts it
-        self.weight: int = 1 + sum(a.weight for a in args if isinstance(a, Op))  # operations in the whole expression
+        self.wanted: View | None = None  # where it should be put
+        self.weight: int = COSTS.get(name, 1) + sum(a.weight for a in args if isinstance(a, Op))  # to compute it all
 
 
 class Const:
@@ -106,7 +121,43 @@ class Counter:
         self.dtype = dtype
 
 
-Value = View | Op | Const | Counter
+class Hole:
+    """A value that the routine that uses it computes by itself: a product, a reduction of its row.
+
+    Broadcasting a hole gives another one with the same source; no other view of it can be taken.
+    """
+
+    __slots__ = ("dtype", "shape", "source")
+
+    def __init__(self, shape: Shape, dtype: DType, source: Hole | None = None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.source: Hole = self if source is None else source
+
+
+class Take:
+    """Elements of a view at computed places: the named axes are indexed by values, the others by the position itself.
+
+    For the named axes `view.strides` is used with the index values; `rest` gives the strides of the remaining axes
+    spread over the axes of the result, so that no shape of the gathered block is needed.
+    """
+
+    __slots__ = ("dtype", "indices", "label", "rest", "shape", "sizes", "steps", "view")
+
+    def __init__(
+        self, view: View, indices: list[Value], steps: Shape, sizes: Shape, rest: Shape, shape: Shape, label: View
+    ) -> None:
+        self.view = view
+        self.indices = indices  # integer values of the result's shape
+        self.steps = steps  # the stride of each indexed axis
+        self.sizes = sizes  # and its size: an index out of range is an error
+        self.rest = rest  # per axis of the result, the stride of what is not indexed
+        self.shape = shape
+        self.dtype = view.dtype
+        self.label = label  # where the routine leaves a bad index
+
+
+Value = View | Op | Const | Counter | Hole | Take
 
 
 # --- views of values. Each returns None when the view cannot be expressed with strides.
@@ -138,24 +189,43 @@ def sliced(value: Value, index: Any, shape: Shape) -> Value:
     return _mapped(value, shape, lambda s: tuple(a * b for a, b in zip(s, steps, strict=True)), starts)
 
 
-def _mapped(value: Value, shape: Shape, strides: Any, starts: Any) -> Value:
-    """Apply a change of strides to every view inside a value."""
+def _mapped(value: Value, shape: Shape, strides: Any, starts: Any, done: dict[int, Value] | None = None) -> Value:
+    """Apply a change of strides to every view inside a value; what is shared stays shared."""
+    done = {} if done is None else done
+    if id(value) not in done:
+        done[id(value)] = _mapped_once(value, shape, strides, starts, done)
+    return done[id(value)]
+
+
+def _mapped_once(value: Value, shape: Shape, strides: Any, starts: Any, done: dict[int, Value]) -> Value:
+    def moved(old: Shape) -> int:
+        return sum(a * b for a, b in zip(starts, old, strict=True)) if starts else 0
+
     if isinstance(value, Const):
         return Const(value.value, value.dtype, shape)
     if isinstance(value, View):
-        offset = value.offset
-        if starts:
-            offset += sum(a * b for a, b in zip(starts, value.strides, strict=True))
-        return View(value.buffer, shape, strides(value.strides), offset)
+        return View(value.buffer, shape, strides(value.strides), value.offset + moved(value.strides))
     if isinstance(value, Counter):
-        start = value.start
-        if starts:
-            start += sum(a * b for a, b in zip(starts, value.scales, strict=True))
-        return Counter(shape, strides(value.scales), start, value.dtype)
-    return Op(value.name, [_mapped(a, shape, strides, starts) for a in value.args], shape, value.dtype)
+        return Counter(shape, strides(value.scales), value.start + moved(value.scales), value.dtype)
+    if isinstance(value, Hole):
+        return Hole(shape, value.dtype, value.source)  # only ever broadcast
+    if isinstance(value, Take):
+        view = value.view
+        view = View(view.buffer, view.shape, view.strides, view.offset + moved(value.rest))
+        indices = [_mapped(i, shape, strides, starts, done) for i in value.indices]
+        return Take(view, indices, value.steps, value.sizes, strides(value.rest), shape, value.label)
+    return Op(value.name, [_mapped(a, shape, strides, starts, done) for a in value.args], shape, value.dtype)
 
 
-def reshaped(value: Value, shape: Shape) -> Value | None:
+def reshaped(value: Value, shape: Shape, done: dict[int, Value | None] | None = None) -> Value | None:
+    """The value in another shape, or None where that needs a copy."""
+    done = {} if done is None else done
+    if id(value) not in done:
+        done[id(value)] = _reshaped_once(value, shape, done)
+    return done[id(value)]
+
+
+def _reshaped_once(value: Value, shape: Shape, done: dict[int, Value | None]) -> Value | None:
     if isinstance(value, Const):
         return Const(value.value, value.dtype, shape)
     if isinstance(value, View):
@@ -164,16 +234,55 @@ def reshaped(value: Value, shape: Shape) -> Value | None:
     if isinstance(value, Counter):
         scales = reshape_strides(value.shape, value.scales, shape)
         return None if scales is None else Counter(shape, scales, value.start, value.dtype)
-    args = [reshaped(a, shape) for a in value.args]
-    if any(a is None for a in args):
+    if isinstance(value, Hole):
         return None
-    return Op(value.name, args, shape, value.dtype)  # type: ignore[arg-type]
+    inside = value.indices if isinstance(value, Take) else value.args
+    found = [reshaped(a, shape, done) for a in inside]
+    args = [a for a in found if a is not None]
+    if len(args) < len(inside):
+        return None
+    if isinstance(value, Op):
+        return Op(value.name, args, shape, value.dtype)
+    rest = reshape_strides(value.shape, value.rest, shape)
+    return None if rest is None else Take(value.view, args, value.steps, value.sizes, rest, shape, value.label)
+
+
+def regrouped(value: Value, groups: list[list[int]], done: dict[int, Value]) -> Value:
+    """The value with one axis for every group of axes that step evenly: the others have size 1."""
+
+    def strides(old: Shape) -> Shape:
+        return tuple(old[group[-1]] for group in groups)
+
+    shape = tuple(math.prod(value.shape[a] for a in group) for group in groups)
+    return _mapped(value, shape, strides, 0, done)
+
+
+def replaced(value: Value, new: Callable[[Value], Value | None], done: dict[int, Value] | None = None) -> Value:
+    """The value with parts exchanged: `new(part)` is what stands for a part, None to look inside it."""
+    done = {} if done is None else done
+    if id(value) not in done:
+        found = new(value)
+        if found is None:
+            found = value
+            if isinstance(value, Op):
+                args = [replaced(a, new, done) for a in value.args]
+                if any(a is not b for a, b in zip(args, value.args, strict=True)):
+                    found = Op(value.name, args, value.shape, value.dtype)
+                    found.stored, found.wanted = value.stored, value.wanted
+            elif isinstance(value, Take):
+                indices = [replaced(i, new, done) for i in value.indices]
+                if any(a is not b for a, b in zip(indices, value.indices, strict=True)):
+                    found = Take(
+                        value.view, indices, value.steps, value.sizes, value.rest, value.shape, value.label
+                    )
+        done[id(value)] = found
+    return done[id(value)]
 
 
 def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     """The strides of a reshaped view, if it needs no copy."""
     if math.prod(old) == 0:
-        return contiguous_strides(new)
+        return strides_of(new)
     # groups of adjacent axes that step evenly through memory
     kept = [(n, s) for n, s in zip(old, strides, strict=True) if n != 1]
     result: list[int] = [0] * len(new)
@@ -211,13 +320,49 @@ def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     return tuple(result)
 
 
+def parts(value: Value) -> list[Value]:
+    """A value and everything inside it, each once, arguments before what they are arguments of."""
+    found: dict[int, Value] = {}
+
+    def visit(value: Value) -> None:
+        if id(value) in found:
+            return
+        if isinstance(value, Op):
+            for a in value.args:
+                visit(a)
+        elif isinstance(value, Take):
+            for i in value.indices:
+                visit(i)
+        found[id(value)] = value
+
+    visit(value)
+    return list(found.values())
+
+
 def leaves(value: Value) -> list[View]:
     """The views that an expression reads."""
     if isinstance(value, View):
         return [value]
-    if isinstance(value, Op):
-        return [leaf for a in value.args for leaf in leaves(a)]
-    return []
+    found: list[View] = []
+    for part in parts(value):
+        if isinstance(part, View):
+            found.append(part)
+        elif isinstance(part, Take):
+            found += [part.view, part.label]
+    return found
+
+
+def accesses(value: Value) -> list[Shape]:
+    """The strides of everything inside a value."""
+    found: list[Shape] = []
+    for part in parts(value):
+        if isinstance(part, View):
+            found.append(part.strides)
+        elif isinstance(part, Counter):
+            found.append(part.scales)
+        elif isinstance(part, Take):
+            found.append(part.rest)
+    return found
 
 
 def as_array(view: View, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -67,14 +67,14 @@ def run_equation(equation: Equation, args: list[Array]) -> Any:
     try:
         out = equation.primitive.impl(*args, **equation.params)
     except WonderlandError as error:
-        _located(equation, error)
+        located(equation, error)
         raise
     except Exception as error:
-        raise _located(equation, explained(equation.primitive, equation.inputs, error)) from error
+        raise located(equation, explained(equation.primitive, equation.inputs, error)) from error
     return out if equation.primitive.multiple else (out,)
 
 
-def _located(equation: Equation, error: WonderlandError) -> WonderlandError:
+def located(equation: Equation, error: WonderlandError) -> WonderlandError:
     """The error with the place where the equation was traced; of nested graphs the innermost counts."""
     text = str(error)
     if "traced at:" not in text and not isinstance(error, NonFiniteError):  # the latter knows its place

@@ -190,8 +190,12 @@ def _exponent_factor(out: Any, x: Any, p: Any) -> Any:
 
 def _integer_power(x: Any, p: Any) -> Any:
     if x.dtype.kind in "iu" and np.any(p < 0):
-        raise InputError(f"power: {x.dtype} to a negative power is not an integer.", "x.astype(wl.float32) ** p")
+        raise negative_power(x)
     return np.power(x, p)
+
+
+def negative_power(x: Any) -> InputError:
+    return InputError(f"power: {x.dtype} to a negative power is not an integer.", "x.astype(wl.float32) ** p")
 
 
 power: Primitive = binary("power", _integer_power, (_power_factor, _exponent_factor))
@@ -308,25 +312,30 @@ minimum: Primitive = binary(
 )
 
 
-def _checked_integers(name: str, f: Any, bad: Any, hint: str) -> Any:
+def _checked_integers(name: str, f: Any, bad: Any) -> Any:
     """f, which has no result for integers with a `bad` second argument: NumPy would give some number."""
 
     def impl(x: Any, y: Any) -> Any:
         if y.dtype.kind in "iu" and bad(y).any():
-            raise InputError(
-                f"{name}: {x.dtype}{list(x.shape)} with a second argument of {y[bad(y)].ravel()[0]}.", hint
-            )
+            raise refused(name, x, y[bad(y)].ravel()[0])
         return f(x, y)
 
     return impl
 
 
+def refused(name: str, x: Any, second: Any) -> InputError:
+    """The error of a division by 0, or of a negative shift."""
+    divisor = "a divisor that is not 0, as wl.where(y == 0, 1, y); or x / y"
+    hint = "shifts of 0 or more; the other shift moves the other way" if "shift" in name else divisor
+    return InputError(f"{name}: {x.dtype}{list(x.shape)} with a second argument of {second}.", hint)
+
+
 def _by_nonzero(name: str, f: Any) -> Any:
-    return _checked_integers(name, f, lambda y: y == 0, "a divisor that is not 0, as wl.where(y == 0, 1, y); or x / y")
+    return _checked_integers(name, f, lambda y: y == 0)
 
 
 def _not_negative(name: str, f: Any) -> Any:
-    return _checked_integers(name, f, lambda y: y < 0, "shifts of 0 or more; the other shift moves the other way")
+    return _checked_integers(name, f, lambda y: y < 0)
 
 
 remainder: Primitive = binary(
@@ -418,10 +427,14 @@ def _check_holds(dtype: Any, x: Any) -> None:
     info = np.iinfo(dtype)
     bad = ~((whole >= float(info.min)) & (whole < float(info.max) + 1))
     if bad.any():
-        raise InputError(
-            f"astype: {x[bad].ravel()[0]} in a tensor of {x.dtype}{list(x.shape)} has no {dtype} counterpart.",
-            "wl.nan_to_num or wl.clip first, or a wider dtype",
-        )
+        raise no_counterpart(dtype, x, x[bad].ravel()[0])
+
+
+def no_counterpart(dtype: Any, x: Any, value: Any) -> InputError:
+    return InputError(
+        f"astype: {value} in a tensor of {x.dtype}{list(x.shape)} has no {dtype} counterpart.",
+        "wl.nan_to_num or wl.clip first, or a wider dtype",
+    )
 
 
 def _astype_abstract(x: Any, dtype: Any) -> Aval:

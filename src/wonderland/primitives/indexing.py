@@ -36,10 +36,15 @@ def _check_range(name: str, shape: tuple[int, ...], axes: Axes, indices: tuple[A
         n = shape[axis]
         bad = (index < -n) | (index >= n)
         if np.any(bad):
-            raise IndexOutOfRange(
-                f"{name}: index {index[bad].ravel()[0]} is out of range for axis {axis} of size {n} (shape {shape}).",
-                f"indices from {-n} to {n - 1}" if n else "a non-empty axis",
-            )
+            raise out_of_range(name, shape, axis, index[bad].ravel()[0])
+
+
+def out_of_range(name: str, shape: tuple[int, ...], axis: int, index: Any) -> IndexOutOfRange:
+    n = shape[axis]
+    return IndexOutOfRange(
+        f"{name}: index {index} is out of range for axis {axis} of size {n} (shape {shape}).",
+        f"indices from {-n} to {n - 1}" if n else "a non-empty axis",
+    )
 
 
 def _front(x: Any, axes: Axes) -> Any:

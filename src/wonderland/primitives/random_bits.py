@@ -22,9 +22,9 @@ from .primitive import ZERO, Aval, Primitive, Shape
 DRAW, SPLIT, FOLD = 0, 1, 2
 
 _MASK = 0xFFFFFFFF
-_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 # the golden ratio and the square root of 3, less 1: added to the key in each round
-_WEYL = 0x9E3779B9, 0xBB67AE85
+WEYL = 0x9E3779B9, 0xBB67AE85
 _TILE = 8192  # blocks computed together: small enough for the cache
 _FEW = 16  # blocks for which Python's integers are faster than NumPy
 
@@ -38,8 +38,8 @@ def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[An
     (c0, c1, c2, c3), (k0, k1) = counter, key
     for i in range(10):
         if i:
-            k0, k1 = (k0 + _WEYL[0]) & _MASK, (k1 + _WEYL[1]) & _MASK
-        even, odd = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+            k0, k1 = (k0 + WEYL[0]) & _MASK, (k1 + WEYL[1]) & _MASK
+        even, odd = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
         c0, c1, c2, c3 = (odd >> 32) ^ c1 ^ k0, odd & _MASK, (even >> 32) ^ c3 ^ k1, even & _MASK
     return c0, c1, c2, c3
 

@@ -7,13 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import int64, is_complex
+from ..dtypes import bfloat16, float32, int64, is_complex
 from ..errors import DTypeError, ShapeError
 from .primitive import ZERO, Aval, Primitive
 from .structure import all_batched
 
 
+def _ordered(x: Any) -> Any:
+    """In float32, NaN is sorted behind all numbers; NumPy does not know it in bfloat16."""
+    return x.astype(float32) if x.dtype == bfloat16 else x
+
+
 def _argsort(x: Any, axis: int, descending: bool) -> Any:
+    x = _ordered(x)
     if descending:
         # sorting the reversed axis and reversing the result keeps equal elements in their order
         order = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
@@ -38,6 +44,7 @@ argsort: Primitive = Primitive(
 
 
 def _searchsorted(sorted_: Any, values: Any, side: Any) -> Any:
+    sorted_, values = _ordered(sorted_), _ordered(values)
     if sorted_.ndim == 1:
         return np.searchsorted(sorted_, values, side=side).astype(np.int64)
     out = np.empty(values.shape, np.int64)

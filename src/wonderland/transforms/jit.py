@@ -33,9 +33,11 @@ from ..tensor import Tensor, Tracer, wrap
 from .call import call
 from .constants import contents, opened
 from .environment import Environment
+from .ownership import InUse, unshared
 
 _ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
 _lock = threading.RLock()  # tracing puts tracers into cells, so one thread at a time may look at them
+_in_use = InUse(_lock)
 
 
 class Arguments:
@@ -149,6 +151,12 @@ class Traced:
         )
         # cells that were made belong to this call alone; the next one makes its own or finds them
         self.reusable = not self.made_cells and not any(isinstance(v, Tracer) for v in self.captured)
+        # the new value of a cell may be put where the old one was
+        first = len(self.captured)
+        places = {c if type(c) is int else id(c): first + i for i, c in enumerate(self.read_cells)}
+        written = [c if type(c) is int else id(c) for c in self.written_cells]
+        self.graph.derived["states"] = {self.count + i: places[c] for i, c in enumerate(written) if c in places}
+        self.states = list(self.graph.derived["states"].values())
         self.trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
 
     def stale(self) -> bool:
@@ -162,10 +170,17 @@ class Traced:
             operands = list(self.captured)
             for c in self.read_cells:
                 cell = cells[c] if type(c) is int else c
-                operands.append(cell.value if plain else read(cell))
-        operands += arguments.operands
-        if state.trace is None and all(type(o) is Tensor and (o._node is None or plain) for o in operands):
-            outs = [wrap(a) for a in run(self.graph, [o._data for o in operands])]
+                operands.append(cell._outside if plain and not cell._inside else cell.value if plain else read(cell))
+            operands += arguments.operands
+            simple = state.trace is None and all(type(o) is Tensor and (o._node is None or plain) for o in operands)
+            owned = unshared(operands, self.states) if simple else []
+            _in_use.enter(operands, owned)
+        if simple:
+            try:
+                arrays = run(self.graph, [o._data for o in operands], owned)
+            finally:
+                _in_use.leave(operands, owned)
+            outs = [wrap(a) for a in arrays]
         else:
             outs = bind(primitive, *operands, graph=self.graph)
         if len(outs) > self.count:
@@ -185,7 +200,12 @@ class Traced:
     def _write(self, cells: list[Cell], values: list[Any]) -> None:
         with _lock:
             for c, value in zip(self.written_cells, values, strict=False):
-                assign(cells[c] if type(c) is int else c, value)
+                cell = cells[c] if type(c) is int else c
+                if state.trace is None and not cell._inside and type(value) is Tensor and value._node is None:
+                    if cell._outside._data is not value._data:  # not updated in place
+                        cell._outside = value
+                else:
+                    assign(cell, value)
             for made, value in zip(self.made_cells, values[len(self.written_cells) :], strict=True):
                 made.value = value
                 if state.trace is not None:

@@ -90,11 +90,11 @@ def plot(
         f'<text class="title" x="{(left + right) / 2:g}" y="28">{escape(title)}</text>' if title else "",
     ]
     for tick in ticks(x_low, x_high):
-        lines.append(_rule("axis" if tick == 0 else "grid", across(tick), top, across(tick), bottom))
-        lines.append(f'<text class="x" x="{across(tick):.1f}" y="{bottom + 18}">{_number(tick)}</text>')
+        lines.append(rule("axis" if tick == 0 else "grid", across(tick), top, across(tick), bottom))
+        lines.append(f'<text class="x" x="{across(tick):.1f}" y="{bottom + 18}">{number(tick)}</text>')
     for tick in ticks(y_low, y_high):
-        lines.append(_rule("axis" if tick == 0 else "grid", left, down(tick), right, down(tick)))
-        lines.append(f'<text class="y" x="{left - 9}" y="{down(tick) + 4:.1f}">{_number(tick)}</text>')
+        lines.append(rule("axis" if tick == 0 else "grid", left, down(tick), right, down(tick)))
+        lines.append(f'<text class="y" x="{left - 9}" y="{down(tick) + 4:.1f}">{number(tick)}</text>')
     lines.append(f'<text class="x" x="{(left + right) / 2:g}" y="{height - 12}">{escape(x_label)}</text>')
     if y_label:
         place = f'transform="translate(17 {(top + bottom) / 2:g}) rotate(-90)"'
@@ -143,11 +143,13 @@ def _pieces(screen: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     return [run for run, keep in zip(runs, np.split(finite, cuts), strict=True) if len(run) and keep[0]]
 
 
-def _rule(kind: str, x0: float, y0: float, x1: float, y1: float) -> str:
+def rule(kind: str, x0: float, y0: float, x1: float, y1: float) -> str:
+    """A straight line: "grid" or "axis"."""
     return f'<line class="{kind}" x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}"/>'
 
 
-def _number(tick: float) -> str:
+def number(tick: float) -> str:
+    """A tick as text."""
     return f"{tick:.6g}".replace("-", "−")
 
 

@@ -1,0 +1,290 @@
+"""How each primitive becomes values and steps of a schedule. Elementwise ones are in operations.py.
+
+A rule returns whether it could: what it declines is computed by NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..graph.ir import Equation, Graph, Var
+from . import checked, cumulative, loops, random_words, sorting, values, windows
+from .contractions import Contraction
+from .scatters import scatter, wrong_index
+from .values import Buffer, Const, Counter, Op, Take, Value, View, whole
+
+if TYPE_CHECKING:
+    from .schedule import Schedule
+
+Rule = Callable[["Schedule", Equation], bool]
+
+
+# --- views
+
+
+def _broadcast_to(s: Schedule, e: Equation) -> bool:
+    s.values[e.outputs[0]] = s.broadcast(s.value(e.inputs[0]), e.outputs[0].shape)
+    return True
+
+
+def _transpose(s: Schedule, e: Equation) -> bool:
+    axes, x = e.params["axes"], e.inputs[0]
+    if isinstance(x, Var) and x in s.pieces:
+        s.pieces[e.outputs[0]] = [
+            (tuple(index[a] for a in axes), values.transposed(part, axes)) for index, part in s.pieces[x]
+        ]
+        return True
+    s.values[e.outputs[0]] = values.transposed(s.stored(x), axes)
+    return True
+
+
+def _slice(s: Schedule, e: Equation) -> bool:
+    s.values[e.outputs[0]] = values.sliced(s.stored(e.inputs[0]), e.params["index"], e.outputs[0].shape)
+    return True
+
+
+def _reshape(s: Schedule, e: Equation) -> bool:
+    value, shape = s.stored(e.inputs[0]), e.outputs[0].shape
+    found = values.reshaped(value, shape)
+    if found is None:
+        found = values.reshaped(s.contiguous(value), shape)
+    assert found is not None
+    s.values[e.outputs[0]] = found
+    return True
+
+
+# --- values without arguments
+
+
+def _full(s: Schedule, e: Equation) -> bool:
+    (out,) = e.outputs
+    if dtypes.is_complex(out.dtype):
+        return False
+    s.values[out] = Const(e.params["value"], out.dtype, out.shape)
+    return True
+
+
+def _iota(s: Schedule, e: Equation) -> bool:
+    (out,) = e.outputs
+    if dtypes.is_complex(out.dtype):
+        return False
+    s.values[out] = Counter(out.shape, (1,), 0, out.dtype)
+    return True
+
+
+def _constant(s: Schedule, e: Equation) -> bool:
+    data = np.ascontiguousarray(e.params["value"].tensor._data)
+    s.values[e.outputs[0]] = whole(Buffer("constant", data.size, data.dtype, data=data), data.shape)
+    return True
+
+
+# --- reductions
+
+
+def _reduction(s: Schedule, e: Equation) -> bool:
+    name, (out,) = e.primitive.name, e.outputs
+    value, axes = s.value(e.inputs[0]), e.params["axes"]
+    if not math.prod(value.shape):
+        s.values[out] = Const(name in ("prod", "all"), out.dtype, out.shape)  # largest and smallest do not come here
+        return not dtypes.is_complex(value.dtype)
+    if dtypes.is_complex(value.dtype):
+        return False
+    if name in ("any", "all") and value.dtype != dtypes.bool_:
+        value = Op("not_equal", [value, Const(0, value.dtype, value.shape)], value.shape, dtypes.bool_)
+    if value.dtype == dtypes.bool_:
+        name = {"sum": "any", "prod": "all", "max": "any", "min": "all"}.get(name, name)  # as NumPy treats bools
+    if math.prod(value.shape) == math.prod(out.shape):
+        found = values.reshaped(value, out.shape)
+        if found is not None:
+            s.values[out] = found
+            return True
+    target = s.target(out)
+    s.reduce(name, value, axes, target)
+    s.values[out] = target
+    return True
+
+
+# --- assembling: parts of a tensor are written to their places when it is needed
+
+
+def _concatenate(s: Schedule, e: Equation) -> bool:
+    (out,) = e.outputs
+    if dtypes.is_complex(out.dtype) or not out.aval.size:
+        return False
+    axis, start, pieces = e.params["axis"], 0, []
+    for atom in e.inputs:
+        stop = start + atom.shape[axis]
+        pieces.append((tuple((start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(out.shape)), s.value(atom)))
+        start = stop
+    s.pieces[out] = pieces
+    return True
+
+
+def _place(s: Schedule, e: Equation) -> bool:
+    (out,) = e.outputs
+    if dtypes.is_complex(out.dtype) or not out.aval.size:
+        return False
+    s.pieces[out] = [(e.params["index"], s.value(e.inputs[0]))]
+    return True
+
+
+def _add(s: Schedule, e: Equation) -> bool:
+    """The sum of tensors whose parts do not overlap has the parts of both."""
+    x, y = e.inputs
+    if not isinstance(x, Var) or not isinstance(y, Var) or x not in s.pieces or y not in s.pieces:
+        return False
+    shape = e.outputs[0].shape
+    pairs = [(a, b) for a, _ in s.pieces[x] for b, _ in s.pieces[y]]
+    if x.shape != shape or y.shape != shape or not all(_apart(a, b, shape) for a, b in pairs):
+        return False
+    s.pieces[e.outputs[0]] = s.pieces[x] + s.pieces[y]
+    return True
+
+
+def _apart(a: Any, b: Any, shape: tuple[int, ...]) -> bool:
+    """Whether two parts have no element in common: along some axis their ranges do not meet."""
+
+    def meet(one: Any, other: Any, n: int) -> bool:
+        first, second = range(n)[slice(*one)], range(n)[slice(*other)]
+        if not first or not second:
+            return False
+        if first.step == second.step and (first[0] - second[0]) % first.step:
+            return False
+        return max(min(first), min(second)) <= min(max(first), max(second))
+
+    return not all(meet(one, other, n) for one, other, n in zip(a, b, shape, strict=True))
+
+
+# --- calls
+
+
+def _call(s: Schedule, e: Equation) -> bool:
+    inner: Graph = e.params["graph"]
+    for var, atom in zip(inner.inputs, e.inputs, strict=True):
+        s.values[var] = s.value(atom)
+    s.run(inner)
+    for out, atom in zip(e.outputs, inner.outputs, strict=True):
+        s.values[out] = s.value(atom)
+    return True
+
+
+# --- indexing
+
+
+def _gather(s: Schedule, e: Equation) -> bool:
+    (out,) = e.outputs
+    x, axes = e.inputs[0], e.params["axes"]
+    if dtypes.is_complex(out.dtype) or not out.aval.size or not all(x.shape[a] for a in axes):
+        return False
+    view = s.in_memory(s.value(x))
+    block = e.inputs[1].shape
+    left = [a for a in range(len(x.shape)) if a not in axes]
+    rest = (0,) * len(block) + tuple(view.strides[a] for a in left)
+    indices = []
+    for atom in e.inputs[1:]:
+        index = s.value(atom)
+        grown = values.reshaped(index, block + (1,) * len(left))
+        if grown is None:
+            grown = values.reshaped(s.contiguous(index), block + (1,) * len(left))
+        assert grown is not None
+        indices.append(s.broadcast(grown, out.shape))
+    label = s.check(e, lambda bad: wrong_index(e, bad))
+    sizes, steps = tuple(x.shape[a] for a in axes), tuple(view.strides[a] for a in axes)
+    take = Take(view, indices, steps, sizes, rest, out.shape, label)
+    s.values[out] = Op("stop_gradient", [take], out.shape, out.dtype)
+    return True
+
+
+# --- products
+
+
+def _matmul(s: Schedule, e: Equation) -> bool:
+    (out,) = e.outputs
+    if dtypes.is_complex(out.dtype) or out.dtype == dtypes.bool_:
+        return False
+    if not e.inputs[0].shape[-1]:
+        s.values[out] = Const(0, out.dtype, out.shape)
+        return True
+    x, y = (s.in_memory(s.value(a)) for a in e.inputs)
+    lead = out.shape[:-2]
+    left, right = values.broadcast(x, lead + x.shape[-2:]), values.broadcast(y, lead + y.shape[-2:])
+    assert isinstance(left, View)
+    assert isinstance(right, View)
+    if not dtypes.is_floating(out.dtype):
+        return _integer_product(s, out, left, right)
+    contract(s, out, [left, right], lambda hole, stores: products.product_steps(left, right, hole, stores))
+    return True
+
+
+def _integer_product(s: Schedule, out: Var, x: View, y: View) -> bool:
+    """A sum of products over the axis between rows and columns."""
+    rank, shape = len(out.shape), (*x.shape, y.shape[-1])
+    left = View(x.buffer, shape, (*x.strides, 0), x.offset)
+    right = View(y.buffer, shape, (*y.strides[:-2], 0, *y.strides[-2:]), y.offset)
+    target = s.new(out.shape, out.dtype)
+    s.reduce("sum", Op("multiply", [left, right], shape, out.dtype), (rank - 1,), target)
+    s.values[out] = target
+    return True
+
+
+def contract(s: Schedule, out: Var, operands: list[View], make: Any) -> None:
+    target = s.target(out)
+    s.wait(Contraction(target, operands, make))
+    s.values[out] = target
+
+
+def _convolution(s: Schedule, e: Equation) -> bool:
+    (out,) = e.outputs
+    steps = {
+        "convolution": convolutions.convolution_steps,
+        "convolution_input": convolutions.convolution_input_steps,
+        "convolution_weight": convolutions.convolution_weight_steps,
+    }[e.primitive.name]
+    x, y = (s.in_memory(s.value(a)) for a in e.inputs)
+    if not out.aval.size or not convolutions.supported(out.dtype, x.shape, y.shape, out.shape):
+        return False
+    contract(s, out, [x, y], lambda hole, stores: steps(x, y, hole, stores, **e.params))
+    return True
+
+
+CHECKED = frozenset(["gather", "scatter"])  # they look at their indices also where there is nothing to read or write
+
+RULES: dict[str, Rule] = {
+    "broadcast_to": _broadcast_to,
+    "transpose": _transpose,
+    "slice": _slice,
+    "reshape": _reshape,
+    "full": _full,
+    "iota": _iota,
+    "constant": _constant,
+    **dict.fromkeys(["sum", "prod", "max", "min", "any", "all"], _reduction),
+    "concatenate": _concatenate,
+    "place": _place,
+    "add": _add,
+    "call": _call,
+    "checkpoint": _call,
+    "gather": _gather,
+    "scatter": scatter,
+    **dict.fromkeys(["cumsum", "cumprod"], cumulative.running),
+    **dict.fromkeys(["argmax", "argmin"], cumulative.where_extreme),
+    "random_bits": random_words.random_bits,
+    **checked.RULES,
+    "argsort": sorting.argsort,
+    "searchsorted": sorting.searchsorted,
+    "matmul": _matmul,
+    **dict.fromkeys(["convolution", "convolution_input", "convolution_weight"], _convolution),
+    "attention": lambda s, e: attention.attention(s, e),
+    "attention_backward": lambda s, e: attention.attention_backward(s, e),
+    **windows.RULES,
+    "scan": loops.scan,
+    "linear_scan": loops.scan,
+    "while": loops.repeat,
+    "branch": loops.branch,
+}
+
+from . import attention, convolutions, products  # noqa: E402 - large, and needed by few programs

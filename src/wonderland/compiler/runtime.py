@@ -1,0 +1,537 @@
+"""What runs a program: a native loop over its instructions, and threads that share the chunks of a step.
+
+A program is data: an array of instructions of eight words (see `Op`), and a table with the addresses of its buffers. The loop
+below walks through it without Python. Where Python is needed (a step that NumPy computes) it returns the position, and
+goes on from there when called again; loops keep their state in the table, so this works inside loops as well.
+
+Threads are Python threads that sit inside native code, where they hold no lock of Python's. Chunks are handed out by an
+atomic counter: a thread that is late or asleep delays nobody. After a moment without work they sleep.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import os
+import platform
+import threading
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from .machine import machine
+
+
+class Op:
+    """Codes of instructions; each is (code, a, b, c, ...) in words of 64 bits."""
+
+    RUN = 0  # call the routine at a with the slots at b for chunks 0 .. c-1; word 7 collects nanoseconds if profiling
+    STOP = 1
+    PYTHON = 2  # return to Python, which goes on behind it
+    SET = 3  # table[a] = b
+    MOVE = 4  # table[a] = table[b] + c
+    ADD = 5  # table[a] += b
+    SWAP = 6  # exchange table[a] and table[b]
+    NEXT = 7  # table[a] += 1, and go to c if it is less than b
+    UNLESS = 8  # go to c if the byte at table[a] is 0
+    GO = 9  # go to a
+    DIFFERS = 10  # go to c if the 64-bit integer at table[a] is not b
+    CHECK = 11  # end with -2 if one of the b words at table[a] is not 0
+
+
+WORDS = 8  # of an instruction
+_CLOSED = 1 << 62  # the counter of chunks while there is no work
+
+# Words of the state that threads share; what is written often has a cache line of its own.
+_NEXT, _ACTIVE, _OWNER, _SLEEPERS, _STOP = 0, 8, 16, 24, 32
+_ROUTINE, _TABLE, _SLOTS, _CHUNKS = 40, 41, 42, 43
+_MUTEX, _CONDITION, _SIZE = 48, 64, 96
+
+_PAUSE = {
+    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
+    "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
+}
+_PAUSE |= {"AMD64": _PAUSE["x86_64"], "arm64": _PAUSE["aarch64"]}
+
+
+def _text() -> str:
+    declared, pause = _PAUSE.get(platform.machine(), ("", ""))
+
+    def word(name: str, place: int) -> str:
+        return f"  %{name} = getelementptr i64, ptr %pool, i64 {place}\n"
+
+    fields = "".join(
+        word(name, place)
+        for name, place in [
+            ("next", _NEXT),
+            ("active", _ACTIVE),
+            ("owner", _OWNER),
+            ("sleepers", _SLEEPERS),
+            ("stop", _STOP),
+            ("routine", _ROUTINE),
+            ("table", _TABLE),
+            ("slots", _SLOTS),
+            ("chunks", _CHUNKS),
+            ("mutex", _MUTEX),
+            ("condition", _CONDITION),
+        ]
+    )
+    return (
+        _TEXT.replace("; FIELDS\n", fields)
+        .replace("; PAUSE", pause)
+        .replace("; DECLARE PAUSE", declared)
+        .replace("CLOSED", str(_CLOSED))
+    )
+
+
+_TEXT = r"""
+; DECLARE PAUSE
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @sched_yield()
+declare i32 @clock_gettime(i32, ptr)
+
+; take chunks of the present work until there are none left
+define internal void @take(ptr %pool) {
+; FIELDS
+  br label %more
+more:
+  %c = atomicrmw add ptr %next, i64 1 acq_rel
+  %n = load i64, ptr %chunks
+  %some = icmp slt i64 %c, %n
+  br i1 %some, label %work, label %out
+work:
+  %f = load ptr, ptr %routine
+  %t = load ptr, ptr %table
+  %s = load ptr, ptr %slots
+  call void %f(ptr %t, ptr %s, i64 %c)
+  br label %more
+out:
+  ret void
+}
+
+define void @worker(ptr %pool) {
+entry:
+; FIELDS
+  br label %idle
+idle:
+  %k = phi i64 [0, %entry], [%k2, %wait], [0, %work], [0, %woken]
+  %st = load atomic i64, ptr %stop acquire, align 8
+  %stopping = icmp ne i64 %st, 0
+  br i1 %stopping, label %out, label %look
+look:
+  %c = load atomic i64, ptr %next monotonic, align 8
+  %n = load atomic i64, ptr %chunks monotonic, align 8
+  %some = icmp slt i64 %c, %n
+  br i1 %some, label %work, label %wait
+work:
+  %a = atomicrmw add ptr %active, i64 1 seq_cst
+  call void @take(ptr %pool)
+  %b = atomicrmw sub ptr %active, i64 1 release
+  br label %idle
+wait:
+  ; PAUSE
+  %k2 = add i64 %k, 1
+  %tired = icmp sgt i64 %k2, 4000
+  br i1 %tired, label %sleep, label %idle
+sleep:
+  %l = call i32 @pthread_mutex_lock(ptr %mutex)
+  %s1 = atomicrmw add ptr %sleepers, i64 1 seq_cst
+  br label %check
+check:
+  %st2 = load atomic i64, ptr %stop seq_cst, align 8
+  %c2 = load atomic i64, ptr %next seq_cst, align 8
+  %closed = icmp sge i64 %c2, CLOSED
+  %going = icmp eq i64 %st2, 0
+  %stay = and i1 %closed, %going
+  br i1 %stay, label %doze, label %woken
+doze:
+  %w = call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
+  br label %check
+woken:
+  %s2 = atomicrmw sub ptr %sleepers, i64 1 seq_cst
+  %u = call i32 @pthread_mutex_unlock(ptr %mutex)
+  br label %idle
+out:
+  ret void
+}
+
+define internal void @serial(ptr %routine, ptr %table, ptr %slots, i64 %chunks) {
+entry:
+  br label %more
+more:
+  %c = phi i64 [0, %entry], [%c2, %more]
+  call void %routine(ptr %table, ptr %slots, i64 %c)
+  %c2 = add i64 %c, 1
+  %some = icmp slt i64 %c2, %chunks
+  br i1 %some, label %more, label %out
+out:
+  ret void
+}
+
+define internal void @parallel(ptr %pool, ptr %f, ptr %t, ptr %s, i64 %n) {
+; FIELDS
+  %got = cmpxchg ptr %owner, i64 0, i64 1 acq_rel monotonic
+  %mine = extractvalue { i64, i1 } %got, 1
+  br i1 %mine, label %publish, label %alone
+alone:
+  call void @serial(ptr %f, ptr %t, ptr %s, i64 %n)
+  ret void
+publish:
+  store ptr %f, ptr %routine
+  store ptr %t, ptr %table
+  store ptr %s, ptr %slots
+  store i64 %n, ptr %chunks
+  store atomic i64 0, ptr %next seq_cst, align 8
+  %sl = load atomic i64, ptr %sleepers seq_cst, align 8
+  %any = icmp ne i64 %sl, 0
+  br i1 %any, label %wake, label %join
+wake:
+  %l = call i32 @pthread_mutex_lock(ptr %mutex)
+  %br = call i32 @pthread_cond_broadcast(ptr %condition)
+  %u = call i32 @pthread_mutex_unlock(ptr %mutex)
+  br label %join
+join:
+  call void @take(ptr %pool)
+  %x = atomicrmw xchg ptr %next, i64 CLOSED seq_cst
+  br label %wait
+wait:
+  %k = phi i64 [0, %join], [%k2, %again], [0, %yield]
+  %a = load atomic i64, ptr %active acquire, align 8
+  %busy = icmp ne i64 %a, 0
+  br i1 %busy, label %spin, label %done
+spin:
+  %long = icmp sgt i64 %k, 10000
+  br i1 %long, label %yield, label %again
+again:
+  ; PAUSE
+  %k2 = add i64 %k, 1
+  br label %wait
+yield:
+  %y = call i32 @sched_yield()
+  br label %wait
+done:
+  store atomic i64 0, ptr %owner release, align 8
+  ret void
+}
+
+; addresses and flags of NumPy's arrays, from the objects themselves
+define void @inspect(ptr %objects, i64 %n, ptr %addresses, ptr %flags, i64 %at) {
+entry:
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %out, label %more
+more:
+  %i = phi i64 [0, %entry], [%j, %more]
+  %po = getelementptr ptr, ptr %objects, i64 %i
+  %o = load ptr, ptr %po
+  %pd = getelementptr i8, ptr %o, i64 %at
+  %d = load i64, ptr %pd
+  %pa = getelementptr i64, ptr %addresses, i64 %i
+  store i64 %d, ptr %pa
+  %pf = getelementptr i8, ptr %pd, i64 48
+  %f = load i32, ptr %pf
+  %fw = zext i32 %f to i64
+  %pg = getelementptr i64, ptr %flags, i64 %i
+  store i64 %fw, ptr %pg
+  %j = add i64 %i, 1
+  %some = icmp slt i64 %j, %n
+  br i1 %some, label %more, label %out
+out:
+  ret void
+}
+
+define internal i64 @now() {
+  %t = alloca [2 x i64]
+  %r = call i32 @clock_gettime(i32 1, ptr %t)
+  %s = load i64, ptr %t
+  %q = getelementptr i64, ptr %t, i64 1
+  %n = load i64, ptr %q
+  %m = mul i64 %s, 1000000000
+  %v = add i64 %m, %n
+  ret i64 %v
+}
+
+define i64 @run(ptr %table, ptr %code, i64 %start, ptr %pool, i64 %profile) {
+entry:
+  %timed = icmp ne i64 %profile, 0
+  %shared = icmp ne ptr %pool, null
+  br label %fetch
+fetch:
+  %pc = phi i64 [%start, %entry], [%pc1, %next], [%c, %jump], [%a, %go]
+  %base = mul i64 %pc, 64
+  %i = getelementptr i8, ptr %code, i64 %base
+  %op = load i64, ptr %i
+  %pa = getelementptr i64, ptr %i, i64 1
+  %pb = getelementptr i64, ptr %i, i64 2
+  %pcc = getelementptr i64, ptr %i, i64 3
+  %a = load i64, ptr %pa
+  %b = load i64, ptr %pb
+  %c = load i64, ptr %pcc
+  %ta = getelementptr i64, ptr %table, i64 %a
+  %tb = getelementptr i64, ptr %table, i64 %b
+  switch i64 %op, label %stop [i64 0, label %run i64 2, label %python i64 3, label %set i64 4, label %move
+    i64 5, label %plus i64 6, label %swap i64 7, label %count i64 8, label %unless i64 9, label %go i64 10, label %differs
+    i64 11, label %check]
+run:
+  %f = inttoptr i64 %a to ptr
+  %s = inttoptr i64 %b to ptr
+  br i1 %timed, label %clock, label %call
+clock:
+  %before = call i64 @now()
+  br label %call
+call:
+  %t0 = phi i64 [0, %run], [%before, %clock]
+  %one = icmp eq i64 %c, 1
+  br i1 %one, label %single, label %several
+single:
+  call void %f(ptr %table, ptr %s, i64 0)
+  br label %called
+several:
+  br i1 %shared, label %fork, label %inorder
+fork:
+  call void @parallel(ptr %pool, ptr %f, ptr %table, ptr %s, i64 %c)
+  br label %called
+inorder:
+  call void @serial(ptr %f, ptr %table, ptr %s, i64 %c)
+  br label %called
+called:
+  br i1 %timed, label %unclock, label %next
+unclock:
+  %t1 = call i64 @now()
+  %spent = sub i64 %t1, %t0
+  %pt = getelementptr i64, ptr %i, i64 7
+  %sofar = load i64, ptr %pt
+  %total = add i64 %sofar, %spent
+  store i64 %total, ptr %pt
+  br label %next
+set:
+  store i64 %b, ptr %ta
+  br label %next
+move:
+  %mv = load i64, ptr %tb
+  %mv2 = add i64 %mv, %c
+  store i64 %mv2, ptr %ta
+  br label %next
+plus:
+  %pv = load i64, ptr %ta
+  %pv2 = add i64 %pv, %b
+  store i64 %pv2, ptr %ta
+  br label %next
+swap:
+  %sa = load i64, ptr %ta
+  %sb = load i64, ptr %tb
+  store i64 %sa, ptr %tb
+  store i64 %sb, ptr %ta
+  br label %next
+count:
+  %cv = load i64, ptr %ta
+  %cv2 = add i64 %cv, 1
+  store i64 %cv2, ptr %ta
+  %again = icmp slt i64 %cv2, %b
+  br i1 %again, label %jump, label %next
+unless:
+  %up = load ptr, ptr %ta
+  %uv = load i8, ptr %up
+  %zero = icmp eq i8 %uv, 0
+  br i1 %zero, label %jump, label %next
+differs:
+  %dp = load ptr, ptr %ta
+  %dv = load i64, ptr %dp
+  %other = icmp ne i64 %dv, %b
+  br i1 %other, label %jump, label %next
+check:
+  %kp = load ptr, ptr %ta
+  br label %word
+word:
+  %ki = phi i64 [0, %check], [%kj, %clean]
+  %kq = getelementptr i64, ptr %kp, i64 %ki
+  %kv = load i64, ptr %kq
+  %dirty = icmp ne i64 %kv, 0
+  br i1 %dirty, label %bad, label %clean
+clean:
+  %kj = add i64 %ki, 1
+  %left = icmp slt i64 %kj, %b
+  br i1 %left, label %word, label %next
+bad:
+  ret i64 -2
+jump:
+  br label %fetch
+go:
+  br label %fetch
+next:
+  %pc1 = add i64 %pc, 1
+  br label %fetch
+python:
+  ret i64 %pc
+stop:
+  ret i64 -1
+}
+"""
+
+
+@functools.cache
+def _functions() -> tuple[Any, Any, Any]:
+    run, worker, inspect = machine().functions("runtime", _text, ["run", "worker", "inspect"])
+    size, word = ctypes.c_size_t, ctypes.c_int64
+    return (
+        ctypes.CFUNCTYPE(word, size, size, word, size, word)(run),
+        ctypes.CFUNCTYPE(None, size)(worker),
+        ctypes.CFUNCTYPE(None, size, word, size, size, word)(inspect),
+    )
+
+
+def run(table: int, code: int, start: int, pool: int, profile: bool = False) -> int:
+    """Run the program at `code` from an instruction on; the position where Python is needed, -1 at the end, -2 if a
+    check failed."""
+    return _functions()[0](table, code, start, pool, profile)
+
+
+CONTIGUOUS, OWNED, WRITEABLE = 0x1, 0x4, 0x400  # among the flags of NumPy's arrays
+
+
+@functools.cache
+def _place_of_data() -> int:
+    """Where an array object holds its address, 0 if it is not where it should be."""
+    array = np.zeros((2, 3))[:, :2]
+    for place in (16, 24, 32, 40):
+        found = ctypes.c_size_t.from_address(id(array) + place).value
+        if found == array.ctypes.data and ctypes.c_int.from_address(id(array) + place + 48).value == array.flags.num:
+            return place
+    return 0
+
+
+class Inspector:
+    """Reads the addresses and flags of up to `count` arrays at once."""
+
+    def __init__(self, count: int) -> None:
+        self.addresses, self.flags = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._targets = self.addresses.ctypes.data, self.flags.ctypes.data
+        self._place = _place_of_data()
+        self._read = _functions()[2]
+
+    def __call__(self, arrays: list[Any]) -> None:
+        if self._place:
+            objects = np.fromiter(map(id, arrays), np.int64, len(arrays))
+            self._read(objects.ctypes.data, len(arrays), *self._targets, self._place)
+        else:
+            for i, array in enumerate(arrays):
+                self.addresses[i], self.flags[i] = array.ctypes.data, array.flags.num
+
+
+class Pool:
+    """The threads that help the calling thread."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._memory = np.zeros(_SIZE + 8, np.int64)
+        start = -(self._memory.ctypes.data // 8) % 8
+        self._state = self._memory[start : start + _SIZE]
+        self._state[_NEXT] = _CLOSED
+        self.address: int = self._state.ctypes.data
+        process = ctypes.CDLL(None)
+        process.pthread_mutex_init(ctypes.c_void_p(self.address + 8 * _MUTEX), None)
+        process.pthread_cond_init(ctypes.c_void_p(self.address + 8 * _CONDITION), None)
+        self._process = process
+        worker = _functions()[1]
+        self._threads = [
+            threading.Thread(target=worker, args=(self.address,), name=f"wonderland-{i + 1}", daemon=True)
+            for i in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """End the threads; work that is going on is finished first."""
+        mutex, condition = (ctypes.c_void_p(self.address + 8 * place) for place in (_MUTEX, _CONDITION))
+        self._process.pthread_mutex_lock(mutex)
+        self._state[_STOP] = 1
+        self._process.pthread_cond_broadcast(condition)
+        self._process.pthread_mutex_unlock(mutex)
+        for thread in self._threads:
+            thread.join()
+
+
+_lock = threading.Lock()
+_pool: Pool | None = None
+_threads: int | None = None
+_VARIABLES = ("WONDERLAND_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def get_threads() -> int:
+    """How many threads compiled functions use.
+
+    By default the number of processors that this process may use, or what the first of the environment variables
+    WONDERLAND_THREADS, OMP_NUM_THREADS, MKL_NUM_THREADS and OPENBLAS_NUM_THREADS says.
+    """
+    global _threads
+    if _threads is None:
+        _threads = _from_environment() or _processors()
+    return _threads
+
+
+def set_threads(n: int) -> None:
+    """Let compiled functions use n threads. Results do not depend on it, to the last bit.
+
+    >>> import wonderland as wl
+    >>> before = wl.get_threads()
+    >>> wl.set_threads(1)
+    >>> wl.get_threads()
+    1
+    >>> wl.set_threads(before)
+    """
+    global _pool, _threads
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InputError(f"set_threads: {n!r} is not a number of threads.", "a positive integer")
+    with _lock:
+        _threads = n
+        if _pool is not None and _pool.workers != n - 1:
+            _pool.close()
+            _pool = None
+
+
+def pool() -> int:
+    """The address of the pool's state, 0 if there is one thread only; starts the threads when first asked."""
+    global _pool
+    if _pool is None:
+        if get_threads() == 1 or not hasattr(os, "fork"):  # without POSIX threads, the calling thread does it all
+            return 0
+        with _lock:
+            if _pool is None:
+                _pool = Pool(get_threads() - 1)
+    return _pool.address
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _from_environment() -> int | None:
+    for name in _VARIABLES:
+        text = os.environ.get(name, "").split(",")[0].strip()
+        if text.isdigit() and int(text) > 0:
+            return int(text)
+    return None
+
+
+def _forget() -> None:
+    """In a forked child the threads do not exist; the first call starts new ones."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+def _close() -> None:
+    global _pool
+    if _pool is not None:
+        _pool.close()
+        _pool = None
+
+
+atexit.register(_close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,286 @@
+"""Convolutional layers over one, two or three spatial axes, and their transposes. Book, sections 7.1.3 and 8.1.2."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from .. import array, dtypes
+from ..arguments import as_int
+from ..array.conversion import as_tensor
+from ..errors import DTypeError, InputError, ShapeError
+from ..random.continuous import uniform
+from ..random.keys import split
+from ..random.streams import take_key
+from ..tensor import Tensor
+from .functional.convolution import convolve, convolve_transposed
+from .functional.windows import SPATIAL, as_padding
+from .lazy import Lazy, at_once
+from .parameter import Parameter
+from .windowed import Windowed, as_setting
+
+PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "circular": "wrap", "replicate": "edge"}
+
+
+class _Convolution(Windowed):
+    """What convolutions and their transposes share: channels, kernel and parameters."""
+
+    weight: Any
+    bias: Any
+    _key: Any
+    _shown_unless: ClassVar[dict[str, Any]] = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
+        bias: bool,
+        dtype: Any,
+        key: Any,
+    ) -> None:
+        name = type(self).__name__
+        self.in_channels = None if in_channels is None else as_int(name, "in_channels", in_channels, 0)
+        self.out_channels = as_int(name, "out_channels", out_channels, 0)
+        self.kernel_size = as_setting(kernel_size)
+        self.stride = as_setting(stride)
+        self.padding = as_setting(padding)
+        self.dilation = as_setting(dilation)
+        self.groups = as_int(name, "groups", groups, 1)
+        self.dtype = dtypes.default_float if dtype is None else dtypes.as_dtype(dtype)
+        if not dtypes.is_floating(self.dtype):
+            raise DTypeError(
+                f"{name}: parameters do not start from random numbers of {self.dtype}.", "a floating dtype"
+            )
+        self._check_groups("out_channels", self.out_channels)
+        self._padding()  # all settings are checked
+        self.weight = Lazy()
+        self.bias = Lazy() if bias else None
+        self._key = take_key(name, key)
+        if self.in_channels is not None:
+            self._build(self.in_channels)
+
+    def _check_groups(self, what: str, channels: int) -> None:
+        if channels % self.groups:
+            raise InputError(
+                f"{type(self).__name__}: {what}={channels} does not divide into groups={self.groups}.",
+                "a number of channels that is a multiple of groups; groups is their number, not their size",
+            )
+
+    def _padding(self) -> Any:
+        """Pairs (low, high) for each spatial axis."""
+        sizes = [self._sizes(what) for what in ("kernel_size", "stride", "dilation")]
+        return as_padding(type(self).__name__, self.padding, *sizes)
+
+    def _channels(self, in_channels: int) -> tuple[int, int]:
+        """The last two sizes of the weight."""
+        return in_channels // self.groups, self.out_channels
+
+    def _build(self, in_channels: int) -> None:
+        """Make the parameters."""
+        self._check_groups("in_channels", in_channels)
+        kernel = self._sizes("kernel_size")
+        bound = 1 / math.sqrt(max(math.prod(kernel) * in_channels // self.groups, 1))
+        with at_once(self._key):
+            keys = split(self._key, 2)
+            shape = (*kernel, *self._channels(in_channels))
+            self.weight = Parameter(uniform(shape, -bound, bound, key=keys[0], dtype=self.dtype))
+            if self.bias is not None:
+                self.bias = Parameter(uniform((self.out_channels,), -bound, bound, key=keys[1], dtype=self.dtype))
+        self.in_channels = in_channels
+        self._key = None
+
+    def _input(self, x: Any) -> Tensor:
+        """The input as a tensor of the right shape; the first one makes the parameters of a lazy layer."""
+        x = as_tensor(type(self).__name__, x)
+        if x.ndim > self.axes and self.in_channels is None:
+            self._build(x.shape[-1])
+        if x.ndim <= self.axes or x.shape[-1] != self.in_channels:
+            got = f"has {x.shape[-1]} channels along its last axis" if x.ndim > self.axes else "has too few axes"
+            channels = "channels" if self.in_channels is None else self.in_channels
+            raise ShapeError(
+                f"{self._describe()}: an input of shape {x.shape} {got}.",
+                f"an input of shape (..., {', '.join(SPATIAL[self.axes])}, {channels}): channels last",
+            )
+        return x
+
+    def extra_repr(self) -> str:
+        sizes = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+        parts = [sizes, *self._changed(**self._shown_unless)]
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.dtype != dtypes.default_float:
+            parts.append(f"dtype={self.dtype}")
+        return ", ".join(parts)
+
+
+class _Conv(_Convolution):
+    _shown_unless: ClassVar[dict[str, Any]] = {**_Convolution._shown_unless, "padding_mode": "zeros"}
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dtype: Any = None,
+        key: Any = None,
+    ) -> None:
+        if padding_mode not in PADDING_MODES:
+            raise InputError(
+                f"{type(self).__name__}: padding_mode={padding_mode!r}.", " or ".join(map(repr, PADDING_MODES))
+            )
+        self.padding_mode = padding_mode
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, key)
+
+    def forward(self, x: Any) -> Tensor:
+        x = self._input(x)
+        padding = self._padding()
+        if self.padding_mode != "zeros":
+            widths = ((0, 0),) * (x.ndim - self.axes - 1) + padding + ((0, 0),)
+            x, padding = array.pad(x, widths, mode=PADDING_MODES[self.padding_mode]), 0
+        name = type(self).__name__
+        return convolve(name, self.axes, x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def multiply_adds(self, args: tuple[Any, ...], output: Any) -> int | None:
+        return output.size * math.prod(self.weight.shape[:-1])
+
+
+class Conv1d(_Conv):
+    r"""Convolution of sequences: (..., length, in_channels) to (..., length', out_channels). Book, E.8.1.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.Conv1d(8, 32, 5, padding="same")
+    >>> layer(wl.ones((4, 20, 8))).shape, layer.weight.shape
+    ((4, 20, 32), (5, 8, 32))
+
+    The arguments are those of `Conv2d`.
+    """
+
+    axes = 1
+
+
+class Conv2d(_Conv):
+    r"""Convolution of images, \(y_{ij} = b + \sum_{i'j'} x_{i+i', j+j'} W_{i'j'}\). Book, D.7.4.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.Conv2d(3, 64, 5, padding="same", bias=False)
+    >>> layer
+    Conv2d(3, 64, kernel_size=5, padding='same', bias=False)
+    >>> layer(wl.ones((16, 32, 32, 3))).shape, layer.num_parameters()
+    ((16, 32, 32, 64), 4800)
+
+    Channels are last: (..., height, width, in_channels) becomes (..., height', width', out_channels), and `weight` is
+    (*kernel_size, in_channels / groups, out_channels). See `wl.nn.functional.conv2d` for `stride`, `padding`,
+    `dilation` and `groups`. `padding_mode` is "zeros", "reflect", "circular" (the other end follows) or "replicate"
+    (the element at the border). Parameters start from \(U(-1/\sqrt{c}, 1/\sqrt{c})\), where c is the number of inputs
+    of an output: kernel places times in_channels / groups.
+
+    With `in_channels=None` the layer is lazy: its first input decides in_channels and makes the parameters.
+    """
+
+    axes = 2
+
+
+class Conv3d(_Conv):
+    r"""Convolution of volumes and videos, (..., depth, height, width, in_channels). Book, section 8.1.2.
+
+    >>> import wonderland as wl
+    >>> wl.nn.Conv3d(1, 4, (1, 3, 3), padding=(0, 1, 1))(wl.ones((2, 6, 8, 8, 1))).shape
+    (2, 6, 8, 8, 4)
+
+    The arguments are those of `Conv2d`.
+    """
+
+    axes = 3
+
+
+# --- the transposes
+
+
+class _ConvTranspose(_Convolution):
+    _shown_unless: ClassVar[dict[str, Any]] = {**_Convolution._shown_unless, "output_padding": 0}
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        dtype: Any = None,
+        key: Any = None,
+    ) -> None:
+        self.output_padding = as_setting(output_padding)
+        self._sizes("output_padding", least=0)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, key)
+
+    def _channels(self, in_channels: int) -> tuple[int, int]:
+        return self.out_channels // self.groups, in_channels
+
+    def forward(self, x: Any) -> Tensor:
+        return convolve_transposed(
+            type(self).__name__,
+            self.axes,
+            self._input(x),
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.output_padding,
+            self.groups,
+            self.dilation,
+        )
+
+    def multiply_adds(self, args: tuple[Any, ...], output: Any) -> int | None:
+        return args[0].size * math.prod(self.weight.shape[:-1])
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """The transpose of a `Conv1d` from out_channels to in_channels; see `ConvTranspose2d`.
+
+    >>> import wonderland as wl
+    >>> wl.nn.ConvTranspose1d(8, 4, 2, stride=2)(wl.ones((3, 10, 8))).shape
+    (3, 20, 4)
+    """
+
+    axes = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """The transpose of a `Conv2d` from out_channels to in_channels, which makes images larger.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.ConvTranspose2d(16, 8, 3, stride=2, padding=1, output_padding=1)
+    >>> layer(wl.ones((16, 16, 16))).shape, layer.weight.shape
+    ((32, 32, 8), (3, 3, 8, 16))
+
+    `weight` is that of the convolution: (*kernel_size, out_channels / groups, in_channels). See
+    `wl.nn.functional.conv_transpose2d`. Parameters start as those of `Conv2d`.
+    """
+
+    axes = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The transpose of a `Conv3d` from out_channels to in_channels; see `ConvTranspose2d`.
+
+    >>> import wonderland as wl
+    >>> wl.nn.ConvTranspose3d(2, 1, 2, stride=2)(wl.ones((3, 3, 3, 2))).shape
+    (6, 6, 6, 1)
+    """
+
+    axes = 3

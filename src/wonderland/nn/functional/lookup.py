@@ -1,0 +1,47 @@
+"""Rows of a table by their numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import array
+from ...array.conversion import as_tensor
+from ...dtypes import is_integer
+from ...errors import DTypeError, InputError, ShapeError
+from ...tensor import Tensor
+
+__all__ = ["embedding"]
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
+    r"""\(W_{i}\): the rows of a table (rows, size) at integers (...), as (..., size). Book, section 8.2.2.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.embedding(wl.tensor([2, 0]), wl.eye(3))
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+
+    The row `padding_idx` gets no gradient. Numbers outside 0, ..., rows - 1 raise.
+    """
+    index, table = as_tensor("embedding", input), as_tensor("embedding", weight)
+    if table.ndim != 2:
+        raise ShapeError(f"embedding: a table of shape {table.shape}.", "a table of shape (rows, size)")
+    if not is_integer(index.dtype):
+        raise DTypeError(f"embedding: rows are chosen by integers, received {index.dtype}.", "x.astype(wl.int64)")
+    rows = array.take(table, counted_from_zero(index, table.shape[0]), axis=0)
+    if padding_idx is None:
+        return rows
+    if not -table.shape[0] <= padding_idx < table.shape[0]:
+        raise InputError(f"embedding: padding_idx={padding_idx} in a table of {table.shape[0]} rows.", "a row")
+    padding = (index == padding_idx % table.shape[0])[..., None]
+    return array.where(padding, array.stop_gradient(rows), rows)
+
+
+def counted_from_zero(index: Any, size: int) -> Any:
+    """Numbers of rows or classes as indices for `take`, to which a negative one is out of range, too.
+
+    >>> import wonderland as wl
+    >>> counted_from_zero(wl.tensor([0, -1]), 3)
+    tensor([0, 3])
+    """
+    return array.where(index < 0, size, index)

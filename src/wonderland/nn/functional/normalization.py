@@ -1,0 +1,171 @@
+"""Normalization: numbers with mean 0 and variance 1, then a scale and a shift that are learned. Book, section 9.3.2.
+
+Channels are along the last axis, for images (batch, height, width, channels).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import array
+from ...array.conversion import as_real, as_shape, convert
+from ...cell import Cell
+from ...dtypes import float32, is_half
+from ...errors import InputError, ShapeError
+from ...tensor import Tensor
+
+__all__ = ["batch_norm", "group_norm", "layer_norm", "rms_norm"]
+
+
+def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    r"""\(\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}\,\alpha + \beta\) over the last axes. Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.layer_norm(wl.tensor([[1.0, 3.0], [10.0, 30.0]]), 2, eps=0.0)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+
+    `normalized_shape` are the sizes of these axes, and the shape of `weight` \(\alpha\) and `bias` \(\beta\).
+    """
+    x = as_real("layer_norm", x)
+    axes = _last_axes("layer_norm", x, normalized_shape, weight, bias)
+    return _affine(_standardized(x, axes, eps), weight, bias)
+
+
+def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
+    r"""\(\frac{x}{\sqrt{\overline{x^2} + \varepsilon}}\,\alpha\) over the last axes; eps is by default the type's.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.rms_norm(wl.tensor([3.0, -3.0]), 2)
+    tensor([ 1., -1.])
+
+    Book, section 9.3.2. `normalized_shape` are the sizes of these axes, and the shape of `weight` \(\alpha\).
+    """
+    x = as_real("rms_norm", x)
+    axes = _last_axes("rms_norm", x, normalized_shape, weight, None)
+    eps = float(array.finfo(x.dtype).eps) if eps is None else eps
+    wide = _wide(x)
+    scaled = wide * array.rsqrt(array.mean(array.square(wide), axis=axes, keepdims=True) + eps)
+    return _affine(convert(scaled, x.dtype), weight, None)
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    r"""\(\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}\,\alpha + \beta\) per channel, the last axis. Book, 9.3.2.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.batch_norm(wl.tensor([[1.0, 10.0], [3.0, 30.0]]), training=True, eps=0.0)
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
+
+    While `training`, the statistics are those of the batch, over all other axes, and running statistics, if there are
+    any, move towards them: \(r \leftarrow (1-m)\,r + m\,s\) with the momentum m and the variance over n - 1; they are
+    `wl.nn.Buffer`s. Otherwise the running statistics are used.
+    """
+    x = as_real("batch_norm", x)
+    if x.ndim < 2:
+        raise ShapeError(f"batch_norm: an input of shape {x.shape}.", "an input of shape (batch, ..., channels)")
+    for what, given in _given(running_mean=running_mean, running_var=running_var, weight=weight, bias=bias):
+        if given.shape != x.shape[-1:]:
+            raise ShapeError(
+                f"batch_norm: a {what} of shape {given.shape} for an input of shape {x.shape}.",
+                f"one number per channel, {x.shape[-1:]}",
+            )
+    if (running_mean is None) != (running_var is None):
+        raise InputError("batch_norm: one of the running statistics is missing.", "both or none of them")
+    if not training:
+        if running_mean is None:
+            raise InputError(
+                "batch_norm: there are no running statistics to use.", "training=True, or running_mean=..."
+            )
+        return _affine_channels(x, _wide(x) - running_mean, _wide(running_var), weight, bias, eps)
+    axes = tuple(range(x.ndim - 1))
+    n = x.size // max(x.shape[-1], 1)
+    if n < 2:
+        raise InputError(
+            f"batch_norm: training with {n} values per channel, from an input of shape {x.shape}, leaves no variance.",
+            "a batch of two or more, or model.eval()",
+        )
+    mean = array.mean(_wide(x), axis=axes)
+    centred = _wide(x) - mean
+    variance = array.mean(array.square(centred), axis=axes)
+    if running_mean is not None:
+        for running, now in ((running_mean, mean), (running_var, variance * (n / (n - 1)))):
+            if not isinstance(running, Cell):
+                raise InputError("batch_norm: a running statistic cannot be changed.", "wl.nn.Buffer(...)")
+            running.assign(running + array.astype(momentum * (array.stop_gradient(now) - running), running.dtype))
+    return _affine_channels(x, centred, variance, weight, bias, eps)
+
+
+def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    r"""Normalization of every example over groups of channels and all positions: x (batch, ..., channels).
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.group_norm(wl.tensor([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
+    tensor([[-1.,  1., -1.,  1.]])
+
+    One group normalizes like a layer, as many as channels like an instance. Book, section 9.3.2.
+    """
+    x = as_real("group_norm", x)
+    if x.ndim < 2 or num_groups < 1 or x.shape[-1] % num_groups:
+        raise ShapeError(
+            f"group_norm: an input of shape {x.shape} in {num_groups} groups of channels.",
+            "an input of shape (batch, ..., channels) whose channels divide evenly",
+        )
+    for what, given in _given(weight=weight, bias=bias):
+        if given.shape != x.shape[-1:]:
+            raise ShapeError(f"group_norm: a {what} of shape {given.shape} for {x.shape[-1]} channels.", "one each")
+    grouped = array.reshape(x, (*x.shape[:-1], num_groups, x.shape[-1] // num_groups))
+    axes = (*range(1, x.ndim - 1), x.ndim)
+    return _affine(array.reshape(_standardized(grouped, axes, eps), x.shape), weight, bias)
+
+
+def _given(**arguments: Any) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in arguments.items() if value is not None]
+
+
+def _last_axes(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any) -> tuple[int, ...]:
+    shape = as_shape(name, normalized_shape)
+    if not shape or x.shape[x.ndim - len(shape) :] != shape or x.ndim < len(shape):
+        raise ShapeError(
+            f"{name}: an input of shape {x.shape} does not end in the normalized shape {shape}.",
+            f"an input of shape (..., {', '.join(map(str, shape))})",
+        )
+    for what, given in _given(weight=weight, bias=bias):
+        if given.shape != shape:
+            raise ShapeError(f"{name}: a {what} of shape {given.shape}.", f"the normalized shape {shape}")
+    return tuple(range(-len(shape), 0))
+
+
+def _wide(x: Any) -> Any:
+    """x, in float32 if its own type has too few digits for statistics."""
+    return convert(x, float32) if is_half(x.dtype) else x
+
+
+def _standardized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
+    """x with mean 0 and variance 1 over the axes."""
+    wide = _wide(x)
+    centred = wide - array.mean(wide, axis=axes, keepdims=True)
+    variance = array.mean(array.square(centred), axis=axes, keepdims=True)
+    return convert(centred * array.rsqrt(variance + eps), x.dtype)
+
+
+def _affine(x: Tensor, weight: Any, bias: Any) -> Tensor:
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
+
+
+def _affine_channels(x: Tensor, centred: Tensor, variance: Any, weight: Any, bias: Any, eps: float) -> Tensor:
+    """Both factors are one number per channel, so they are put together before they meet the data."""
+    scale = array.rsqrt(variance + eps)
+    scaled = centred * (scale if weight is None else scale * weight)
+    out = scaled if bias is None else scaled + bias
+    return convert(out, x.dtype) if is_half(x.dtype) else out

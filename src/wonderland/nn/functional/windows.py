@@ -1,0 +1,66 @@
+"""Arguments of functions with windows: numbers for each spatial axis, padding, and leading axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import array
+from ...arguments import as_int, shown
+from ...errors import InputError, ShapeError
+from ...primitives.windows import Pairs, extents
+from ...tensor import Tensor
+
+Sizes = tuple[int, ...]
+
+
+def as_sizes(name: str, what: str, value: Any, axes: int, least: int = 1) -> Sizes:
+    """One number for all spatial axes, or one for each.
+
+    >>> as_sizes("conv2d", "stride", 2, 2), as_sizes("conv2d", "stride", (1, 2), 2)
+    ((2, 2), (1, 2))
+    """
+    if not isinstance(value, (tuple, list)):
+        return (as_int(name, what, value, least),) * axes
+    if len(value) != axes:
+        raise InputError(f"{name}: {what}={shown(value)} for {axes} spatial axes.", f"a number, or {axes} of them")
+    return tuple(as_int(name, what, n, least) for n in value)
+
+
+def as_padding(name: str, padding: Any, window: Sizes, stride: Sizes, dilation: Sizes) -> Pairs:
+    """Pairs (low, high) from a number, from one for each axis, from pairs, or from "valid" or "same".
+
+    >>> as_padding("conv1d", "same", (4,), (1,), (1,)), as_padding("conv2d", (0, 2), (3, 3), (1, 1), (1, 1))
+    (((1, 2),), ((0, 0), (2, 2)))
+    """
+    if isinstance(padding, str):
+        if padding == "valid":
+            return ((0, 0),) * len(window)
+        if padding != "same":
+            raise InputError(f"{name}: padding={padding!r}.", '"same", "valid" or numbers')
+        if any(s != 1 for s in stride):
+            raise InputError(f'{name}: padding="same" keeps the size only for stride 1, not {stride}.', "numbers")
+        # of an odd number of places, as with even kernels, one more goes to the end
+        return tuple(((reach - 1) // 2, reach // 2) for reach in extents(window, dilation))
+    if isinstance(padding, (tuple, list)) and len(padding) == len(window):
+        return tuple(as_sizes(name, "padding", pair, 2, least=0) for pair in padding)  # type: ignore[misc]
+    return tuple((n, n) for n in as_sizes(name, "padding", padding, len(window), least=0))
+
+
+def with_one_batch(name: str, x: Tensor, axes: int) -> tuple[Tensor, Sizes]:
+    """(..., *spatial, channels) with its leading axes made one, and these axes."""
+    if x.ndim < axes + 1:
+        raise ShapeError(
+            f"{name}: an input of shape {x.shape} has fewer than {axes + 1} axes.",
+            f"channels last: (..., {', '.join(SPATIAL[axes])}, channels)",
+        )
+    lead = x.shape[: x.ndim - axes - 1]
+    return (x if len(lead) == 1 else array.reshape(x, (math.prod(lead), *x.shape[len(lead) :]))), lead
+
+
+def with_axes(y: Tensor, lead: Sizes) -> Tensor:
+    """The leading axes put back in place of one."""
+    return y if len(lead) == 1 else array.reshape(y, (*lead, *y.shape[1:]))
+
+
+SPATIAL = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}

@@ -1,0 +1,217 @@
+"""Normalization layers. Channels are along the last axis. Book, section 9.3.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import array, dtypes
+from ..arguments import as_int
+from ..array.conversion import as_real, as_shape
+from ..errors import InputError, ShapeError
+from ..tensor import Tensor
+from . import functional as F  # noqa: N812 - as everybody calls it
+from .module import Module
+from .parameter import Buffer, Parameter
+
+
+class LayerNorm(Module):
+    r"""\(\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}\,\alpha + \beta\) over the last axes. Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.LayerNorm(2, eps=0.0)
+    >>> layer(wl.tensor([[1.0, 3.0], [10.0, 30.0]]))
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+
+    `normalized_shape` is the size of the last axis or the sizes of several. `weight` and `bias` have this shape and
+    start from 1 and 0; without `elementwise_affine` they are None.
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        self.normalized_shape = as_shape("LayerNorm", normalized_shape)
+        self.eps = eps
+        self.weight = Parameter(array.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None
+        shifts = elementwise_affine and bias
+        self.bias = Parameter(array.zeros(self.normalized_shape, dtype=dtype)) if shifts else None
+
+    def forward(self, x: Any) -> Tensor:
+        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
+
+
+class RMSNorm(Module):
+    r"""\(\frac{x}{\sqrt{\overline{x^2} + \varepsilon}}\,\alpha\) over the last axes. Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> wl.nn.RMSNorm(2)(wl.tensor([3.0, -3.0]))
+    tensor([ 1., -1.])
+
+    `eps` is by default the machine epsilon of x's type.
+    """
+
+    weight: Any
+
+    def __init__(
+        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, dtype: Any = None
+    ) -> None:
+        self.normalized_shape = as_shape("RMSNorm", normalized_shape)
+        self.eps = eps
+        self.weight = Parameter(array.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None
+
+    def forward(self, x: Any) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
+
+
+class BatchNorm(Module):
+    r"""\(\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}\,\alpha + \beta\) per channel. Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.BatchNorm1d(2, eps=0.0)
+    >>> layer(wl.tensor([[1.0, 10.0], [3.0, 30.0]]))
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
+    >>> layer.running_mean
+    buffer([0.2, 2. ])
+
+    While training, the statistics are those of the batch over all axes but the last, and `running_mean` and
+    `running_var` move towards them: \(r \leftarrow (1-m)\,r + m\,s\) with m = `momentum`, or with the mean over all
+    batches so far if it is None. In `eval()` the running ones are used. Without `track_running_stats` there are none,
+    and the batch always gives the statistics. `weight` and `bias` are None without `affine`.
+
+    This base takes (batch, ..., channels) of any number of axes; `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d` insist.
+    """
+
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
+    _ranks: tuple[int, ...] = ()
+    _layout = "(batch, ..., channels)"
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        shape = (as_int(type(self).__name__, "num_features", num_features, 0),)
+        self.num_features = shape[0]
+        self.eps = eps
+        self.momentum = momentum
+        self.weight = Parameter(array.ones(shape, dtype=dtype)) if affine else None
+        self.bias = Parameter(array.zeros(shape, dtype=dtype)) if affine else None
+        self.running_mean = Buffer(array.zeros(shape, dtype=dtype)) if track_running_stats else None
+        self.running_var = Buffer(array.ones(shape, dtype=dtype)) if track_running_stats else None
+        self.num_batches_tracked = Buffer(0, dtypes.int64) if track_running_stats else None
+
+    def forward(self, x: Any) -> Tensor:
+        x = as_real(type(self).__name__, x)
+        fits = x.ndim in self._ranks if self._ranks else x.ndim >= 2
+        if not fits or x.shape[-1] != self.num_features:
+            raise ShapeError(
+                f"{self._describe()}: an input of shape {x.shape}.",
+                f"an input of shape {self._layout} with {self.num_features} channels along the last axis",
+            )
+        training = self.training or self.running_mean is None
+        momentum: Any = self.momentum
+        if training and self.num_batches_tracked is not None:
+            self.num_batches_tracked = self.num_batches_tracked + 1
+            if momentum is None:
+                momentum = 1.0 / array.astype(self.num_batches_tracked, self.running_mean.dtype)
+        return F.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, training, momentum, self.eps
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.weight is not None}"
+        return text if self.running_mean is not None else f"{text}, track_running_stats=False"
+
+
+class BatchNorm1d(BatchNorm):
+    """Batch normalization of (batch, channels) or (batch, length, channels); see `BatchNorm`.
+
+    >>> import wonderland as wl
+    >>> wl.nn.BatchNorm1d(3)(wl.random.normal((8, 5, 3))).shape
+    (8, 5, 3)
+    """
+
+    _ranks = (2, 3)
+    _layout = "(batch, channels) or (batch, length, channels)"
+
+
+class BatchNorm2d(BatchNorm):
+    """Batch normalization of images (batch, height, width, channels); see `BatchNorm`.
+
+    >>> import wonderland as wl
+    >>> wl.nn.BatchNorm2d(3)(wl.random.normal((8, 5, 5, 3))).shape
+    (8, 5, 5, 3)
+    """
+
+    _ranks = (4,)
+    _layout = "(batch, height, width, channels)"
+
+
+class BatchNorm3d(BatchNorm):
+    """Batch normalization of volumes (batch, depth, height, width, channels); see `BatchNorm`.
+
+    >>> import wonderland as wl
+    >>> wl.nn.BatchNorm3d(3)(wl.random.normal((8, 2, 2, 2, 3))).shape
+    (8, 2, 2, 2, 3)
+    """
+
+    _ranks = (5,)
+    _layout = "(batch, depth, height, width, channels)"
+
+
+class GroupNorm(Module):
+    """Normalization of every example over groups of channels: (batch, ..., channels). Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> wl.nn.GroupNorm(2, 4, eps=0.0)(wl.tensor([[1.0, 3.0, 10.0, 30.0]]))
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = None
+    ) -> None:
+        self.num_groups = as_int("GroupNorm", "num_groups", num_groups, 1)
+        self.num_channels = as_int("GroupNorm", "num_channels", num_channels, 0)
+        if self.num_channels % self.num_groups:
+            raise InputError(f"GroupNorm: {num_channels} channels in {num_groups} groups.", "a divisor of the channels")
+        self.eps = eps
+        self.weight = Parameter(array.ones((num_channels,), dtype=dtype)) if affine else None
+        self.bias = Parameter(array.zeros((num_channels,), dtype=dtype)) if affine else None
+
+    def forward(self, x: Any) -> Tensor:
+        x = as_real("GroupNorm", x)
+        if x.ndim < 2 or x.shape[-1] != self.num_channels:
+            raise ShapeError(
+                f"{self._describe()}: an input of shape {x.shape}.",
+                f"an input of shape (batch, ..., {self.num_channels})",
+            )
+        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"

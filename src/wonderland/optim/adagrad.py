@@ -1,0 +1,63 @@
+"""Adagrad: gradients over the root of the sum of their squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import array
+from ..nn.parameter import Parameter
+from ..tensor import Tensor
+from .optimizer import Group, Optimizer, Scalars, check_not_negative, refuse_complex
+from .sgd import descent
+
+
+class Adagrad(Optimizer):
+    r"""\(s = s + g^2,\ w \leftarrow w - \eta_t\, g/(\sqrt s + \varepsilon)\), \(\eta_t = \eta/(1 + (t-1)\,\gamma)\).
+
+    >>> import wonderland as wl
+    >>> w = wl.nn.Parameter([1.0])
+    >>> wl.optim.Adagrad([w], lr=0.5).step([wl.tensor([8.0])])
+    >>> w
+    parameter([0.5])
+
+    \(\gamma\) is `lr_decay`, and s starts from `initial_accumulator_value`. Book, section 2.3.2.
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            parameters,
+            lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+            maximize=maximize,
+        )
+
+    def check(self, group: Group) -> None:
+        check_not_negative(group, "Adagrad", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
+
+    def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
+        refuse_complex("Adagrad", parameter)
+        return {"sum": array.full_like(parameter, group["initial_accumulator_value"])}
+
+    def scalars(self, group: Group) -> Scalars:
+        if not group["lr_decay"]:
+            return (group.lr,)
+        return (group.lr / (1.0 + (array.astype(self.count, group.lr.dtype) - 1.0) * group["lr_decay"]),)
+
+    def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
+        (lr,) = scalars
+        g = descent(group, w, g)
+        s = state["sum"] = state["sum"] + g * g
+        return w - lr * g / (array.sqrt(s) + group["eps"])

@@ -1,0 +1,362 @@
+"""The base of optimizers: groups of parameters, their state, and how gradients find them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .. import array, dtypes, trees
+from ..arguments import as_number, shown
+from ..errors import DTypeError, GradientError, InputError, ModuleError, ShapeError
+from ..nn.module import Module
+from ..nn.parameter import Buffer, Parameter
+from ..nn.state_dict import Loaded, load_state_dict, state_dict
+from ..tensor import Tensor
+from ..transforms.imperative import no_grad
+
+Scalars = tuple[Tensor, ...]
+
+
+class Rated(Module):
+    """A module with a learning rate, which takes tensors of any floating type, as schedules compute them."""
+
+    lr: Buffer
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "lr" and isinstance(value, Tensor) and not isinstance(value, Buffer):
+            value = array.astype(value, dtypes.float64)
+        super().__setattr__(name, value)
+
+
+class Group(Rated):
+    """Parameters that share settings. `group["lr"]` is another way to write `group.lr`.
+
+    >>> import wonderland as wl
+    >>> optimizer = wl.optim.SGD(wl.nn.Linear(2, 3), lr=0.1, momentum=0.9)
+    >>> optimizer.groups[0].momentum
+    0.9
+    """
+
+    params: dict[str, Parameter]
+    state: dict[str, dict[str, Buffer]]  # by kind, such as "momentum", then by the parameter's name
+
+    def __init__(self, lr: Buffer, params: dict[str, Parameter], settings: dict[str, Any]) -> None:
+        self.lr = lr
+        self.params = params
+        self.state = {}
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+    def __getitem__(self, name: str) -> Any:
+        return list(self.params.values()) if name == "params" else getattr(self, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name == "params" or name not in vars(self):
+            known = ", ".join(repr(n) for n in vars(self) if n not in ("params", "state"))
+            raise InputError(f"optimizer: a group has no setting {name!r} to change.", f"one of {known}")
+        setattr(self, name, value)
+
+    def extra_repr(self) -> str:
+        settings = {name: value for name, value in vars(self).items() if name not in ("lr", "params", "state")}
+        parts = [f"lr={self.lr.item():g}", *(f"{name}={value!r}" for name, value in settings.items())]
+        return ", ".join([*parts, f"parameters={len(self.params)}"])
+
+
+class Optimizer(Rated):
+    r"""The base of optimizers: \(w_{t+1} = w_t - \eta\, u(g_1, \dots, g_t)\). Book, section 2.3.2.
+
+    >>> import wonderland as wl
+    >>> model = wl.nn.Linear.from_matrix([[2.0]])
+    >>> optimizer = wl.optim.SGD(model, lr=0.25)
+    >>> @wl.jit
+    ... def step(model, optimizer, x):
+    ...     loss, grads = wl.value_and_grad(lambda model, x: (model(x) ** 2).sum())(model, x)
+    ...     optimizer.step(grads)
+    ...     return loss
+    >>> print(step(model, optimizer, wl.ones(1)), step(model, optimizer, wl.ones(1)))
+    tensor(4.) tensor(1.)
+
+    The imperative style works, too:
+
+    >>> loss = (model(wl.ones(1)) ** 2).sum()
+    >>> loss.backward()
+    >>> optimizer.step()
+    >>> optimizer.zero_grad()
+    >>> model.weight
+    parameter([[0.25]])
+
+    `parameters` is a module, a list or tree of parameters, pairs of names and parameters as `named_parameters()` gives
+    them, or a list of groups: dicts with such `"params"` and settings of their own, as in
+    `[{"params": model.body}, {"params": model.head, "lr": 1e-4}]`.
+
+    `optimizer.lr = 0.01` changes the learning rate of the groups that have none of their own; compiled steps go on
+    with the new one, without another trace. All that changes (moments, `count`, learning rates) is in `state_dict()`.
+
+    A subclass defines `init` (which state a parameter has), `scalars` (numbers that one step shares) and `update`.
+    """
+
+    count: Buffer  # the steps taken
+    groups: tuple[Group, ...]
+
+    def __init__(self, parameters: Any, lr: Any, **settings: Any) -> None:
+        name = type(self).__name__
+        self.lr = _rate(name, lr)
+        self.count = Buffer(0, dtypes.int64)
+        parameters = _listed_if_iterator(parameters)
+        groups = []
+        for given in parameters if _is_groups(parameters) else [{"params": parameters}]:
+            own = {key: value for key, value in given.items() if key not in ("params", "lr")}
+            if unknown := [key for key in own if key not in settings]:
+                known = ", ".join(["'params'", "'lr'", *map(repr, settings)])
+                raise InputError(f"{name}: a group has the setting {unknown[0]!r}.", f"settings among {known}")
+            rate = _rate(name, given["lr"]) if "lr" in given else self.lr
+            params = _listed_if_iterator(given["params"])
+            group = Group(rate, _named(name, params), {**settings, **own})
+            self.check(group)
+            groups.append(group)
+        self.groups = tuple(groups)
+        self._ordered = len(groups) == 1 and isinstance(params, (list, tuple))  # a list knows no names, only an order
+        found = [p for group in self.groups for p in group.params.values()]
+        if not found:
+            raise InputError(f"{name}: there are no parameters to optimize.", "a model with parameters, or a list")
+        if len({id(p) for p in found}) < len(found):
+            raise InputError(f"{name}: a parameter is in two groups.", "each parameter in one group")
+        for group in self.groups:
+            for path, parameter in group.params.items():
+                for kind, value in self.init(group, parameter).items():
+                    group.state.setdefault(kind, {})[path] = Buffer(value)
+
+    # --- what a subclass defines
+
+    def check(self, group: Group) -> None:
+        """Refuse settings that make no sense."""
+
+    def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
+        """The state of a parameter before the first step, by kind."""
+        return {}
+
+    def scalars(self, group: Group) -> Scalars:
+        """Numbers that all updates of a step share, in float64; `count` is the number of this step, from 1."""
+        return (group.lr,)
+
+    def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
+        """The new value of a parameter; new state goes into the dict."""
+        raise ModuleError(
+            f"{type(self).__name__}: has no update rule.", "def update(self, group, w, g, state, *scalars)"
+        )
+
+    # --- steps
+
+    def step(self, grads: Any = None) -> None:
+        """Move the parameters by their gradients: those of `wl.grad`, or without them those that `backward()` left.
+
+        `grads` is a dict from parameter names, or a tree like the one of the parameters; for an optimizer made from
+        a list, any tree with the gradients in the order of the list. Parameters that are not trainable stay.
+        """
+        chosen = self._left_by_backward() if grads is None else self._matched(grads)
+        with no_grad():
+            self.count.assign(self.count + 1)
+            for group in self.groups:
+                self._step_group(group, chosen)
+
+    def _step_group(self, group: Group, chosen: dict[int, Any]) -> None:
+        exact = self.scalars(group)
+        cast: dict[Any, Scalars] = {}  # each scalar is rounded once per dtype, not once per parameter
+        for name, parameter in group.params.items():
+            g = chosen.get(id(parameter))
+            if g is None:
+                continue
+            dtype = parameter.dtype
+            if dtype not in cast:
+                cast[dtype] = tuple(array.astype(s, _real(dtype)) for s in exact)
+            cells = {kind: buffers[name] for kind, buffers in group.state.items()}
+            values: dict[str, Any] = dict(cells)
+            try:
+                new = self.update(group, parameter, g, values, *cast[dtype])
+            except KeyError as missing:
+                raise InputError(
+                    f"{type(self).__name__}: a setting that was changed needs the state {missing}, which was not made.",
+                    "a new optimizer with these settings",
+                ) from missing
+            parameter.assign(new)
+            for kind, cell in cells.items():
+                if values[kind] is not cell:
+                    cell.assign(values[kind])
+
+    def _left_by_backward(self) -> dict[int, Any]:
+        found = {id(p): p.grad for group in self.groups for p in group.params.values() if p.trainable}
+        found = {key: g for key, g in found.items() if g is not None}
+        if not found:
+            raise GradientError(
+                f"{type(self).__name__}.step: no parameter has a gradient.",
+                "loss.backward() first, or step(grads) with the gradients of wl.grad",
+            )
+        return found
+
+    def _matched(self, grads: Any) -> dict[int, Any]:
+        """The gradients by the identity of their parameters."""
+        leaves, _ = trees.flatten_with_paths(grads)
+        given = {".".join(map(str, path)): g for path, g in leaves}
+        for table in self._tables():
+            if all(name in given for name in table):
+                return {id(p): _checked(self, name, p, given[name]) for name, p in table.items()}
+        trained = {name: p for name, p in self.groups[0].params.items() if p.trainable}
+        if self._ordered and len(trained) == len(given):
+            if isinstance(grads, dict):  # flattened by key, but made in the order of the parameters
+                given = {str(name): g for name, g in grads.items()}
+            pairs = zip(trained.items(), given.items(), strict=True)
+            return {id(p): _checked(self, name, p, g) for (_, p), (name, g) in pairs}
+        names = [name for table in self._tables()[:1] for name in table]
+        missing = [name for name in names if name not in given]
+        raise GradientError(
+            f"{type(self).__name__}.step: received gradients for {_listed(list(given))}; "
+            f"there is none for {_listed(missing)}.",
+            "gradients with respect to the module, or the tree of parameters, that the optimizer was made from; "
+            'for groups, "params" with the names of the whole model: pairs of model.named_parameters()',
+        )
+
+    def _tables(self) -> list[dict[str, Parameter]]:
+        """The names under which gradients of the trainable parameters may come: their own, or with the group's."""
+        own: list[tuple[str, Parameter]] = []
+        numbered: list[tuple[str, Parameter]] = []
+        for i, group in enumerate(self.groups):
+            trained = [(name, p) for name, p in group.params.items() if p.trainable]
+            own += trained
+            numbered += [(f"{i}.{name}", p) for name, p in trained]
+        candidates = [own, numbered] if len(self.groups) > 1 else [own]
+        return [dict(pairs) for pairs in candidates if len(dict(pairs)) == len(pairs)]
+
+    # --- state
+
+    @property
+    def param_groups(self) -> tuple[Group, ...]:
+        """`groups`, by the name that it has elsewhere."""
+        return self.groups
+
+    def _state(self) -> Module:
+        """All that changes but the parameters, as a module."""
+        holder = State()
+        holder.lr, holder.count = self.lr, self.count
+        holder.groups = [{"lr": group.lr, **group.state} for group in self.groups]
+        return holder
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The learning rates, the count of steps and the moments by path; not the parameters, nor fixed settings.
+
+        >>> import wonderland as wl
+        >>> optimizer = wl.optim.SGD(wl.nn.Linear(2, 3, bias=False), lr=0.1, momentum=0.9)
+        >>> list(optimizer.state_dict())
+        ['lr', 'count', 'groups.0.momentum.weight']
+        """
+        return state_dict(self._state())
+
+    def load_state_dict(self, values: Mapping[str, Any], strict: bool = True) -> Loaded:
+        """Put a saved state into an optimizer that was made with the same settings."""
+        return load_state_dict(self._state(), values, strict)
+
+    # --- as a tree
+
+    def __tree_steady__(self) -> bool:
+        """Nobody changes the dicts of a group in place, so that changes show in `structure_version`."""
+        return not self._hooks
+
+    def __repr__(self) -> str:
+        groups = ", ".join(f"Group({group.extra_repr()})" for group in self.groups)
+        inside = self.groups[0].extra_repr() if len(self.groups) == 1 else groups
+        return f"{type(self).__name__}({inside})"
+
+
+class State(Module):
+    """The state of an optimizer on its way to or from a dict."""
+
+    lr: Buffer
+    count: Buffer
+    groups: list[dict[str, Any]]
+
+
+def check_range(name: str, what: str, value: Any, valid: Callable[[Any], bool], remedy: str) -> None:
+    """Refuse a setting that is not a number in its range.
+
+    >>> check_range("Adam", "eps", 1e-8, lambda v: v >= 0, "eps >= 0")
+    """
+    if not valid(as_number(name, what, value)):
+        raise InputError(f"{name}: {what}={shown(value)}.", remedy)
+
+
+def check_not_negative(group: Group, name: str, *settings: str) -> None:
+    """Refuse negative settings of a group."""
+    for what in settings:
+        check_range(name, what, group[what], lambda v: v >= 0, f"{what} >= 0")
+
+
+def refuse_complex(name: str, parameter: Parameter) -> None:
+    """For rules that square gradients."""
+    if dtypes.is_complex(parameter.dtype):
+        raise DTypeError(
+            f"{name}: its rule is for real parameters, received {parameter.dtype}{list(parameter.shape)}.",
+            "wl.optim.SGD, or the real and imaginary parts as parameters",
+        )
+
+
+def _rate(name: str, lr: Any) -> Buffer:
+    """A learning rate in a cell, in float64 so that parameters of any dtype get it exactly."""
+    check_range(name, "lr", lr, lambda v: v >= 0, "a learning rate, 0 or more")
+    return Buffer(float(lr), dtypes.float64)
+
+
+def _real(dtype: Any) -> Any:
+    return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(dtype, dtype)
+
+
+def _listed_if_iterator(parameters: Any) -> Any:
+    return list(parameters) if isinstance(parameters, Iterator) else parameters
+
+
+def _is_groups(parameters: Any) -> bool:
+    return (
+        isinstance(parameters, (list, tuple))
+        and bool(parameters)
+        and all(isinstance(entry, dict) and "params" in entry for entry in parameters)
+    )
+
+
+def _named(name: str, parameters: Any) -> dict[str, Parameter]:
+    """The parameters of a module or a tree by name; one that is reached twice once."""
+    if isinstance(parameters, (list, tuple)) and parameters and all(map(_is_pair, parameters)):
+        parameters = dict(parameters)
+    found: dict[str, Parameter] = {}
+    seen: set[int] = set()
+    for path, leaf in trees.flatten_with_paths(parameters, open_objects=False)[0]:
+        prefix = ".".join(map(str, path))
+        inside = leaf.named_parameters() if isinstance(leaf, Module) else [("", leaf)]
+        for inner, parameter in inside:
+            if not isinstance(parameter, Parameter):
+                raise InputError(
+                    f"{name}: a {type(parameter).__name__} is not a parameter.",
+                    "a model, model.parameters(), or tensors wrapped in wl.nn.Parameter",
+                )
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                found[".".join(part for part in (prefix, inner) if part) or "0"] = parameter
+    return found
+
+
+def _is_pair(entry: Any) -> bool:
+    return isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str)
+
+
+def _checked(optimizer: Any, name: str, parameter: Parameter, g: Any) -> Any:
+    if not isinstance(g, Tensor):
+        g = array.asarray(g, dtype=parameter.dtype)
+    if (g.shape, g.dtype) != (parameter.shape, parameter.dtype):
+        raise ShapeError(
+            f"{type(optimizer).__name__}.step: the gradient {name!r} is {g.dtype}{list(g.shape)}, its parameter "
+            f"{parameter.dtype}{list(parameter.shape)}.",
+            "gradients in the order and with the shapes of the parameters",
+        )
+    return g
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:3]))
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown or "nothing"

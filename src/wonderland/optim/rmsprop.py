@@ -1,0 +1,70 @@
+"""RMSprop: gradients over the root of their mean square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import array
+from ..nn.parameter import Parameter
+from ..tensor import Tensor
+from .optimizer import Group, Optimizer, check_not_negative, check_range, refuse_complex
+from .sgd import descent
+
+
+class RMSprop(Optimizer):
+    r"""\(v = \alpha v + (1-\alpha) g^2,\ w \leftarrow w - \eta\, g/(\sqrt v + \varepsilon)\). Book, section 2.3.2.
+
+    >>> import wonderland as wl
+    >>> w = wl.nn.Parameter([1.0])
+    >>> wl.optim.RMSprop([w], lr=0.1, alpha=0.75).step([wl.tensor([8.0])])
+    >>> w
+    parameter([0.8])
+
+    `centered` takes the variance \(v - \bar g^2\) instead of the mean square. With `momentum` \(\mu\) the step is
+    \(b = \mu b + g/(\sqrt v + \varepsilon),\ w \leftarrow w - \eta b\).
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            parameters,
+            lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+            maximize=maximize,
+        )
+
+    def check(self, group: Group) -> None:
+        check_not_negative(group, "RMSprop", "eps", "weight_decay", "momentum")
+        check_range("RMSprop", "alpha", group["alpha"], lambda v: 0 <= v <= 1, "alpha from 0 to 1")
+
+    def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
+        refuse_complex("RMSprop", parameter)
+        kinds = ["square"] + ["mean"] * bool(group["centered"]) + ["momentum"] * bool(group["momentum"])
+        return {kind: array.zeros_like(parameter) for kind in kinds}
+
+    def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
+        (lr,) = scalars
+        alpha = group["alpha"]
+        g = descent(group, w, g)
+        v = state["square"] = alpha * state["square"] + (1.0 - alpha) * (g * g)
+        if group["centered"]:
+            m = state["mean"] = alpha * state["mean"] + (1.0 - alpha) * g
+            v = v - m * m
+        g = g / (array.sqrt(v) + group["eps"])
+        if group["momentum"]:
+            g = state["momentum"] = group["momentum"] * state["momentum"] + g
+        return w - lr * g

@@ -1,0 +1,81 @@
+"""Gradient descent with its forms of momentum. Book, section 2.3.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import array
+from ..errors import InputError
+from ..nn.parameter import Parameter
+from ..tensor import Tensor
+from .optimizer import Group, Optimizer, Scalars, check_not_negative
+
+
+class SGD(Optimizer):
+    r"""Gradient descent, \(w \leftarrow w - \eta g\), on batches it is stochastic. Book, sections 2.3.2 and 5.3.
+
+    >>> import wonderland as wl
+    >>> w = wl.nn.Parameter([1.0, -2.0])
+    >>> wl.optim.SGD([w], lr=0.1).step([wl.tensor([10.0, 10.0])])
+    >>> w
+    parameter([ 0., -3.])
+
+    With `momentum` \(\mu\) the step follows \(b_t = \mu b_{t-1} + (1 - \tau)\,g\), where \(\tau\) is `dampening` and
+    \(b_1 = g_1\): \(w \leftarrow w - \eta b_t\). With `nesterov` it looks ahead:
+    \(w \leftarrow w - \eta(g + \mu b_t)\). `weight_decay` \(\lambda\) adds \(\lambda w\) to the gradient, and
+    `maximize` ascends.
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            parameters,
+            lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+        )
+
+    def check(self, group: Group) -> None:
+        check_not_negative(group, "SGD", "momentum", "weight_decay")
+        if group["nesterov"] and (not group["momentum"] or group["dampening"]):
+            raise InputError(
+                f"SGD: nesterov with momentum={group['momentum']} and dampening={group['dampening']}.",
+                "a momentum above 0 and no dampening",
+            )
+
+    def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
+        return {"momentum": array.zeros_like(parameter)} if group["momentum"] else {}
+
+    def scalars(self, group: Group) -> Scalars:
+        if not group["dampening"] or not group["momentum"]:
+            return (group.lr,)
+        first = array.astype(self.count == 1, group.lr.dtype)
+        return group.lr, 1.0 - group["dampening"] * (1.0 - first)  # the first gradient enters whole
+
+    def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
+        lr, *share = scalars
+        g = descent(group, w, g)
+        if group["momentum"]:
+            b = group["momentum"] * state["momentum"] + (share[0] * g if share else g)
+            state["momentum"] = b
+            g = g + group["momentum"] * b if group["nesterov"] else b
+        return w - lr * g
+
+
+def descent(group: Group, w: Tensor, g: Tensor) -> Tensor:
+    """The gradient with its sign for `maximize` and with the weight decay that is a part of the loss."""
+    if group["maximize"]:
+        g = -g
+    return g + group["weight_decay"] * w if group["weight_decay"] else g

@@ -1,0 +1,165 @@
+"""Attention in NumPy, a tile of scores at a time, so that memory grows linearly with the sequences. Book, 11.2.2.
+
+The functions take checked arrays with any leading axes. A tile of scores is found once for the result, and once more
+for a derivative, with the log-sum-exp that was kept: the matrix of all scores never exists. What the functions
+compute is said in attention.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dtypes import DType, float32, is_half
+
+Array = np.ndarray[Any, Any]
+Place = tuple[slice, slice, slice]  # of a tile: which matrices, which queries, which keys
+
+# A tile is as large as this many queries and keys of one matrix, or holds several matrices of shorter sequences: large
+# enough for NumPy to work rather than to be called, small enough for the processor's caches.
+ROWS, COLUMNS = 256, 1024
+
+
+def wide_of(dtype: DType) -> DType:
+    """The dtype of sums: float32 for half types."""
+    return float32 if is_half(dtype) else dtype
+
+
+class Scores:
+    """The scores q k^T scale of many matrices, with -inf where a query may not attend, to be had by the tile."""
+
+    def __init__(self, q: Array, k: Array, mask: Array | None, causal: bool, scale: float) -> None:
+        self.lead = q.shape[:-2]
+        self.count = math.prod(self.lead)
+        self.rows, self.columns = q.shape[-2], k.shape[-2]
+        self.wide = wide_of(q.dtype)
+        self.q, self.k = self.flat(q), self.flat(k)
+        self.causal = causal
+        self.scale = scale
+        # a view: no matrix is repeated in memory
+        self.mask = None if mask is None else np.broadcast_to(mask, (*self.lead, self.rows, self.columns))
+        self.one_mask = mask is not None and math.prod(mask.shape[:-2]) == 1
+
+    def flat(self, x: Array) -> Array:
+        """Vectors (lead, n, d) as (count, n, d), and numbers (lead, n) as columns (count, n, 1)."""
+        width = x.shape[-1] if x.ndim == len(self.lead) + 2 else 1
+        return x.reshape(self.count, x.shape[len(self.lead)], width).astype(self.wide, copy=False)
+
+    def blocks(self) -> Iterator[tuple[slice, slice, list[slice]]]:
+        """Which matrices, which of their queries, and the blocks of keys that some of these may see."""
+        rows, columns = max(1, min(ROWS, self.rows)), max(1, min(COLUMNS, self.columns))
+        many = max(1, ROWS * COLUMNS // (rows * columns))
+        for n in range(0, self.count, many):
+            for i in range(0, self.rows, rows):
+                last = min(i + rows, self.rows)
+                seen = min(last, self.columns) if self.causal else self.columns
+                keys = [slice(j, min(j + columns, seen)) for j in range(0, seen, columns)]
+                yield slice(n, min(n + many, self.count)), slice(i, last), keys
+
+    def tile(self, place: Place) -> Array:
+        group, rows, columns = place
+        scores = (self.q[group, rows] * self.scale) @ self.k[group, columns].swapaxes(-1, -2)
+        if self.mask is not None:
+            mask = self._mask(self.mask, place)
+            if mask.dtype.kind == "b":
+                np.copyto(scores, -np.inf, where=~mask)
+            else:
+                scores += mask
+        if self.causal and columns.stop > rows.start + 1:
+            later = np.arange(columns.start, columns.stop) > np.arange(rows.start, rows.stop)[:, None]
+            np.copyto(scores, -np.inf, where=later)
+        return scores
+
+    def _mask(self, mask: Array, place: Place) -> Array:
+        group, rows, columns = place
+        if self.one_mask:
+            return mask[(0,) * len(self.lead)][rows, columns]
+        which: tuple[Any, ...] = np.unravel_index(np.arange(group.start, group.stop), self.lead or (1,))
+        return mask[(*which[: len(self.lead)], rows, columns)]
+
+
+def attend(q: Array, k: Array, v: Array, mask: Array | None, causal: bool, scale: float) -> list[Array]:
+    """The result (lead, t, e) and the log-sum-exp of every row of scores (lead, t)."""
+    scores = Scores(q, k, mask, causal, scale)
+    values = scores.flat(v)
+    out = np.empty((scores.count, scores.rows, v.shape[-1]), q.dtype)
+    lse = np.empty((scores.count, scores.rows, 1), scores.wide)
+    for group, rows, blocks in scores.blocks():
+        height = (group.stop - group.start, rows.stop - rows.start)
+        top = np.full((*height, 1), -np.inf, scores.wide)  # the running maximum, and sums relative to its exponential
+        total = np.zeros((*height, 1), scores.wide)
+        sums = np.zeros((*height, v.shape[-1]), scores.wide)
+        for columns in blocks:
+            tile = scores.tile((group, rows, columns))
+            higher = np.maximum(top, tile.max(axis=-1, keepdims=True))
+            base = np.where(higher == -np.inf, scores.wide.type(0), higher)  # exp(-inf - 0) is 0
+            weights = np.exp(np.subtract(tile, base, out=tile), out=tile)
+            shrink = np.exp(top - base)
+            total = total * shrink + weights.sum(axis=-1, keepdims=True)
+            sums = sums * shrink + weights @ values[group, columns]
+            top = higher
+        nothing = total == 0
+        total[nothing] = 1
+        out[group, rows] = sums / total
+        lse[group, rows] = np.where(nothing, 0, top + np.log(total))
+    return [out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1])]
+
+
+class Weights(NamedTuple):
+    """One tile of exp(scores - log-sum-exp), and where it lies."""
+
+    group: slice
+    rows: slice
+    columns: slice
+    values: Array
+
+
+def weights_of(scores: Scores, lse: Array) -> Iterator[Weights]:
+    """The attention weights, tile by tile."""
+    base = scores.flat(lse)
+    for group, rows, blocks in scores.blocks():
+        for columns in blocks:
+            tile = scores.tile((group, rows, columns))
+            np.subtract(tile, base[group, rows], out=tile)
+            yield Weights(group, rows, columns, np.exp(tile, out=tile))
+
+
+def push(
+    tq: Array, tk: Array, tv: Array, q: Array, k: Array, v: Array, lse: Array, mask: Array | None,
+    causal: bool, scale: float,
+) -> list[Array]:  # fmt: skip
+    """For tangents of q, k, v: (P * dS) v + P tv and the row sums of P * dS."""
+    scores = Scores(q, k, mask, causal, scale)
+    tq, tk, tv, v = (scores.flat(x) for x in (tq, tk, tv, v))
+    moved = np.zeros((scores.count, scores.rows, v.shape[-1]), scores.wide)
+    shift = np.zeros((scores.count, scores.rows, 1), scores.wide)
+    for group, rows, columns, p in weights_of(scores, lse):
+        change = tq[group, rows] @ scores.k[group, columns].swapaxes(-1, -2)
+        change += scores.q[group, rows] @ tk[group, columns].swapaxes(-1, -2)
+        change *= scale
+        change *= p
+        moved[group, rows] += change @ v[group, columns] + p @ tv[group, columns]
+        shift[group, rows] += change.sum(axis=-1, keepdims=True)
+    return [moved.reshape(*q.shape[:-1], v.shape[-1]), shift.reshape(q.shape[:-1])]
+
+
+def pull(
+    g: Array, h: Array, q: Array, k: Array, v: Array, lse: Array, mask: Array | None,
+    causal: bool, scale: float,
+) -> list[Array]:  # fmt: skip
+    """The transpose of `push`: adjoints of q, k, v for adjoints g, h of its results."""
+    scores = Scores(q, k, mask, causal, scale)
+    g, h, values = (scores.flat(x) for x in (g, h, v))
+    dq, dk, dv = (np.zeros(x.shape, scores.wide) for x in (scores.q, scores.k, values))
+    for group, rows, columns, p in weights_of(scores, lse):
+        dv[group, columns] += p.swapaxes(-1, -2) @ g[group, rows]
+        change = g[group, rows] @ values[group, columns].swapaxes(-1, -2)
+        change += h[group, rows]
+        change *= p
+        change *= scale
+        dq[group, rows] += change @ scores.k[group, columns]
+        dk[group, columns] += change.swapaxes(-1, -2) @ scores.q[group, rows]
+    return [d.reshape(x.shape).astype(x.dtype, copy=False) for d, x in ((dq, q), (dk, k), (dv, v))]

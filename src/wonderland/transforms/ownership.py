@@ -1,0 +1,63 @@
+"""State that nobody else holds can be updated in its own memory; who else holds it is a matter of reference counts."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from ..tensor import Tensor, wrap
+
+_count = sys.getrefcount
+
+
+def _counts(operands: Sequence[Any], place: int) -> tuple[int, int]:
+    """The reference counts of a tensor in a list, and of its array."""
+    tensor = operands[place]
+    return _count(tensor), _count(tensor._data)
+
+
+class _Holder:
+    """Stands for a cell."""
+
+    __slots__ = ("value",)
+
+
+def _calibrated() -> tuple[int, int]:
+    """The counts of a tensor that only a cell and the list of operands hold: Python's versions count differently."""
+    import numpy as np
+
+    holder = _Holder()
+    holder.value = wrap(np.zeros(1))
+    operands = [holder.value]
+    return _counts(operands, 0)
+
+
+_ALONE = _calibrated()
+
+
+def unshared(operands: Sequence[Any], places: Sequence[int]) -> list[int]:
+    """The places of those tensors that nobody holds but their cells."""
+    return [place for place in places if _counts(operands, place) == _ALONE]
+
+
+class InUse:
+    """The arrays that runs are overwriting. Who wants to read one in another thread waits until it is complete."""
+
+    def __init__(self, lock: threading.RLock) -> None:  # type: ignore[valid-type]  # a function in the stubs
+        self._changed = threading.Condition(lock)
+        self._arrays: set[int] = set()
+
+    def enter(self, operands: Sequence[Any], owned: Sequence[int]) -> None:
+        """Called with the lock held, before a run."""
+        while self._arrays and any(type(o) is Tensor and id(o._data) in self._arrays for o in operands):
+            self._changed.wait()
+        if owned:
+            self._arrays.update([id(operands[i]._data) for i in owned])
+
+    def leave(self, operands: Sequence[Any], owned: Sequence[int]) -> None:
+        if owned:
+            with self._changed:
+                self._arrays.difference_update([id(operands[i]._data) for i in owned])
+                self._changed.notify_all()

@@ -1,0 +1,208 @@
+"""Every update rule against its formula in NumPy: ten steps, by grads, by backward() and under jit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wonderland as wl
+from wonderland import nn, optim
+
+rng = np.random.default_rng(0)
+STEPS = 10
+A, B = rng.normal(size=(STEPS, 5, 3)), rng.normal(size=(STEPS, 5, 4))
+W, C = rng.normal(size=(3, 4)), rng.normal(size=4)
+
+
+def slope(w, c, t):
+    """The gradients of mean((x w + c - y)^2), by hand."""
+    e = 2 * (A[t] @ w + c - B[t]) / B[t].size
+    return A[t].T @ e, e.sum(0)
+
+
+def loss_of(params, x, y):
+    w, c = params
+    return ((x @ w + c - y) ** 2).mean()
+
+
+def sgd(w, g, s, t, lr=0.1, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False):
+    g = (-g if maximize else g) + weight_decay * w
+    if momentum:
+        s["b"] = g if t == 1 else momentum * s["b"] + (1 - dampening) * g
+        g = g + momentum * s["b"] if nesterov else s["b"]
+    return w - lr * g
+
+
+def adam(w, g, s, t, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False):
+    g = (-g if maximize else g) + weight_decay * w
+    s["m"] = betas[0] * s.get("m", 0) + (1 - betas[0]) * g
+    s["v"] = betas[1] * s.get("v", 0) + (1 - betas[1]) * g**2
+    s["top"] = np.maximum(s.get("top", 0), s["v"])
+    m = s["m"] / (1 - betas[0] ** t)
+    v = (s["top"] if amsgrad else s["v"]) / (1 - betas[1] ** t)
+    return w - lr * m / (np.sqrt(v) + eps)
+
+
+def adamw(w, g, s, t, lr=1e-3, weight_decay=1e-2, **rest):
+    return adam(w, g, s, t, lr, **rest) - lr * weight_decay * w
+
+
+def rmsprop(w, g, s, t, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False):
+    g = g + weight_decay * w
+    s["v"] = alpha * s.get("v", 0) + (1 - alpha) * g**2
+    s["m"] = alpha * s.get("m", 0) + (1 - alpha) * g
+    s["b"] = momentum * s.get("b", 0) + g / (np.sqrt(s["v"] - s["m"] ** 2 * centered) + eps)
+    return w - lr * s["b"]
+
+
+def adagrad(w, g, s, t, lr=1e-2, lr_decay=0.0, weight_decay=0.0, initial_accumulator_value=0.0, eps=1e-10):
+    g = g + weight_decay * w
+    s["r"] = s.get("r", initial_accumulator_value) + g**2
+    return w - lr / (1 + (t - 1) * lr_decay) * g / (np.sqrt(s["r"]) + eps)
+
+
+CASES = [
+    (optim.SGD, sgd, {"lr": 0.1}),
+    (optim.SGD, sgd, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}),
+    (optim.SGD, sgd, {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
+    (optim.SGD, sgd, {"lr": 0.1, "momentum": 0.9, "nesterov": True, "maximize": True}),
+    (optim.Adam, adam, {}),
+    (optim.Adam, adam, {"lr": 0.05, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.1}),
+    (optim.Adam, adam, {"lr": 0.05, "amsgrad": True, "maximize": True}),
+    (optim.AdamW, adamw, {"lr": 0.05}),
+    (optim.AdamW, adamw, {"lr": 0.05, "weight_decay": 0.3, "amsgrad": True}),
+    (optim.RMSprop, rmsprop, {}),
+    (optim.RMSprop, rmsprop, {"centered": True, "momentum": 0.5, "weight_decay": 0.1, "alpha": 0.9}),
+    (optim.Adagrad, adagrad, {}),
+    (optim.Adagrad, adagrad, {"lr": 0.1, "lr_decay": 0.2, "weight_decay": 0.1, "initial_accumulator_value": 0.5}),
+]
+
+
+def by_gradients(params, optimizer, x, y):
+    loss, grads = wl.value_and_grad(loss_of)(params, x, y)
+    optimizer.step(grads)
+    return loss
+
+
+def by_backward(params, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = loss_of(params, x, y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+@pytest.mark.parametrize("dtype", [wl.float32, wl.float64])
+@pytest.mark.parametrize("style", ["grads", "backward", "jit"])
+@pytest.mark.parametrize("make, rule, settings", CASES)
+def test_ten_steps_follow_the_formula(make, rule, settings, style, dtype):
+    params = [nn.Parameter(W, dtype), nn.Parameter(C, dtype)]
+    optimizer = make(params, **settings)
+    step = {"grads": by_gradients, "backward": by_backward, "jit": wl.jit(by_gradients)}[style]
+    w, c, states = W, C, ({}, {})
+    for t in range(STEPS):
+        step(params, optimizer, wl.asarray(A[t], dtype=dtype), wl.asarray(B[t], dtype=dtype))
+        slopes = slope(w, c, t)
+        w, c = (rule(v, g, s, t + 1, **settings) for v, g, s in zip((w, c), slopes, states, strict=True))
+    assert params[0].dtype == dtype
+    tolerance = 1e-11 if dtype == wl.float64 else 2e-5
+    np.testing.assert_allclose(params[0].numpy(), w, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(params[1].numpy(), c, rtol=tolerance, atol=tolerance)
+    assert optimizer.count.item() == STEPS
+
+
+def descend(optimizer, w, steps, f=lambda w: (w[0] ** 2).sum()):
+    """The values of w on the way down."""
+    seen = []
+    for _ in range(steps):
+        optimizer.step(wl.grad(f)([w]))
+        seen.append(w.item())
+    return seen
+
+
+def one(value=1.0):
+    return nn.Parameter(value, wl.float64)
+
+
+@pytest.mark.book("2.71", "A3-44", name="wl.optim.SGD")
+def test_heavy_ball():
+    w = one()
+    np.testing.assert_allclose(descend(optim.SGD([w], lr=0.1, momentum=0.9), w, 3), [0.8, 0.46, 0.062])
+    a, b = one(), one()
+    plain, without = optim.SGD([a], lr=0.1), optim.SGD([b], lr=0.1, momentum=0.0)
+    assert descend(plain, a, 3) == descend(without, b, 3)
+
+
+@pytest.mark.book("2.72", name="wl.optim.SGD")
+def test_a_constant_gradient_reaches_the_limit_speed():
+    w = one()
+    seen = descend(optim.SGD([w], lr=0.1, momentum=0.5), w, 40, lambda w: 3.0 * w[0])
+    np.testing.assert_allclose(seen[-1] - seen[-2], -0.1 * 3.0 / (1 - 0.5), rtol=1e-9)
+
+
+@pytest.mark.book("A3-46", name="wl.optim.SGD")
+def test_nesterov_holds_the_point_ahead():
+    w = one()
+    optimizer = optim.SGD([w], lr=0.1, momentum=0.9, nesterov=True)
+    behind = []
+    for _ in range(3):
+        descend(optimizer, w, 1)
+        momentum = optimizer.state_dict()["groups.0.momentum.0"].item()
+        behind.append(w.item() + 0.1 * 0.9 * momentum)  # the notes' theta: w without its look ahead
+    np.testing.assert_allclose(behind, [0.8, 0.496, 0.17792])
+
+
+@pytest.mark.book("A3-51", name="wl.optim.Adagrad")
+def test_adagrad_of_the_notes():
+    w = one()
+    np.testing.assert_allclose(descend(optim.Adagrad([w], lr=0.1), w, 3), [0.9, 0.8331035, 0.7804562], atol=1e-7)
+
+
+@pytest.mark.book("A3-53", name="wl.optim.RMSprop")
+def test_rmsprop_under_a_constant_gradient_takes_steps_of_the_rate():
+    w = one()
+    seen = descend(optim.RMSprop([w], lr=0.1, alpha=0.5), w, 60, lambda w: -7.0 * w[0])
+    np.testing.assert_allclose(seen[-1] - seen[-2], 0.1, rtol=1e-6)
+
+
+@pytest.mark.book("2.76", "A3-54", name="wl.optim.Adam")
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e5])
+def test_the_first_step_of_adam_has_the_size_of_the_rate(scale):
+    w = one(2.0)
+    descend(optim.Adam([w], lr=0.25), w, 1, lambda w: scale * w[0])
+    np.testing.assert_allclose(w.item(), 1.75, rtol=1e-4)
+
+
+@pytest.mark.book("9-09", name=("wl.optim.AdamW", "wl.optim.Adam"))
+def test_decoupled_decay_is_not_rescaled():
+    a, b = one(), one()
+    optim.Adam([a], lr=0.1, weight_decay=0.01).step([wl.tensor(0.0, wl.float64)])
+    optim.AdamW([b], lr=0.1, weight_decay=0.1).step([wl.tensor(0.0, wl.float64)])
+    np.testing.assert_allclose([a.item(), b.item()], [0.9, 0.99], rtol=1e-5)
+
+
+@pytest.mark.book("9-08", name="wl.optim.SGD")
+def test_weights_without_gradient_decay():
+    w = one(3.0)
+    optimizer = optim.SGD([w], lr=0.1, weight_decay=0.5)
+    for _ in range(5):
+        optimizer.step([wl.tensor(0.0, wl.float64)])
+    np.testing.assert_allclose(w.item(), 3.0 * (1 - 0.05) ** 5)
+
+
+def test_complex_parameters():
+    z = nn.Parameter(wl.tensor([1 + 1j]))
+    optimizer = optim.SGD([z], lr=0.25, momentum=0.5)
+    optimizer.step(wl.grad(lambda z: wl.real(z[0] * wl.conj(z[0])).sum())([z]))
+    np.testing.assert_allclose(z.numpy(), [0.5 + 0.5j], rtol=1e-6)
+    for make in (optim.Adam, optim.RMSprop, optim.Adagrad):
+        with pytest.raises(wl.errors.DTypeError, match="real parameters, received complex64"):
+            make([z])
+
+
+def test_zero_size_and_zero_rank_parameters():
+    empty, scalar = nn.Parameter(wl.zeros((0, 3))), nn.Parameter(1.0)
+    for make in (optim.SGD, optim.Adam, optim.RMSprop, optim.Adagrad):
+        make([empty, scalar], lr=0.1).step([wl.zeros((0, 3)), wl.tensor(1.0)])
+    assert scalar.shape == ()
+    assert scalar.item() < 1
