@@ -160,7 +160,7 @@ def _update(p: Pool) -> Any:
     start = int(p.pick.integers(0, n))
     part = x.at[start :: p.among(1, 2)]
     value = p.among(0.5, p.partner(x[0]))
-    return p.among(part.set, part.add, part.multiply)(value)
+    return p.among(part.set, part.add, lambda v: part.multiply(wl.stop_gradient(v)))(value)
 
 
 def _gather(p: Pool) -> Any:
@@ -183,7 +183,7 @@ def _scatter(p: Pool) -> Any:
         return wl.segment_sum(x, p.indices((x.shape[0],), m) % m, num_segments=m)
     place = x.at[p.indices((m,), x.shape[0])]
     value = wl.broadcast_to(p.partner(x[0]), (m, *x.shape[1:])) * wl.asarray(p.pick.normal(size=(m,) + (1,) * (x.ndim - 1)), dtype=x.dtype)
-    return place.add(value) if p.pick.random() < 0.7 else place.multiply(value)
+    return place.add(value) if p.pick.random() < 0.7 else place.multiply(wl.stop_gradient(value))
 
 
 def _layer(p: Pool) -> Any:
@@ -220,7 +220,7 @@ def _normalization(p: Pool) -> Any:
     kind = int(p.pick.integers(6))
     if kind == 0:
         return F.layer_norm(x, (n,), 1 + 0.1 * p.weight(n), p.weight(n), eps=0.1)
-    if kind == 1:
+    if kind == 1 and x.size > n:
         return F.batch_norm(x, None, None, 1 + 0.1 * p.weight(n), p.weight(n), training=True, eps=0.1)
     if kind == 2:
         return F.rms_norm(x, (n,), 1 + 0.1 * p.weight(n), eps=0.1)
@@ -301,8 +301,9 @@ def _loop(p: Pool) -> Any:
     limit = p.indices((), 4) % 4 + 1
     if p.pick.random() < 0.5:
         return wl.fori_loop(0, int(p.pick.integers(1, 4)), lambda i, y: wl.tanh(y @ w + 0.1 * i), x)
+    x, w = wl.stop_gradient(x), wl.stop_gradient(w)  # the number of steps is not known, so there is no reverse mode
     body = lambda s: (s[0] + 1, wl.tanh(s[1] @ w + x))
-    return wl.stop_gradient(wl.while_loop(lambda s: s[0] < limit, body, (wl.zeros((), dtype=wl.int64), wl.stop_gradient(x)))[1])
+    return wl.while_loop(lambda s: s[0] < limit, body, (wl.zeros((), dtype=wl.int64), x))[1]
 
 
 def _branch(p: Pool) -> Any:
@@ -320,7 +321,9 @@ def _dtype(p: Pool) -> Any:
     if p.pick.random() < 0.3:
         count = (p.decided(x.shape) * 10).astype(wl.int32) // 3 % 5
         return x * count.astype(x.dtype) / 4
-    return wl.sin(x.astype(wl.float64 if x.dtype == wl.float32 else wl.float32)).astype(x.dtype)
+    if x.dtype == wl.float64:  # what is rounded to less must be the same to the last bit
+        return x * p.decided(x.shape).astype(p.among(wl.float32, wl.float16, wl.bfloat16)).astype(wl.float64)
+    return wl.sin(x.astype(wl.float64)).astype(x.dtype)
 
 
 def _random(p: Pool) -> Any:

@@ -68,7 +68,8 @@ def test_floats_become_integers_without_their_fractions(dtype: Any, source: Any)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -(2.0**63) * 1.5, 2.0**64])
 def test_numbers_without_counterpart_raise(dtype: Any, source: Any, bad: float) -> None:
     x = np.ones((5, 7), np.float64).astype(source)
-    x[3, 4] = np.float64(bad).astype(source)
+    with np.errstate(over="ignore"):
+        x[3, 4] = np.float64(bad).astype(source)
     assert "has no" in raises_alike(lambda x: TABLE["astype"](x, dtype=np.dtype(dtype)), x)
 
 
@@ -123,7 +124,7 @@ def test_the_inverse_of_the_error_function() -> None:
     same(TABLE["erfinv"], y.astype(np.float32), rtol=2e-7)
 
 
-@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.sampled_from([*INTEGERS, np.bool_]))
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.sampled_from(INTEGERS))
 def test_matrix_products_of_integers(m: int, k: int, n: int, dtype: Any) -> None:
     rng = np.random.default_rng(m)
     x, y = rng.integers(0, 50, (2, m, k)).astype(dtype), rng.integers(0, 50, (k, n)).astype(dtype)

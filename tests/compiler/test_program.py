@@ -256,15 +256,3 @@ def test_backends_are_named() -> None:
     assert wl.get_backend() == "numpy"
     with pytest.raises(wl.errors.InputError, match="'numpy' or 'native'"):
         wl.set_backend("gpu")
-
-
-def test_the_steps_can_be_looked_at() -> None:
-    told = wl.explain(lambda x: wl.sort((wl.exp(x) @ x).sum(axis=0)), wl.ones((8, 8)))
-    text = str(told)
-    assert "matmul (8, 8) @ (8, 8)" in text
-    assert "sum over axes (0,) of (8, 8)" in text
-    assert "loop over (8, 8): exp" in text
-    assert "NumPy: argsort" in text
-    assert "define void @kernel0" in told.llvm
-    product = next(line for line in told.lines if line.what.startswith("matmul"))
-    assert (product.multiply_adds, product.bytes) == (8 * 8 * 8, 3 * 8 * 8 * 4)

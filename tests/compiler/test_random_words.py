@@ -39,7 +39,7 @@ def test_draws_of_many_keys_are_shared_out() -> None:
 
 def test_draws_are_the_same_on_both_backends() -> None:
     key = wl.random.key(7)
-    f = wl.jit(lambda key: [wl.random.uniform((3, 50), key=key), wl.random.bits((5,), key=key)])
+    f = wl.jit(lambda key: [wl.random.uniform((3, 50), key=key), wl.random.bernoulli((40,), 0.3, key=key)])
     want = f(key)
     with wl.using_backend("native"):
         for x, y in zip(f(key), want, strict=True):

@@ -19,7 +19,12 @@ DTYPES = [np.float32, np.float64, np.float16, wl.bfloat16, np.int8, np.int64, np
 
 
 def numbers(rng: Any, shape: Any, dtype: Any) -> Any:
-    return (rng.normal(size=shape) * 3).astype(np.float32).astype(np.int64 if np.dtype(dtype).kind in "iu" else np.float32).astype(dtype)
+    return (
+        (rng.normal(size=shape) * 3)
+        .astype(np.float32)
+        .astype(np.int64 if np.dtype(dtype).kind in "iu" else np.float32)
+        .astype(dtype)
+    )
 
 
 @st.composite

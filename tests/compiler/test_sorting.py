@@ -65,7 +65,7 @@ def test_the_network_sorts(n: int) -> None:
 def test_places_in_sorted_rows(n: int, m: int, side: str, dtype: Any) -> None:
     rng = np.random.default_rng(n)
     row, sought = elements(rng, (3, n), dtype), elements(rng, (3, m, 2), dtype)
-    row = np.take_along_axis(row, np.argsort(row, axis=1, kind="stable"), axis=1)
+    row = np.sort(row.astype(np.float32) if dtype == wl.bfloat16 else row, axis=1).astype(dtype)
     same(lambda a, v: searchsorted(a, v, side=side), row, sought)
     same(lambda a, v: searchsorted(a[0], v, side=side), row, sought)
 

@@ -51,7 +51,7 @@ class Attention(Scores):
         m = self.m
         self.values = m.tile(self.keys, self.e)
         self.query = m.tile(self.w, self.d)
-        self.scores = m.tile(self.w, self.keys)
+        self.weights = m.tile(self.w, self.keys)
         self.parts = m.tile(self.w, self.w)  # of the reductions of rows, one vector for each
         self.row = m.tile(3, self.w)  # a number for each query: its base, how its sums shrink, its log-sum-exp
         self.sums = m.tile(self.queries, self.e)
@@ -97,7 +97,7 @@ class Attention(Scores):
         b, m, r = self.b, self.m, self.r
         place = "0" if self.once else place
         m.rows(self.q, g.lead, g.query, str(self.w), self.query, self.scale)
-        self.multiply(self.query, self.d, self.keys_turned, g.vectors, self.scores)
+        self.scores(g, self.query, self.weights)
         tops, totals = m.at(self.tops, "0", place), m.at(self.totals, "0", place)
         old = m.number(-math.inf) if self.once else m.load(tops)
         top = larger(old, self._largest(g))
@@ -106,53 +106,40 @@ class Attention(Scores):
         m.store(base, m.at(self.row, "0"))
         found = self._exponentials(g)
         if not self.once:
-            shrink = m.vector(functions.exp(b, [(old - base).name], m.scalar, self.w))
+            shrink = m.vector(functions.exp_flushed(b, [(old - base).name], m.scalar, self.w))
             found = found + m.load(totals) * shrink
             m.store(shrink, m.at(self.row, "1"))
         m.store(found, totals)
-
         sums = Tile(m.at(self.sums, place), self.sums.step)
         shrinking = "" if self.once else m.at(self.row, "1")
         lag = self.minus(g.query, g.key) if self.causal else ""
-        m.multiply(self.scores, self.values, sums, str(self.w), self.e, g.end, lag, shrink=shrinking)
+        m.multiply(self.weights, self.values, sums, str(self.w), self.e, g.end, lag, shrink=shrinking)
 
     def _largest(self, g: Group) -> Vector:
-        """The largest score of each query; scores that do not count become -inf."""
+        """The largest score of each query."""
         m, r = self.m, self.r
 
-        def one(i: str) -> None:
-            row = m.at(self.scores, i)
+        def part(c: str, tops: list[str]) -> list[str]:
+            places = [r.at(self.weights.pointer, m.scalar, (self.w,), (c,), i * self.weights.step) for i in range(self.w)]
+            return [larger(m.vector(top), m.load(place)).name for top, place in zip(tops, places, strict=True)]
 
-            def visit(scores: Vector, column: str, state: list[Vector], lanes: Vector | None) -> list[Vector]:
-                if lanes is not None:
-                    scores = where(lanes, scores, -math.inf)
-                if lanes is not None or self.mask is not None:
-                    m.store(scores, r.at(row, m.scalar, (1,), (column,)))
-                return [larger(state[0], scores)]
-
-            [found] = self.along(g, i, row, [m.number(-math.inf)], visit)
-            m.store(found, m.at(self.parts, i))
-
-        self.b.loop(self.w, 1, one)
-        return m.across([m.load(m.at(self.parts, str(i))) for i in range(self.w)], larger)
+        lowest = [(m.kind, m.number(-math.inf).name)] * self.w
+        found = self.b.loop_with(lowest, g.vectors, 1, part)
+        return m.across([m.vector(name) for name in found], larger)
 
     def _exponentials(self, g: Group) -> Vector:
         """Scores become exponentials; their sums."""
         b, m, r = self.b, self.m, self.r
+        m.fill(self.parts, self.w)
 
-        def one(i: str) -> None:
-            row, base = m.at(self.scores, i), m.spread(m.at(self.row, "0", i))
+        def part(i: str, column: str, place: str) -> None:
+            base = m.spread(m.at(self.row, "0", i))
+            value = m.vector(functions.exp_flushed(b, [(m.load(place) - base).name], m.scalar, self.w))
+            m.store(value, place)
+            sums = m.at(self.parts, i)
+            m.store(m.load(sums) + value, sums)
 
-            def part(c: str, sums: list[str]) -> list[str]:
-                place = r.at(row, m.scalar, (self.w,), (c,))
-                value = m.vector(functions.exp(b, [(m.load(place) - base).name], m.scalar, self.w))
-                m.store(value, place)
-                return [(m.vector(sums[0]) + value).name]
-
-            [found] = b.loop_with([(m.kind, m.number(0.0).name)], g.vectors, 1, part)
-            m.store(m.vector(found), m.at(self.parts, i))
-
-        b.loop(self.w, 1, one)
+        self.each(self.weights, g.vectors, part)
         return m.across([m.load(m.at(self.parts, str(i))) for i in range(self.w)], total)
 
     def _finish(self, lead: list[str], query: str, last: str, place: str) -> None:

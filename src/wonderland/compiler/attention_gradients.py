@@ -12,7 +12,6 @@ from .. import dtypes
 from . import functions
 from .attention_scores import Group, Scores
 from .blocks import Blocks
-from .functions.vector import Vector, where
 from .labels import Work
 from .routine import Routine
 from .tiles import Tile
@@ -81,6 +80,7 @@ class AttentionGradients(Scores):
         self.values_turned = m.tile(self.e, self.keys)
         self.query, self.adjoint = m.tile(self.height, self.d), m.tile(self.height, self.e)
         self.weights, self.changes = m.tile(self.height, self.keys), m.tile(self.height, self.keys)
+        self.row = m.tile(2, self.height)  # for each query: its log-sum-exp, and h
         if self.dq is not None:
             self.key_rows, self.into_queries = m.tile(self.keys, self.d), m.tile(self.height, self.d)
         if self.dkv is not None:
@@ -128,6 +128,13 @@ class AttentionGradients(Scores):
             count = self.less(self.minus(last, query), count)
         m.rows(self.q, lead, query, str(self.height), self.query, self.scale)
         m.rows(self.g, lead, query, str(self.height), self.adjoint)
+
+        def numbers(i: str) -> None:
+            for row, view in enumerate((self.lse, self.h)):
+                found = r.load(view, [*lead, r.linear((1, 1), (query, i))])
+                b.do(f"store {m.scalar} {found}, ptr {m.at(self.row, str(row), i)}, align {m.size}")
+
+        b.loop(count, 1, numbers)
         b.loop(count, self.w, lambda i: self._group(self.group(lead, r.linear((1, 1), (query, i)), key, end), i))
         lag = self.minus(query, key) if self.causal else ""
         if self.dq is not None:
@@ -158,26 +165,18 @@ class AttentionGradients(Scores):
             return Tile(m.at(tile, i), tile.step)
 
         weights, changes = part(self.weights), part(self.changes)
-        self.multiply(part(self.query), self.d, self.keys_turned, group.vectors, weights)
+        self.scores(group, part(self.query), weights)
         self.multiply(part(self.adjoint), self.e, self.values_turned, group.vectors, changes)
 
-        def one(a: str) -> None:
-            index = [*group.lead, self.less(r.linear((1, 1), (group.query, a)), str(self.t - 1))]
-            lse, h = (m.vector(b.spread(r.load(view, index), m.scalar, self.w)) for view in (self.lse, self.h))
-            row, other = m.at(weights, a), m.at(changes, a)
+        def one(a: str, column: str, place: str) -> None:
+            row = r.linear((1, 1), (i, a))
+            lse, h = (m.spread(m.at(self.row, which, row)) for which in "01")
+            weight = m.vector(functions.exp_flushed(b, [(m.load(place) - lse).name], m.scalar, self.w))
+            m.store(weight, place)
+            other = m.at(changes, a, column)
+            m.store((m.load(other) + h) * weight, other)
 
-            def visit(scores: Vector, column: str, state: list[Vector], lanes: Vector | None) -> list[Vector]:
-                weight = m.vector(functions.exp(b, [(scores - lse).name], m.scalar, self.w))
-                if lanes is not None:
-                    weight = where(lanes, weight, 0.0)
-                m.store(weight, r.at(row, m.scalar, (1,), (column,)))
-                place = r.at(other, m.scalar, (1,), (column,))
-                m.store((m.load(place) + h) * weight, place)
-                return []
-
-            self.along(group, a, row, [], visit)
-
-        b.loop(self.w, 1, one)
+        self.each(weights, group.vectors, one)
 
     def _rounded(self, lead: list[str], queries: tuple[str, str]) -> None:
         """Sums in float32 as half types."""

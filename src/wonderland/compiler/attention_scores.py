@@ -22,9 +22,6 @@ from .values import Buffer, View
 LARGEST = 1024  # features of keys and values together; tiles of more leave too little of the caches
 NEAR = 1 << 15  # bytes of keys and values that are worked on together
 
-Visit = Callable[[Vector, str, list[Vector], Vector | None], list[Vector]]
-# scores, their column, the state so far, which lanes count (None: all) -> the state
-
 
 class Group(NamedTuple):
     """w queries, and the keys of a tile that they see."""
@@ -116,6 +113,39 @@ class Scores:
             return str(int(keys) // self.w)
         return self.b.emit(f"lshr i64 {keys}, {self.w.bit_length() - 1}")
 
+    def scores(self, group: Group, query: Tile, into: Tile) -> None:
+        """The scores of a group, -inf where they do not count. `query` holds the group's queries, scaled."""
+        self.multiply(query, self.d, self.keys_turned, group.vectors, into)
+        if self.mask is None and not self.causal and self.s % self.w == 0:
+            return
+        b, m, r, w = self.b, self.m, self.r, self.w
+        lanes = Vector(b, "<" + ", ".join(f"i32 {t}" for t in range(w)) + ">", "i32", w)
+
+        def limit(i: str, column: str, place: str) -> None:
+            left = self.seen(r.linear((1, 1), (group.query, i)), 1, group.key, group.end)
+            left = b.emit(f"trunc i64 {self.minus(left, column)} to i32")
+            seen = lanes.compare("slt", lanes.like(b.spread(left, "i32", w)))
+            value = m.load(place)
+            if self.mask is not None:
+                row = self.less(r.linear((1, 1), (group.query, i)), str(self.t - 1))
+                value = self._masked(value, [*group.lead, row, r.linear((1, 1), (group.key, column))], seen)
+            m.store(where(seen, value, -math.inf), place)
+
+        # without a mask only the last vector holds keys that are not seen
+        self.each(into, group.vectors, limit, "0" if self.mask is not None else r.linear((1,), (group.vectors,), -1))
+
+    def each(self, tile: Tile, vectors: str, body: Callable[[str, str, str], None], first: str = "0") -> None:
+        """body(row, column, place) for vectors of a group's scores, by columns: one loop, whose end is foreseen."""
+        b, r, w = self.b, self.r, self.w
+        shift = w.bit_length() - 1
+
+        def one(at: str) -> None:
+            i, column = b.emit(f"and i64 {at}, {w - 1}"), b.emit(f"and i64 {at}, {-w}")
+            body(i, column, r.at(tile.pointer, self.m.scalar, (tile.step, 1), (i, column)))
+
+        ends = [str(int(x) << shift) if x.isdigit() else b.emit(f"shl i64 {x}, {shift}") for x in (vectors, first)]
+        b.loop(ends[0], 1, one, ends[1])
+
     def multiply(self, left: Tile, terms: int, right: Tile, vectors: str, into: Tile) -> None:
         """into = left right, for one group of queries: a vector of keys at a time, one register for each query."""
         m, r = self.m, self.r
@@ -134,43 +164,17 @@ class Scores:
         args = [("ptr", tile.pointer) for tile in (left, right, into)] + [("i64", vectors)]
         r.part(("scores", terms, left.step, right.step, into.step), args, body)
 
-    def along(self, group: Group, i: str, row: str, state: list[Vector], visit: Visit) -> list[Vector]:
-        """The state after all vectors of scores of the group's query i, which lie at `row`."""
-        b, r, m = self.b, self.r, self.m
-        query = r.linear((1, 1), (group.query, i))
-        seen = self.seen(query, 1, group.key, group.end)
-        place = query if self.mask is None else self.less(query, str(self.t - 1))
-
-        def part(c: str, names: list[str], lanes: Vector | None) -> list[str]:
-            column = r.linear((self.w,), (c,))
-            scores = m.load(r.at(row, m.scalar, (1,), (column,)))
-            if self.mask is not None:
-                scores = self._masked(scores, [*group.lead, place, r.linear((1, 1), (group.key, column))], lanes)
-            return [s.name for s in visit(scores, column, [m.vector(n) for n in names], lanes)]
-
-        def cut(c: str, names: list[str]) -> list[str]:
-            left = b.emit(f"trunc i64 {self.minus(seen, r.linear((self.w,), (c,)))} to i32")
-            lanes = Vector(b, "<" + ", ".join(f"i32 {t}" for t in range(self.w)) + ">", "i32", self.w)
-            return part(c, names, lanes.compare("slt", lanes.like(b.spread(left, "i32", self.w))))
-
-        full = self.halved(seen)
-        names = b.loop_with([(m.kind, s.name) for s in state], full, 1, lambda c, names: part(c, names, None))
-        if full != group.vectors:
-            names = b.loop_with([(m.kind, n) for n in names], group.vectors, 1, cut, full)
-        return [m.vector(n) for n in names]
-
-    def _masked(self, scores: Vector, index: list[str], lanes: Vector | None) -> Vector:
-        """Scores plus a floating mask, or -inf where a bool one is false; nothing is read in lanes that do not count."""
+    def _masked(self, scores: Vector, index: list[str], seen: Vector) -> Vector:
+        """Scores plus a floating mask, or -inf where a bool one is false; of lanes that are not seen nothing is read."""
         r, mask = self.r, self.mask
         assert mask is not None
-        if lanes is None or mask.strides[-1] == 0:
+        if mask.strides[-1] == 0:
             found = r.load(mask, index, self.w)
         else:
             stored = STORED[mask.dtype]
             pointer = r.at(r.pointer(mask), stored, mask.strides, index)
-            found = widen(
-                r.b, r.load_lanes(pointer, stored, mask.dtype.itemsize, self.w, lanes.name), mask.dtype, self.w
-            )
+            found = r.load_lanes(pointer, stored, mask.dtype.itemsize, self.w, seen.name)
+            found = widen(r.b, found, mask.dtype, self.w)
         if mask.dtype == dtypes.bool_:
             return where(scores.like(found, "i1"), scores, -math.inf)
         return scores + scores.like(found)

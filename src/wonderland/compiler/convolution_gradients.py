@@ -80,6 +80,7 @@ class FilterSums:
         self.units = batch * math.prod(self.tiles.counts)
         size = self.groups * self.depth * self.channels.padded
         work = 2 * self.units * math.prod(self.tiles.sizes) * size
+        work *= 8 if self.depthwise else 1  # memory is the limit there, not arithmetic
         wanted = 1 << min(4, (work // WORK).bit_length())
         parts = min(wanted, 1 << max(PARTS // (size * item), 1).bit_length() - 1, self.units)
         self.each = math.ceil(self.units / parts)

@@ -59,7 +59,8 @@ class PackFilter:
             self.target = whole(Buffer("arena", self.groups * size, dtype), (self.groups, size))
         self.views = [source, self.target]
         self.reads, self.writes = [source.buffer], [self.target.buffer]
-        self.chunks = self.groups * self.taps[0] if self.target.buffer.size > 1 << 14 else 1
+        self.sizes = [self.groups, *self.taps]
+        self.chunks = math.prod(self.sizes) if self.target.buffer.size > 1 << 14 else 1
 
     @property
     def work(self) -> Work:
@@ -69,15 +70,14 @@ class PackFilter:
         return f"PackFilter {Description(slots_of(self.views)).view(self.source)}"
 
     def emit(self, r: Routine) -> None:
-        outer = [self.groups, self.taps[0]]
         if self.chunks > 1:
-            self._taps(r, digits(r, r.chunk, outer))
+            self._rows(r, digits(r, r.chunk, self.sizes))
         else:
-            nest(r, outer, lambda index: self._taps(r, index))
+            nest(r, self.sizes, lambda index: self._rows(r, index))
 
-    def _taps(self, r: Routine, outer: list[str]) -> None:
-        group, first = outer
-        nest(r, [*self.taps[1:], self.inner], lambda index: self._row(r, group, [first, *index]))
+    def _rows(self, r: Routine, index: list[str]) -> None:
+        group, *taps = index
+        r.each(self.inner, lambda c: self._row(r, group, [*taps, c]))
 
     def _row(self, r: Routine, group: str, index: list[str]) -> None:
         sizes = [*self.taps, self.inner]

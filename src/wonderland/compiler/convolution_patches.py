@@ -301,9 +301,11 @@ def tile_sizes(axes: list[Axis], units: list[int], small: int, fits: Callable[[l
     """
     sizes = [a.count for a in axes]
     for i, (axis, unit) in enumerate(zip(axes, units, strict=True)):
-        for parts in range(1, math.ceil(axis.count / unit) + 1):
+        parts = 1
+        while parts <= math.ceil(axis.count / unit):
             sizes[i] = min(axis.count, unit * math.ceil(axis.count / (parts * unit)))
             if fits(sizes):
                 return sizes
+            parts += 1 + parts // 8
         sizes[i] = min(axis.count, unit * math.ceil(small / unit))
     return sizes

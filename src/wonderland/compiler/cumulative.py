@@ -101,12 +101,12 @@ class _Along(Direct):
     def each_vector(self, r: Routine, body: Callable[[Callable[[str], list[str]], int, int], None]) -> None:
         """body(index, w, n) for all that runs along the axis, in vectors across the axis behind it."""
         low, high = self.share.range(r)
-        ends, rows = (("0", str(self.shape[-1])), (low, high)) if not self.across else ((low, high), ("0", str(self.rows)))
+        ends, rows = (
+            (("0", str(self.shape[-1])), (low, high)) if not self.across else ((low, high), ("0", str(self.rows)))
+        )
 
         def row(number: str) -> None:
-            vectors_between(
-                r, *ends, self.shape[-1], self.w, lambda i, w, n: body(self.index(r, number, [i]), w, n)
-            )
+            vectors_between(r, *ends, self.shape[-1], self.w, lambda i, w, n: body(self.index(r, number, [i]), w, n))
 
         if self.rows == 1:
             row("0")
@@ -121,7 +121,7 @@ class Running(_Along):
         super().__init__(value, target, axis)
         self.reverse, self.name = reverse, name
         self.together = min(TOGETHER, self.rows) if self.last else 1
-        time = math.prod(self.shape) * (1.5 / self.together if self.last else 1.0 / self.w) / 1000
+        time = math.prod(self.shape) * (1.5 / self.together if self.last else 0.5) / 1000
         self._cut(-(-self.rows // self.together), time)
 
     def settings(self) -> Any:
@@ -176,7 +176,7 @@ class Where(_Along):
         super().__init__(value, View(target.buffer, value.shape, tuple(spread), target.offset), axis)
         self.name = name
         self.lanes = lanes_for([self.value], self.length // 4) if self.last else self.w
-        self._cut(self.rows, math.prod(self.shape) * (1.0 / self.lanes if self.lanes > 1 else 1.5) / 1000)
+        self._cut(self.rows, math.prod(self.shape) * (0.3 if self.lanes > 1 else 1.5) / 1000)
 
     def settings(self) -> Any:
         return self.name, self.lanes, super().settings()

@@ -106,9 +106,7 @@ def lanes_for(values: Sequence[Value], size: int) -> int:
     return w
 
 
-def vectors_between(
-    r: Routine, low: str, high: str, total: int, w: int, body: Callable[[str, int, int], None]
-) -> None:
+def vectors_between(r: Routine, low: str, high: str, total: int, w: int, body: Callable[[str, int, int], None]) -> None:
     """body(place, w, n) from low, a multiple of w, to high, which is one too unless it is the end of the axis."""
     b, rest = r.b, total % w
     if low == "0" and high == str(total):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -63,6 +64,11 @@ class Explanation:
         return sum(line.bytes for line in self.steps)
 
     @property
+    def seconds(self) -> float:
+        """The time of all steps, without what is between them; each at its shortest."""
+        return sum(line.seconds or 0.0 for line in self.steps)
+
+    @property
     def arena_bytes(self) -> int:
         """The memory for intermediate values."""
         return self.program.arena_bytes
@@ -116,16 +122,17 @@ class Explanation:
 
     def show(self, path: str | None = None) -> str:
         """Write the picture to a file, and return its name. Without one, the browser shows it."""
-        if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(self.svg)
-            return path
-        import webbrowser  # takes a while to load
-
-        with tempfile.NamedTemporaryFile("w", suffix=".svg", delete=False, encoding="utf-8") as file:
+        where = path
+        if where is None:
+            handle, where = tempfile.mkstemp(suffix=".svg")
+            os.close(handle)
+        with open(where, "w", encoding="utf-8") as file:
             file.write(self.svg)
-        webbrowser.open(f"file://{file.name}")
-        return file.name
+        if path is None:
+            import webbrowser  # takes a while to load
+
+            webbrowser.open(f"file://{where}")
+        return where
 
     # --- the table
 
@@ -175,7 +182,7 @@ class Explanation:
         if self.times is not None:
             assert line.seconds is not None
             share = self.share(line)
-            cells += [_time(line.seconds), f"{line.seconds / self.times.seconds:.1%}"]
+            cells += [_time(line.seconds), f"{line.seconds / self.seconds:.1%}"]
             cells.append("" if line.rate is None else f"{2e-9 * line.rate:,.1f}")
             cells.append("" if line.rate is None or not line.seconds else f"{1e-9 * line.bytes / line.seconds:,.1f}")
             cells.append("" if share is None else f"{share:.1%}")
@@ -185,9 +192,10 @@ class Explanation:
         done, moved = self.multiply_adds, self.bytes
         cells = ["", "total", "", "", f"{done:,}", f"{moved:,}", f"{done / moved if moved else 0.0:.2f}"]
         if self.times is not None and self.peak is not None:
-            seconds = self.times.seconds
-            cells += [_time(seconds), "100.0%", f"{2e-9 * done / seconds:,.1f}", f"{1e-9 * moved / seconds:,.1f}"]
-            cells.append(f"{done / seconds / self.peak.all:.1%}")
+            seconds = self.seconds
+            rate = done / seconds if seconds else 0.0
+            cells += [_time(seconds), "100.0%", f"{2e-9 * rate:,.1f}", f"{1e-9 * rate * moved / max(done, 1):,.1f}"]
+            cells.append(f"{rate / self.peak.all:.1%}")
         return cells
 
     def _notes(self) -> list[str]:
@@ -199,8 +207,8 @@ class Explanation:
         numpy = ", ".join(name if n == 1 else f"{name} ({n} times)" for name, n in self.fallbacks.items())
         notes.append(f"NumPy computes: {numpy or 'nothing'}")
         if self.times is not None and self.peak is not None:
-            rest = self.times.seconds - sum(line.seconds or 0.0 for line in self.steps)
-            notes.append(f"time: medians of {self.times.runs} runs; {_time(max(rest, 0.0))} of a call between the steps")
+            whole = _time(self.times.seconds)
+            notes.append(f"time: the shortest of {self.times.runs} runs, for each step; the shortest call took {whole}")
             notes.append(f"peak: {2e-9 * self.peak.one:,.0f} GFLOP/s on one thread, {2e-9 * self.peak.all:,.0f} on all")
         return notes
 
@@ -214,6 +222,14 @@ def explain(f: Callable[..., Any], *args: Any, profile: bool = False, **kwargs: 
 
     >>> import wonderland as wl
     >>> print(wl.explain(lambda x, w: wl.tanh(x @ w + 1).sum(axis=0), wl.ones((8, 4)), wl.ones((4, 16))))
+    <lambda>: 2 steps
+       step                                 chunks  multiply-adds  bytes  per byte
+    0  matmul (8, 4) @ (4, 16)                   1            512    896      0.57
+    1  kernel over (8, 16): add, tanh, sum       1            384    576      0.67
+       total                                                  896  1,472      0.61
+    routines: 2 for 2 native steps
+    memory: an arena of 512 bytes for 512 of intermediate values
+    NumPy computes: nothing
 
     An elementwise operation counts as a multiply-add; "per byte" is their number divided by the bytes that are read and
     written: where it is low, memory is the limit. "chunks" are the pieces of a step that threads share. Steps inside a
@@ -228,9 +244,11 @@ def explain(f: Callable[..., Any], *args: Any, profile: bool = False, **kwargs: 
     """
     from ..transforms.jit import Jitted, jit
 
-    if isinstance(f, MethodType) and isinstance(f.__func__, Jitted):
-        f, args = f.__func__, (f.__self__, *args)
-    jitted = f if isinstance(f, Jitted) else jit(f)
+    jitted = f.__func__ if isinstance(f, MethodType) else f
+    if isinstance(f, MethodType) and isinstance(jitted, Jitted):
+        args = (f.__self__, *args)
+    elif not isinstance(jitted, Jitted):
+        jitted = jit(f)
     traced, arguments = jitted._find(args, kwargs)
     graph = traced.graph
     program = graph.derived.get("native")

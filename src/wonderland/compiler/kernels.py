@@ -67,6 +67,8 @@ class Kernel:
         self.silent: set[Buffer] = set()  # among them, those that nobody else reads
         self.operations = 1  # per place of the space
         self.whole = False  # whether it must not be cut into chunks
+        self.closed = False
+        self._known: tuple[list[Buffer], list[Buffer], list[View]] | None = None
 
     def add(self, item: Item) -> None:
         self.items.append(item)
@@ -115,6 +117,7 @@ class Kernel:
             self.width //= 2
         self._cut()
         extra = [self._shared(i, item) for i, item in enumerate(self.items) if isinstance(item, Accumulate)]
+        self.closed = True
         return [self, *[kernel for kernels in extra for kernel in kernels]]
 
     def _accesses(self, item: Item) -> list[Shape]:
@@ -170,17 +173,27 @@ class Kernel:
 
     @property
     def reads(self) -> list[Buffer]:
-        found = dict.fromkeys(leaf.buffer for item in self.items for leaf in leaves(item.value))
-        return [b for b in found if b not in self.own]
+        return self._touched()[0]
 
     @property
     def writes(self) -> list[Buffer]:
-        return list(dict.fromkeys(i.target.buffer for i in self.items if i.target.buffer not in self.silent))
+        return self._touched()[1]
 
     @property
     def views(self) -> list[View]:
+        return self._touched()[2]
+
+    def _touched(self) -> tuple[list[Buffer], list[Buffer], list[View]]:
+        """The buffers that are read and written, and all views; what stays in registers is not among them."""
+        if self._known is not None:
+            return self._known
         read = [leaf for item in self.items for leaf in leaves(item.value) if leaf.buffer not in self.own]
-        return read + [item.target for item in self.items if item.target.buffer not in self.silent]
+        written = [item.target for item in self.items if item.target.buffer not in self.silent]
+        reads, writes = (list(dict.fromkeys(v.buffer for v in views)) for views in (read, written))
+        found = reads, writes, read + written
+        if self.closed:
+            self._known = found
+        return found
 
     @property
     def bytes(self) -> int:

@@ -57,7 +57,7 @@ class Line:
 
     @property
     def kind(self) -> str:
-        return KINDS.get(self.what.split()[0], "kernel")
+        return "copy" if self.what.endswith(": copy") else KINDS.get(self.what.split()[0], "kernel")
 
     @property
     def times(self) -> int | None:
@@ -147,8 +147,8 @@ def work_of(step: Any) -> Work:
 def _where(equations: list[Equation]) -> str:
     """The module path of the first equation, or its line."""
     for e in equations[:1]:
-        line = f"{os.path.basename(e.source.file)}:{e.source.line}" if e.source else ""
-        path = e.module.split(" (")[0] if e.module else line
+        known = e.source is not None and not e.source.file.startswith("<")  # not typed at a prompt
+        path = e.module or (f"{os.path.basename(e.source.file)}:{e.source.line}" if e.source and known else "")
         return path if e.phase == FORWARD or not path else f"{path}, {e.phase.split()[0]}"
     return ""
 

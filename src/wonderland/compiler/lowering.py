@@ -16,10 +16,12 @@ from ..graph.ir import Equation, Graph, Var
 from . import checked, cumulative, loops, random_words, sorting, values, windows
 from .contractions import Contraction
 from .scatters import scatter, wrong_index
-from .values import Buffer, Const, Counter, Op, Take, Value, View, whole
+from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
 
 if TYPE_CHECKING:
     from .schedule import Schedule
+
+EASY = 16  # the weight of an expression that a convolution computes while it reads
 
 Rule = Callable[["Schedule", Equation], bool]
 
@@ -245,14 +247,25 @@ def _convolution(s: Schedule, e: Equation) -> bool:
         "convolution_input": convolutions.convolution_input_steps,
         "convolution_weight": convolutions.convolution_weight_steps,
     }[e.primitive.name]
-    x, y = (s.in_memory(s.value(a)) for a in e.inputs)
-    if not out.aval.size or not convolutions.supported(out.dtype, x.shape, y.shape, out.shape):
+    left, right = e.inputs
+    if not out.aval.size or not convolutions.supported(out.dtype, left.shape, right.shape, out.shape):
         return False
-    contract(s, out, [x, y], lambda hole, stores: steps(x, y, hole, stores, **e.params))
+    x = _cheap(s, s.value(left)) if e.primitive.name != "convolution_input" else s.in_memory(s.value(left))
+    y = s.in_memory(s.value(right))
+    contract(s, out, [*leaves(x), y], lambda hole, stores: steps(x, y, hole, stores, **e.params))
     return True
 
 
-CHECKED = frozenset(["gather", "scatter"])  # they look at their indices also where there is nothing to read or write
+def _cheap(s: Schedule, value: Value) -> Value:
+    """An operand that its reader computes as it goes, if that takes less than a pass over memory."""
+    if not isinstance(value, Op) or value.stored is not None or value.weight > EASY:
+        return s.in_memory(value)
+    large = [v for v in leaves(value) if 4 * v.buffer.size > math.prod(value.shape)]
+    if len(large) > 1 or len(parts(value)) > 2 * EASY:
+        return s.in_memory(value)
+    s.available(*leaves(value))
+    return s.settled(value)
+
 
 RULES: dict[str, Rule] = {
     "broadcast_to": _broadcast_to,

@@ -64,7 +64,7 @@ def _legend(told: Explanation) -> list[str]:
         x += 36 + 6.2 * len(kind)
     if told.times is not None:
         found.append(f'<path d="M{x + 5:.1f},42 v12" stroke="{MARK}" stroke-width="2.5"/>')
-        found.append(f'<text x="{x + 13:.1f}" y="52">share of the peak, on a scale of 0 to 100 %</text>')
+        found.append(f'<text x="{x + 13:.1f}" y="52">share of the peak, by the scale above the bars</text>')
     return found
 
 
@@ -87,6 +87,10 @@ def _bars(told: Explanation, places: list[float], bottom: float) -> list[str]:
         return left + value / most * BARS
 
     lines = _axis(across, most, unit, bottom)
+    if told.times is not None:
+        lines += [
+            f'<text class="x" x="{left + share * BARS:g}" y="{TOP - 6:g}">{share:.0%}</text>' for share in (0, 0.5, 1)
+        ]
     step = iter(zip(told.steps, places, values, strict=True))
     for number_of_row, (block, depth) in enumerate(told.rows()):
         y = TOP + ROW * number_of_row
@@ -95,7 +99,7 @@ def _bars(told: Explanation, places: list[float], bottom: float) -> list[str]:
             lines.append(f'<text class="block" x="{indent + 22:g}" y="{y + 12.5:g}">{escape(block)}</text>')
             continue
         line, _, value = next(step)
-        room = int((NAMES - 34 - 10 * depth) / 5.5)
+        room = int((NAMES - 34 - 10 * depth) / 5.9)
         lines.append(f'<text class="y" x="{MARGIN + 16:g}" y="{y + 12.5:g}">{line.number}</text>')
         lines.append(f'<text x="{indent + 22:g}" y="{y + 12.5:g}">{escape(shortened(line.what, room))}</text>')
         width = max(across(value * factor) - left, 0.8)
@@ -151,7 +155,8 @@ def _makers(told: Explanation) -> dict[int, str]:
     steps = told.program.schedule.steps
     kinds: dict[int, str] = {}
     for line in told.steps:
-        for buffer in steps[line.position].writes:
+        for written in steps[line.position].writes:
+            buffer = written if written.base is None else written.base  # a step of a sequence
             kinds.setdefault(id(buffer), line.kind)
     return kinds
 

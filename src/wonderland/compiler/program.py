@@ -204,12 +204,6 @@ class Program:
         for view, value in zip(step.outputs, made, strict=True):
             array(view)[...] = value
 
-    @property
-    def text(self) -> str:
-        """The LLVM text of all routines, to look at."""
-        texts = dict.fromkeys(text_of(step, f"step{at}") for at, step in self.routines)
-        return "\n".join(texts)
-
 
 def text_of(step: Any, name: str) -> str:
     r = Routine(slots_of(step.views))

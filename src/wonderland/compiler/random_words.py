@@ -76,7 +76,7 @@ class Draw(Direct):
         short = [word.to("trunc", "i32").name for word in words]
         halves = [_chosen(r, short[i], short[i + 1], w, list(range(2 * w))) for i in (0, 2)]
         # block by block: word 0, 1, 2, 3
-        mixed = _chosen(r, *halves, 2 * w, [part * w + lane for lane in range(w) for part in range(4)])
+        mixed = _chosen(r, halves[0], halves[1], 2 * w, [part * w + lane for lane in range(w) for part in range(4)])
         place = r.at(r.pointer(self.target), "i32", self.target.strides, [k, start])
         r.store_vector(mixed, place, "i32", 4, 4 * w, n)
 

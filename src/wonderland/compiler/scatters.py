@@ -10,14 +10,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
+from ..errors import IndexOutOfRange
 from ..graph.ir import Equation
 from ..primitives.indexing import out_of_range
-from . import values
-from .builder import computed
+from .builder import splat, typed
 from .direct import Direct, Share, flat_view, grouped, lanes_for, on_groups, takes_rows, vectors_between
+from .machine import machine
 from .operations import TABLE, rounded
-from .routine import EXACT, Memo, Routine
-from .values import Const, Counter, Op, Shape, Value, View
+from .routine import EXACT, Memo, Routine, lane_mask
+from .values import Counter, Op, Shape, Value, View
 
 if TYPE_CHECKING:
     from .schedule import Schedule
@@ -28,7 +29,7 @@ UNROLLED = 8  # vectors of a row that are written one after the other without a 
 HEAVY = 8  # the weight from which an expression is better computed in vectors beforehand
 
 
-def wrong_index(e: Equation, bad: int) -> Exception:
+def wrong_index(e: Equation, bad: int) -> IndexOutOfRange:
     shape, axes = e.inputs[0].shape, e.params["axes"]
     axis = next(a for a in axes if not -shape[a] <= bad < shape[a])
     return out_of_range(e.primitive.name, shape, axis, bad)
@@ -42,7 +43,7 @@ def scatter(s: Schedule, e: Equation) -> bool:
         return False
     if not updates.aval.size:
         s.values[out] = s.value(x)
-        return True
+        return not indices[0].aval.size  # else they are still to be checked
     wide = mode == "add" and dtypes.is_half(out.dtype)  # half-precision sums are accumulated in float32
     target = s.new(out.shape, dtypes.float32 if wide else out.dtype)
     s.copy(_as(s.value(x), target.dtype), target)
@@ -66,9 +67,7 @@ def _as(value: Value, dtype: Any) -> Value:
 class Scatter(Direct):
     """target[.., i1[b], .., ik[b], ..] = combine(it, updates[b, ..]) for every place b of the block of indices."""
 
-    def __init__(
-        self, target: View, updates: Value, indices: list[Value], axes: Shape, mode: str, label: View
-    ) -> None:
+    def __init__(self, target: View, updates: Value, indices: list[Value], axes: Shape, mode: str, label: View) -> None:
         block = len(indices[0].shape)
         left = [a for a in range(len(target.shape)) if a not in axes]
         self.steps = tuple(target.strides[a] for a in axes)
@@ -129,17 +128,38 @@ class Scatter(Direct):
             self._update(r, index, rest, low, high)
         elif not index and self.along == "block":
             r.b.loop(high, 1, lambda i: self._block(r, [i], rest, low, high), low)
+        elif len(index) == self.block - 1 and self.along == "range" and self.share.chunks > 1:
+            lanes = machine().vector_bytes // 8
+            size = self.space[self.block - 1]
+            r.vectors(size, lanes, lambda i, w, n: self._own(r, [*index, i], w, n, low, high))
         else:
             r.each(self.space[len(index)], lambda i: self._block(r, [*index, i], rest, low, high))
 
+    def _own(self, r: Routine, index: list[str], w: int, n: int, low: str, high: str) -> None:
+        """Of w updates, do those whose places are in the range of this chunk."""
+        b, kind, bits = r.b, typed("i64", w), f"i{w}"
+        counted, bad = r.counted(self.indices[0], self.sizes[0], self.label, index, w, n, {})
+        above = b.emit(f"sub {kind} {counted}, {b.spread(low, 'i64', w)}")
+        mine = b.emit(f"icmp ult {kind} {above}, {splat(str(self.share.step), 'i64', w)}")
+        mine = b.emit(f"and <{w} x i1> {mine}, {b.emit(f'xor <{w} x i1> {bad}, {lane_mask(w, n)}')}")
+        left = b.emit(f"bitcast <{w} x i1> {mine} to {bits}")
+        count = b.emit(f"zext {bits} {b.intrinsic('ctpop', bits, left)} to i64")
+        r.declarations.add(f"declare {bits} @llvm.cttz.{bits}({bits}, i1)")
+
+        def one(_: str, carried: list[str]) -> list[str]:
+            first = b.emit(f"call {bits} @llvm.cttz.{bits}({bits} {carried[0]}, i1 true)")
+            lane = b.emit(f"zext {bits} {first} to i64")
+            place = r.linear((1, 1), (index[-1], lane))
+            self._update(r, [*index[:-1], place], None, low, high)
+            return [b.emit(f"and {bits} {carried[0]}, {b.emit(f'sub {bits} {carried[0]}, 1')}")]
+
+        b.loop_with([(bits, left)], count, 1, one)
+
     def _update(self, r: Routine, index: list[str], rest: list[str] | None, low: str, high: str) -> None:
         b, place, good = r.b, "0", ""
-        for i, (value, step, size) in enumerate(zip(self.indices, self.steps, self.sizes, strict=True)):
+        for value, step, size in zip(self.indices, self.steps, self.sizes, strict=True):
             counted, bad = r.counted(value, size, self.label, index, 1, 1, {})
             fine = b.emit(f"xor i1 {bad}, true")
-            if i == 0 and self.along == "range" and self.share.chunks > 1:
-                mine = b.emit(f"icmp ult i64 {b.emit(f'sub i64 {counted}, {low}')}, {self.share.step}")
-                fine = b.emit(f"and i1 {fine}, {mine}")
             good = fine if not good else b.emit(f"and i1 {good}, {fine}")
             place = r.linear((1, step), (place, counted))
 

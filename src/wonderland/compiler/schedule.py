@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..errors import WonderlandError
 from ..graph.ir import Atom, Equation, Graph, Literal, Var
 from ..primitives.primitive import TABLE, Aval
 from . import operations, values
@@ -28,7 +29,7 @@ LARGEST = 120  # the weight of an expression; beyond, registers run out
 WAITING = 3  # contractions at a time
 STORING, READING = 40, 13  # what it costs to write a value and read it again, and to read one, in additions
 
-Check = tuple[Equation, Callable[[int], Exception]]  # an equation, and its error from the word that was noted
+Check = tuple[Equation, Callable[[int], WonderlandError]]  # an equation, and its error from the word that was noted
 
 
 Pieces = list[tuple[tuple[tuple[int, int | None, int], ...], Value]]  # where each part goes, and the part
@@ -45,6 +46,7 @@ class Schedule:
         self.status = Buffer("status", 0, np.dtype(np.int64))
         self.checks: list[Check] = []  # what may be found wrong while the program runs; two words of status each
         self.loops: list[Any] = []
+        self.closings = 0  # how many kernels have been closed
         self.wanted: dict[Var, View] = {}  # where results should be put
         self.largest: dict[tuple[Any, Var], Value] = {}  # the elements that positions in windows were found for
         self.pieces: dict[Var, Pieces] = {}  # tensors put together from parts, which nobody has needed whole yet
@@ -56,8 +58,11 @@ class Schedule:
             self.inputs.append(buffer)
             self.values[var] = whole(buffer, var.shape)
         self.run(graph)
-        self.equation = None
-        self.outputs = [self._output(i, self.value(a)) for i, a in enumerate(graph.outputs)]
+        made = {var: equation for equation in graph.equations for var in equation.outputs}
+        self.outputs: list[Buffer] = []
+        for i, atom in enumerate(graph.outputs):
+            self.equation = made.get(atom) if isinstance(atom, Var) else None
+            self.outputs.append(self._output(i, self.value(atom)))
         self.close_all()
         self._drop_unread_stores()
         self.status.size = 2 * len(self.checks)
@@ -69,7 +74,7 @@ class Schedule:
         for equation in graph.equations:
             self._equation(equation, uses)
 
-    def check(self, equation: Equation, error: Callable[[int], Exception]) -> View:
+    def check(self, equation: Equation, error: Callable[[int], WonderlandError]) -> View:
         """Where routines note what they find wrong: whether they did, and a word from which the error is made."""
         self.checks.append((equation, error))
         return View(self.status, (2,), (1,), 2 * len(self.checks) - 2)
@@ -98,7 +103,14 @@ class Schedule:
                 return part.stored
             return None
 
-        return replaced(value, stored) if isinstance(value, (Op, values.Take)) else value
+        if isinstance(value, Op):
+            if value.visited == self.closings:  # nothing was stored since
+                return value
+            value = replaced(value, stored)
+            if isinstance(value, Op):
+                value.visited = self.closings
+            return value
+        return replaced(value, stored) if isinstance(value, values.Take) else value
 
     def _assembled(self, var: Var) -> View:
         """A tensor of parts, in memory: zeros where there is no part."""
@@ -286,6 +298,7 @@ class Schedule:
 
     def close(self, step: Kernel | Contraction) -> None:
         """A kernel takes its place among the steps; what it reads is there before it."""
+        self.closings += 1
         if isinstance(step, Kernel):
             if self.open.get(step.space) is not step:
                 return
@@ -457,6 +470,7 @@ class Schedule:
         begin, end = self.steps.index(loop.begin), self.steps.index(loop.end)
         inside = self.steps[begin:end]
         written = Tally(b for step in inside for b in step.writes)
+        written.update([b.base for b in written if b.base is not None])  # a sequence, one step after the other
         fixed = {b for step in inside for b in step.reads if b not in written and b.kind in ("input", "constant", "arena")}
         moved: list[Step] = []
         for step in inside:

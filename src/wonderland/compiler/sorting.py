@@ -16,7 +16,7 @@ from ..dtypes import DType
 from ..graph.ir import Equation
 from . import values
 from .blocks import stepped
-from .builder import computed, is_float, splat, typed
+from .builder import computed, is_float
 from .direct import Direct, Share, flat_view, grouped, on_groups, spread_index
 from .routine import Routine
 from .scatters import HEAVY
@@ -171,7 +171,8 @@ class Sort(Direct):
             for x, y in network(self.run):
                 above = b.emit(f"icmp ugt {kind} {keys[x]}, {keys[y]}")
                 keys[x], keys[y] = (
-                    b.emit(f"select i1 {above}, {kind} {keys[one]}, {kind} {keys[other]}") for one, other in ((y, x), (x, y))
+                    b.emit(f"select i1 {above}, {kind} {keys[one]}, {kind} {keys[other]}")
+                    for one, other in ((y, x), (x, y))
                 )
             for place, key in zip(places, keys, strict=True):
                 b.do(f"store {kind} {key}, ptr {place}, align 8")
@@ -241,7 +242,11 @@ class Search(Direct):
         space = value.shape
         spread = View(row.buffer, space, row.strides[:-1] + (0,) * (len(space) - len(lead)), row.offset)
         groups = grouped(space, [int(a >= len(lead)) for a in range(len(space))], [value, target, spread])
-        self.value, self.target, self.row = on_groups(value, groups), flat_view(target, groups), flat_view(spread, groups)
+        self.value, self.target, self.row = (
+            on_groups(value, groups),
+            flat_view(target, groups),
+            flat_view(spread, groups),
+        )
         self.step, self.side = row.strides[-1], side
         super().__init__([self.value, self.row], [self.target])
         total = math.prod(space)

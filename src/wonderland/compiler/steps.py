@@ -13,7 +13,8 @@ from .values import Buffer, View
 class Native(Protocol):
     """A step that is a routine: run for chunks 0 .. chunks-1, in any order."""
 
-    chunks: int
+    @property
+    def chunks(self) -> int: ...
 
     @property
     def reads(self) -> list[Buffer]: ...

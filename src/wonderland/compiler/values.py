@@ -86,7 +86,7 @@ COSTS = dict.fromkeys(["divide", "sqrt", "tan", "hypot"], 4) | dict.fromkeys(
 class Op:
     """An elementwise operation that has not been computed; its arguments have its shape (or are scalars)."""
 
-    __slots__ = ("args", "dtype", "name", "shape", "stored", "wanted", "weight")
+    __slots__ = ("args", "dtype", "name", "shape", "sources", "stored", "visited", "wanted", "weight")
 
     def __init__(self, name: str, args: list[Value], shape: Shape, dtype: DType) -> None:
         self.name = name
@@ -95,6 +95,8 @@ class Op:
         self.dtype = dtype
         self.stored: View | None = None  # where a kernel puts it
         self.wanted: View | None = None  # where it should be put
+        self.sources: list[View] | None = None  # the views inside, once somebody asked
+        self.visited = -1  # when it was last looked at, see `Schedule.settled`
         self.weight: int = COSTS.get(name, 1) + sum(a.weight for a in args if isinstance(a, Op))  # to compute it all
 
 
@@ -340,16 +342,16 @@ def parts(value: Value) -> list[Value]:
 
 
 def leaves(value: Value) -> list[View]:
-    """The views that an expression reads."""
+    """The views that an expression reads, each once."""
     if isinstance(value, View):
         return [value]
-    found: list[View] = []
-    for part in parts(value):
-        if isinstance(part, View):
-            found.append(part)
-        elif isinstance(part, Take):
-            found += [part.view, part.label]
-    return found
+    if isinstance(value, Op):
+        if value.sources is None:
+            value.sources = list({id(v): v for a in value.args for v in leaves(a)}.values())
+        return value.sources
+    if isinstance(value, Take):
+        return [value.view, value.label, *[v for i in value.indices for v in leaves(i)]]
+    return []
 
 
 def accesses(value: Value) -> list[Shape]:

@@ -30,6 +30,7 @@ def lanes(name: str) -> Emit:
 
 
 exp = _emitter(exponential.exp, exponential.exp)
+exp_flushed = _emitter(exponential.exp_flushed, exponential.exp_flushed)
 exp2 = _emitter(exponential.exp2, exponential.exp2)
 expm1 = _emitter(exponential.expm1, exponential.expm1)
 sigmoid = _emitter(exponential.sigmoid, exponential.sigmoid)

@@ -73,6 +73,14 @@ def _shrunk(x: Vector) -> Vector:
     return polynomial(r, [*EXP[r.series], 1.0, 1.0]) * scale * 2.0**-shift
 
 
+def exp_flushed(x: Vector) -> Vector:
+    """exp(x) for x below the upper limit, and 0 where that is no normal number: processors take long for subnormal ones."""
+    low, bias = (-87.3, 127) if x.single else (-708.3, 1023)
+    r, n = _reduced(x.above(low))
+    scale = ((n << x.mantissa) + (bias << x.mantissa)).floats()
+    return where(x < low, 0.0, polynomial(r, [*EXP[r.series], 1.0, 1.0]) * scale)
+
+
 def _less_one(r: Vector) -> Vector:
     """exp(r) - 1."""
     return fma(r * r, polynomial(r, EXP[r.series]), r)

@@ -1,0 +1,97 @@
+"""Random programs of every kind of operation, and their transformations: native code gives what NumPy gives.
+
+The ordinary run tries some hundred programs; `WONDERLAND_PROGRAMS=5000` tries that many.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import wonderland as wl
+from tests.compiler.instructions import STEPS, Instruction, program
+from wonderland.compiler import Program
+from wonderland.graph import evaluate
+from wonderland.graph.simplify import simplify
+from wonderland.graph.stage import stage
+from wonderland.primitives.primitive import Aval
+
+PROGRAMS = int(os.environ.get("WONDERLAND_PROGRAMS", "300"))
+SHAPES = [[(3, 5)], [(2, 3, 4)], [(17,), (6, 17)], [(1, 33), (4, 1)], [(), (8,)], [(40, 20), (20,)], [(2, 16, 3), (7, 2)]]
+TOLERANCE = {wl.float64: 1e-9, wl.float32: 2e-4, wl.float16: 0.1, wl.bfloat16: 0.5}
+
+
+def total(f: Callable[..., list[Any]]) -> Callable[..., Any]:
+    return lambda *xs: sum(wl.sin(y).mean() for y in f(*xs))
+
+
+def every(xs: Any) -> tuple[int, ...]:
+    return tuple(range(len(xs)))
+
+
+TRANSFORMED: dict[str, Callable[[Callable[..., list[Any]]], Callable[..., Any]]] = {
+    "value": lambda f: f,
+    "grad": lambda f: lambda *xs: wl.grad(total(f), every(xs))(*xs),
+    "value_and_grad": lambda f: lambda *xs: wl.value_and_grad(total(f), every(xs))(*xs),
+    "jvp": lambda f: lambda *xs: wl.jvp(f, xs, tuple(wl.cos(x) for x in xs)),
+    "vmap": lambda f: lambda *xs: wl.vmap(f)(*[wl.stack([x, wl.sin(x), -x]) for x in xs]),
+    "vmap of grad": lambda f: (
+        lambda *xs: wl.vmap(wl.grad(total(f), every(xs)))(*[wl.stack([x, wl.sin(x), -x]) for x in xs])
+    ),
+    "grad of grad": lambda f: lambda *xs: wl.grad(lambda x: (wl.grad(total(f))(x, *xs[1:]) ** 2).sum())(xs[0]),
+}
+
+
+def same(f: Callable[..., Any], arrays: list[Any], tolerance: float) -> None:
+    """Both engines compute the same, up to rounding in proportion to the size of each result."""
+    staged = stage(lambda *xs: wl.tree.leaves(f(*xs)), [Aval(a.shape, a.dtype) for a in arrays])
+    inputs = [np.asarray(c) for c in staged.captured] + arrays
+    native = Program(simplify(staged.graph))
+    for _ in range(2):  # the second call finds the memory of the first one
+        for x, y in zip(native(inputs), evaluate(staged.graph, inputs), strict=True):
+            assert (x.shape, x.dtype) == (y.shape, y.dtype)
+            wide = np.complex128 if np.iscomplexobj(x) else np.float64
+            x, y = x.astype(wide), y.astype(wide)
+            scale = np.max(np.abs(y), initial=1.0, where=np.isfinite(y))
+            np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * scale)
+
+
+def inputs_of(shapes: list[tuple[int, ...]], dtype: Any) -> list[Any]:
+    rng = np.random.default_rng(len(shapes) + sum(map(sum, shapes)))
+    return [np.asarray(rng.normal(size=shape)).astype(dtype) for shape in shapes]
+
+
+def instructions(longest: int) -> Any:
+    one = st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 1 << 16))
+    return st.lists(one, min_size=1, max_size=longest)
+
+
+@pytest.mark.parametrize("name", sorted(STEPS))
+def test_every_instruction_alone(name: str) -> None:
+    for number in range(4):
+        for kind in ("value", "grad"):
+            f = TRANSFORMED[kind](program([(name, number)]))
+            same(f, inputs_of(SHAPES[number % len(SHAPES)], wl.float64), TOLERANCE[wl.float64])
+
+
+@settings(max_examples=PROGRAMS, suppress_health_check=list(HealthCheck))
+@given(
+    instructions(8),
+    st.sampled_from(SHAPES),
+    st.sampled_from(sorted(TRANSFORMED)),
+    st.sampled_from([wl.float64, wl.float64, wl.float32]),
+)
+def test_random_programs(listed: list[Instruction], shapes: Any, kind: str, dtype: Any) -> None:
+    same(TRANSFORMED[kind](program(listed)), inputs_of(shapes, dtype), TOLERANCE[dtype])
+
+
+@settings(max_examples=max(1, PROGRAMS // 10), suppress_health_check=list(HealthCheck))
+@given(instructions(3), st.sampled_from(SHAPES), st.sampled_from([wl.float16, wl.bfloat16]))
+def test_random_programs_in_half_precision(listed: list[Instruction], shapes: Any, dtype: Any) -> None:
+    same(program(listed), inputs_of(shapes, dtype), TOLERANCE[dtype])
