@@ -9,7 +9,11 @@ memory.py      one arena for all intermediate values
 library.py     matrix products of the BLAS library that NumPy brings along
 machine.py     the host's processor and LLVM's code generator
 program.py     the compiled graph, to be called
-explain.py     what it does, as a table
+labels.py      what steps do in a user's words
+listing.py     the steps of a program as records: multiply-adds, bytes, where they come from
+profiling.py   how long they take, and what the machine could do
+picture.py     both as a picture
+explain.py     all of this for a function, as a table
 """
 
 from .program import Program

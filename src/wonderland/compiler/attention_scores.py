@@ -20,6 +20,7 @@ from .tiles import Tile, Tiles
 from .values import Buffer, View
 
 LARGEST = 1024  # features of keys and values together; tiles of more leave too little of the caches
+ROWS = int(__import__("os").environ.get("ROWS", 2))
 NEAR = 1 << 15  # bytes of keys and values that are worked on together
 
 
@@ -139,12 +140,14 @@ class Scores:
         b, r, w = self.b, self.r, self.w
         shift = w.bit_length() - 1
 
-        def one(at: str) -> None:
+        def some(at: str) -> None:
             i, column = b.emit(f"and i64 {at}, {w - 1}"), b.emit(f"and i64 {at}, {-w}")
-            body(i, column, r.at(tile.pointer, self.m.scalar, (tile.step, 1), (i, column)))
+            for a in range(ROWS):
+                place = r.at(tile.pointer, self.m.scalar, (tile.step, 1), (i, column), a * tile.step)
+                body(r.linear((1,), (i,), a), column, place)
 
         ends = [str(int(x) << shift) if x.isdigit() else b.emit(f"shl i64 {x}, {shift}") for x in (vectors, first)]
-        b.loop(ends[0], 1, one, ends[1])
+        b.loop(ends[0], ROWS, some, ends[1])
 
     def multiply(self, left: Tile, terms: int, right: Tile, vectors: str, into: Tile) -> None:
         """into = left right, for one group of queries: a vector of keys at a time, one register for each query."""

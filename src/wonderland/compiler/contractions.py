@@ -28,8 +28,9 @@ class Contraction:
         """Whether a value can be computed while the result is in registers."""
         if value.shape != self.target.shape:
             return False
-        mine = [leaf for leaf in leaves(value) if leaf.buffer is self.target.buffer]
-        return all(v.shape == value.shape and v.offset == 0 and _plain(v) for v in mine)
+        written = set(self.writes)
+        mine = [leaf for leaf in leaves(value) if leaf.buffer in written]
+        return all(v.buffer is self.target.buffer for v in mine) and all(v.shape == value.shape and v.offset == 0 and _plain(v) for v in mine)
 
     def add(self, target: View, value: Value) -> None:
         self.stores.append((target, value))

@@ -1,4 +1,4 @@
-"""What a compiled function does, step by step: kernels, what was fused into them, multiply-adds, bytes, memory, time."""
+"""What a compiled function does, step by step: kernels, what was fused, multiply-adds, bytes, memory, time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDTH = 78  # characters of what a step does; `.steps` has all of it
 class Explanation:
     """The steps of a compiled function, its memory and, if it was run, its times. Prints as a table.
 
-    `steps` are records with the fields of the table, `llvm` and `assembly` the code of the routines, `svg` is a picture.
+    `steps` are records with the fields of the table, `llvm` and `assembly` the code of all routines, `svg` a picture.
     """
 
     def __init__(self, name: str, program: Program, states: int, times: Times | None = None) -> None:
@@ -52,8 +52,12 @@ class Explanation:
         if self.times is None:
             return done
         rate = f"{_time(self.times.seconds)} a call, {2e-9 * self.multiply_adds / self.times.seconds:,.1f} GFLOP/s"
-        assert self.peak is not None
-        return f"{done}, {rate}, {self.multiply_adds / self.times.seconds / self.peak.all:.0%} of the machine's peak"
+        return f"{done}, {rate}, {self._least / self.times.seconds:.0%} of the machine's peak"
+
+    @property
+    def _least(self) -> float:
+        """The seconds that all multiply-adds would take at the machine's peak."""
+        return sum(line.multiply_adds / self.peak.of(line.wide) for line in self.steps) if self.peak else 0.0
 
     @property
     def multiply_adds(self) -> int:
@@ -191,16 +195,14 @@ class Explanation:
     def _total(self) -> list[str]:
         done, moved = self.multiply_adds, self.bytes
         cells = ["", "total", "", "", f"{done:,}", f"{moved:,}", f"{done / moved if moved else 0.0:.2f}"]
-        if self.times is not None and self.peak is not None:
-            seconds = self.seconds
-            rate = done / seconds if seconds else 0.0
-            cells += [_time(seconds), "100.0%", f"{2e-9 * rate:,.1f}", f"{1e-9 * rate * moved / max(done, 1):,.1f}"]
-            cells.append(f"{rate / self.peak.all:.1%}")
+        if self.times is not None:
+            seconds = max(self.seconds, 1e-9)  # where there is no step, no time
+            cells += [_time(seconds), "100.0%", f"{2e-9 * done / seconds:,.1f}", f"{1e-9 * moved / seconds:,.1f}"]
+            cells.append(f"{self._least / seconds:.1%}")
         return cells
 
     def _notes(self) -> list[str]:
-        native = len(self.program.routines)
-        notes = [f"routines: {self.routines} for {native} native steps"]
+        notes = [f"native steps: {len(self.program.routines)}; different routines: {self.routines}"]
         notes.append(f"memory: an arena of {self.arena_bytes:,} bytes for {self.buffer_bytes:,} of intermediate values")
         if self._states:
             notes[-1] += f"; {len(self.program.donations)} of {self._states} new states take the place of the old ones"
@@ -227,7 +229,7 @@ def explain(f: Callable[..., Any], *args: Any, profile: bool = False, **kwargs: 
     0  matmul (8, 4) @ (4, 16)                   1            512    896      0.57
     1  kernel over (8, 16): add, tanh, sum       1            384    576      0.67
        total                                                  896  1,472      0.61
-    routines: 2 for 2 native steps
+    native steps: 2; different routines: 2
     memory: an arena of 512 bytes for 512 of intermediate values
     NumPy computes: nothing
 

@@ -61,7 +61,7 @@ class Line:
 
     @property
     def times(self) -> int | None:
-        """How often it runs in a call; None inside a while loop, whose multiply-adds and bytes are those of one turn."""
+        """How often it runs in a call. None inside a while loop: its multiply-adds and bytes are those of one turn."""
         return _times(self.blocks)
 
     @property
@@ -140,7 +140,8 @@ def _line(
 
 def work_of(step: Any) -> Work:
     if isinstance(step, Fallback):
-        return f"NumPy: {step.equation.primitive.name} {step.equation.inputs[0].shape}", multiply_adds(step.equation)
+        name = step.equation.primitive.name.replace("stop_gradient", "copy")
+        return f"NumPy: {name} {[*step.inputs, *step.outputs][0].shape}", multiply_adds(step.equation)
     return getattr(step, "work", (type(step).__name__, 0))
 
 

@@ -52,7 +52,8 @@ class Program:
         self.arena_bytes = plan(self.schedule)
         check_size(graph.name, (self.arena_bytes,), np.dtype(np.uint8))
         buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
-        self.donations = donations(self.schedule, states or {})
+        self.states = states or {}
+        self.donations = donations(self.schedule, self.states)
         self.places = {b: i for i, b in enumerate(dict.fromkeys([*buffers, *self.schedule.outputs]))}
         self.places.setdefault(self.schedule.status, len(self.places))
         self._lock = threading.Lock()  # calls share the table and the arena
@@ -122,10 +123,13 @@ class Program:
         carried = [(place, int(self._table[place])) for b, place in self.places.items() if b.kind == "carry"]
         self._carried = np.array([place for place, _ in carried], np.int64), np.array([a for _, a in carried], np.int64)
         spare = len(self._table) - 1  # where inputs go that no step reads
-        self._input_places = np.array([self.places.get(b, spare) for b in self.schedule.inputs], np.int64)
-        self._output_places = np.array([self.places[b] for b in self.schedule.outputs], np.int64)
-        self._inputs, self._outputs = runtime.Inspector(len(self._input_places)), runtime.Inspector(len(self._output_places))
-        self._results = [(a.shape, a.dtype, a.aval.nbytes >= LARGE) for a in self.graph.outputs]
+        self._inputs = runtime.Binder([self.places.get(b, spare) for b in self.schedule.inputs], self._table)
+        self._outputs = runtime.Binder([self.places[b] for b in self.schedule.outputs], self._table)
+        # a large result is kept for the next call, unless it becomes state: that belongs to its cell alone
+        self._results = [
+            (a.shape, a.dtype, a.aval.nbytes >= LARGE and i not in self.states)
+            for i, a in enumerate(self.graph.outputs)
+        ]
         self._kept: dict[int, Array] = {}
         self._addresses = self._table.ctypes.data, self.code.ctypes.data
 
@@ -138,18 +142,15 @@ class Program:
         if set(map(type, arrays)) != _ARRAYS:
             arrays = [np.asarray(a) for a in arrays]  # NumPy's scalars
         with self._lock:
-            table, inputs = self._table, self._inputs
-            inputs(arrays)
-            if not (inputs.flags & runtime.CONTIGUOUS).all():
+            flags = self._inputs(arrays)
+            if not flags & runtime.CONTIGUOUS:
                 arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
-                inputs(arrays)
-            given = self._given(arrays, owned)
+                flags = self._inputs(arrays)
+            given = self._given(arrays, owned, flags) if owned else {}
             outs = [given[i] if i in given else self._fresh(i) for i in range(len(self._results))]
             self._outputs(outs)
-            table[self._input_places] = inputs.addresses
-            table[self._output_places] = self._outputs.addresses
             if len(self._carried[0]):
-                table[self._carried[0]] = self._carried[1]
+                self._table[self._carried[0]] = self._carried[1]
             pool = runtime.pool() if self.shares else 0
             address, code = self._addresses
             at = runtime.run(address, code, 0, pool, profile)
@@ -162,13 +163,12 @@ class Program:
                 self._complain()
         return outs
 
-    def _given(self, arrays: list[Array], owned: Collection[int]) -> dict[int, Array]:
+    def _given(self, arrays: list[Array], owned: Collection[int], flags: int) -> dict[int, Array]:
         """The results that take the memory of the inputs that they replace."""
-        if not owned:
-            return {}
-        mine = set(owned)
-        flags = (self._inputs.flags & _OWN == _OWN).tolist()
-        return {out: arrays[i] for out, i in self.donations.items() if i in mine and flags[i]}
+        if len(owned) == len(self.states) and flags & _OWN == _OWN:
+            return {out: arrays[i] for out, i in self.donations.items()}
+        mine, each = set(owned), self._inputs.flags
+        return {out: arrays[i] for out, i in self.donations.items() if i in mine and each[i] & _OWN == _OWN}
 
     def _fresh(self, position: int) -> Array:
         """An array for a result. Large ones are used again when nobody holds them: new memory is slow to touch."""

@@ -11,6 +11,7 @@ from . import values
 from .builder import typed
 from .direct import Direct, Share, vectors_between
 from .functions.vector import Vector
+from .labels import Work
 from .machine import machine
 from .routine import Routine
 from .values import View
@@ -47,6 +48,10 @@ class Draw(Direct):
         time = keys * -(-size // (4 * self.w)) * 0.05
         self.long = size >= 64 * self.w  # one draw after the other is shared out, else draws are
         self.share = Share(size, time, 4 * self.w) if self.long else Share(keys, time)
+
+    @property
+    def work(self) -> Work:
+        return f"random bits {self.target.shape}", math.prod(self.target.shape)
 
     def settings(self) -> Any:
         return self.domain, self.w, self.long

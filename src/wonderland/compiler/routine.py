@@ -300,8 +300,13 @@ class Routine:
                 lane = b.emit(f"zext i{lanes} {first} to i64") if lanes < 64 else first
                 value = b.emit(f"extractelement {typed('i64', lanes)} {at}, i64 {lane}")
             pointer = self.pointer(label)
-            b.do(f"store i64 1, ptr {pointer}, align 8")
-            b.do(f"store i64 {value}, ptr {b.emit(f'getelementptr i64, ptr {pointer}, i64 1')}, align 8")
+
+            def write() -> None:
+                b.do(f"store i64 1, ptr {pointer}, align 8")
+                b.do(f"store i64 {value}, ptr {b.emit(f'getelementptr i64, ptr {pointer}, i64 1')}, align 8")
+
+            # what is found first is told
+            b.when(b.emit(f"icmp eq i64 {b.emit(f'load i64, ptr {pointer}, align 8')}, 0"), write)
 
         b.when(any_bad, leave)
 

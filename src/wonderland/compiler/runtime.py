@@ -16,6 +16,7 @@ import functools
 import os
 import platform
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -219,29 +220,34 @@ done:
   ret void
 }
 
-; addresses and flags of NumPy's arrays, from the objects themselves
-define void @inspect(ptr %objects, i64 %n, ptr %addresses, ptr %flags, i64 %at) {
+; put the addresses of NumPy's arrays into the table, from the objects themselves; the flags that all of them have
+define i64 @bind(ptr %objects, i64 %n, ptr %places, ptr %table, ptr %flags, i64 %at) {
 entry:
   %none = icmp eq i64 %n, 0
   br i1 %none, label %out, label %more
 more:
   %i = phi i64 [0, %entry], [%j, %more]
+  %all = phi i64 [-1, %entry], [%both, %more]
   %po = getelementptr ptr, ptr %objects, i64 %i
   %o = load ptr, ptr %po
   %pd = getelementptr i8, ptr %o, i64 %at
   %d = load i64, ptr %pd
-  %pa = getelementptr i64, ptr %addresses, i64 %i
-  store i64 %d, ptr %pa
+  %pp = getelementptr i64, ptr %places, i64 %i
+  %p = load i64, ptr %pp
+  %pt = getelementptr i64, ptr %table, i64 %p
+  store i64 %d, ptr %pt
   %pf = getelementptr i8, ptr %pd, i64 48
   %f = load i32, ptr %pf
   %fw = zext i32 %f to i64
   %pg = getelementptr i64, ptr %flags, i64 %i
   store i64 %fw, ptr %pg
+  %both = and i64 %all, %fw
   %j = add i64 %i, 1
   %some = icmp slt i64 %j, %n
   br i1 %some, label %more, label %out
 out:
-  ret void
+  %result = phi i64 [-1, %entry], [%both, %more]
+  ret i64 %result
 }
 
 define internal i64 @now() {
@@ -375,12 +381,12 @@ stop:
 
 @functools.cache
 def _functions() -> tuple[Any, Any, Any]:
-    run, worker, inspect = machine().functions("runtime", _text, ["run", "worker", "inspect"])
+    run, worker, bind = machine().functions("runtime", _text, ["run", "worker", "bind"])
     size, word = ctypes.c_size_t, ctypes.c_int64
     return (
         ctypes.CFUNCTYPE(word, size, size, word, size, word)(run),
         ctypes.CFUNCTYPE(None, size)(worker),
-        ctypes.CFUNCTYPE(None, size, word, size, size, word)(inspect),
+        ctypes.CFUNCTYPE(word, size, word, size, size, size, word)(bind),
     )
 
 
@@ -404,22 +410,23 @@ def _place_of_data() -> int:
     return 0
 
 
-class Inspector:
-    """Reads the addresses and flags of up to `count` arrays at once."""
+class Binder:
+    """Puts the addresses of arrays into their places of a table."""
 
-    def __init__(self, count: int) -> None:
-        self.addresses, self.flags = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self._targets = self.addresses.ctypes.data, self.flags.ctypes.data
-        self._place = _place_of_data()
-        self._read = _functions()[2]
+    def __init__(self, places: Sequence[int], table: np.ndarray[Any, Any]) -> None:
+        self._places, self._table = np.array(places, np.int64), table
+        self.flags = np.zeros(len(places), np.int64)
+        self._rest = self._places.ctypes.data, table.ctypes.data, self.flags.ctypes.data, _place_of_data()
+        self._bind = _functions()[2]
 
-    def __call__(self, arrays: list[Any]) -> None:
-        if self._place:
+    def __call__(self, arrays: list[Any]) -> int:
+        """The flags that all of the arrays have. `flags` holds those of each."""
+        if self._rest[-1]:
             objects = np.fromiter(map(id, arrays), np.int64, len(arrays))
-            self._read(objects.ctypes.data, len(arrays), *self._targets, self._place)
-        else:
-            for i, array in enumerate(arrays):
-                self.addresses[i], self.flags[i] = array.ctypes.data, array.flags.num
+            return self._bind(objects.ctypes.data, len(arrays), *self._rest)
+        for i, array in enumerate(arrays):
+            self._table[self._places[i]], self.flags[i] = array.ctypes.data, array.flags.num
+        return int(np.bitwise_and.reduce(self.flags))
 
 
 class Pool:

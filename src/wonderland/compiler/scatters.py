@@ -1,7 +1,7 @@
 """Writing at computed places, one update after the other: the order of updates is that of memory, whatever the chunks.
 
-Chunks share out what cannot meet: parts of the rows that an index selects, updates whose first index differs, or else
-ranges of the places that are written, for which every chunk looks at all indices.
+Chunks share out what cannot meet: parts of the rows that an index selects, or updates that an index tells apart. Else
+there is one: if each of several went through all indices to find its own, that would take longer.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from .. import dtypes
 from ..errors import IndexOutOfRange
 from ..graph.ir import Equation
 from ..primitives.indexing import out_of_range
-from .builder import splat, typed
 from .direct import Direct, Share, flat_view, grouped, lanes_for, on_groups, takes_rows, vectors_between
-from .machine import machine
 from .operations import TABLE, rounded
-from .routine import EXACT, Memo, Routine, lane_mask
+from .routine import EXACT, Memo, Routine
 from .values import Counter, Op, Shape, Value, View
 
 if TYPE_CHECKING:
@@ -93,16 +91,15 @@ class Scatter(Direct):
         places = math.prod(self.space) / row
         weight = self.updates.weight if isinstance(self.updates, Op) else 1
         time = places * (1 + -(-row // self.w) * (1 + weight / 4)) / 1000
-        self.along = "row" if len(self.space) > self.block else "range"
-        if self.along == "row" and row >= 8 * self.w:
+        self.along = "row"
+        if len(self.space) > self.block and row >= 8 * self.w:
             self.share = Share(row, time, 4 * self.w)
         elif self.inside:
             self.share = Share(row, time)
         elif self.block and any(_distinct(i, n) for i, n in zip(self.indices, self.sizes, strict=True)):
             self.along, self.share = "block", Share(self.space[0], time)
-        else:  # every chunk looks at all indices, so a few of them only
-            self.along = "range"
-            self.share = Share(self.sizes[0], time if time > 200 else 0, most=4)
+        else:
+            self.share = Share(row, 0)
 
     def settings(self) -> Any:
         return self.mode, self.along, self.inside, self.steps, self.sizes, self.block, self.w
@@ -128,32 +125,8 @@ class Scatter(Direct):
             self._update(r, index, rest, low, high)
         elif not index and self.along == "block":
             r.b.loop(high, 1, lambda i: self._block(r, [i], rest, low, high), low)
-        elif len(index) == self.block - 1 and self.along == "range" and self.share.chunks > 1:
-            lanes = machine().vector_bytes // 8
-            size = self.space[self.block - 1]
-            r.vectors(size, lanes, lambda i, w, n: self._own(r, [*index, i], w, n, low, high))
         else:
             r.each(self.space[len(index)], lambda i: self._block(r, [*index, i], rest, low, high))
-
-    def _own(self, r: Routine, index: list[str], w: int, n: int, low: str, high: str) -> None:
-        """Of w updates, do those whose places are in the range of this chunk."""
-        b, kind, bits = r.b, typed("i64", w), f"i{w}"
-        counted, bad = r.counted(self.indices[0], self.sizes[0], self.label, index, w, n, {})
-        above = b.emit(f"sub {kind} {counted}, {b.spread(low, 'i64', w)}")
-        mine = b.emit(f"icmp ult {kind} {above}, {splat(str(self.share.step), 'i64', w)}")
-        mine = b.emit(f"and <{w} x i1> {mine}, {b.emit(f'xor <{w} x i1> {bad}, {lane_mask(w, n)}')}")
-        left = b.emit(f"bitcast <{w} x i1> {mine} to {bits}")
-        count = b.emit(f"zext {bits} {b.intrinsic('ctpop', bits, left)} to i64")
-        r.declarations.add(f"declare {bits} @llvm.cttz.{bits}({bits}, i1)")
-
-        def one(_: str, carried: list[str]) -> list[str]:
-            first = b.emit(f"call {bits} @llvm.cttz.{bits}({bits} {carried[0]}, i1 true)")
-            lane = b.emit(f"zext {bits} {first} to i64")
-            place = r.linear((1, 1), (index[-1], lane))
-            self._update(r, [*index[:-1], place], None, low, high)
-            return [b.emit(f"and {bits} {carried[0]}, {b.emit(f'sub {bits} {carried[0]}, 1')}")]
-
-        b.loop_with([(bits, left)], count, 1, one)
 
     def _update(self, r: Routine, index: list[str], rest: list[str] | None, low: str, high: str) -> None:
         b, place, good = r.b, "0", ""

@@ -25,6 +25,7 @@ from .steps import Control, Fallback, Label, Loop, Step
 from .values import Buffer, Const, Counter, Op, Shape, Value, View, leaves, replaced, strides_of, whole
 
 COPY = TABLE["stop_gradient"]  # its NumPy rule returns its argument
+INDEXING = frozenset(["gather", "scatter"])  # they check their indices also where nothing is read or written
 LARGEST = 120  # the weight of an expression; beyond, registers run out
 WAITING = 3  # contractions at a time
 STORING, READING = 40, 13  # what it costs to write a value and read it again, and to read one, in additions
@@ -156,7 +157,7 @@ class Schedule:
             self.origins.setdefault(id(step), [equation])
 
     def _lowered(self, equation: Equation, uses: Tally[Var]) -> None:
-        if not any(v.aval.size for v in equation.outputs) and equation.primitive.name not in lowering.CHECKED:
+        if not any(v.aval.size for v in equation.outputs) and equation.primitive.name not in INDEXING:
             self.values.update((v, self.new(v.shape, v.dtype)) for v in equation.outputs)  # there is nothing to compute
             return
         rule = lowering.RULES.get(equation.primitive.name)
@@ -249,10 +250,13 @@ class Schedule:
             self.writer[target.buffer] = owner
             return
         if owner is not None and owner.split is not None and value.shape != owner.space:
-            flat = values.reshaped(value, owner.outer)
-            assert flat is not None
-            self._add(owner, Store(View(target.buffer, owner.outer, strides_of(owner.outer), target.offset), flat))
-            return
+            if values.dense(target.shape, target.strides):
+                flat = values.reshaped(value, owner.outer)
+                assert flat is not None
+                self._add(owner, Store(View(target.buffer, owner.outer, strides_of(owner.outer), target.offset), flat))
+                return
+            self.close(owner)  # numbers of rows are written one after the other, not to places that are apart
+            owner = None
         self._add(owner or self._kernel(value.shape), Store(target, value))
 
     def _home(self, value: Value) -> Kernel | Contraction | None:

@@ -54,7 +54,7 @@ class View:
         return self.buffer.dtype
 
     def is_contiguous(self) -> bool:
-        return self.offset == 0 and self.buffer.size == math.prod(self.shape) and _dense(self.shape, self.strides)
+        return self.offset == 0 and self.buffer.size == math.prod(self.shape) and dense(self.shape, self.strides)
 
 
 def strides_of(shape: Shape) -> Shape:
@@ -66,7 +66,8 @@ def strides_of(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
-def _dense(shape: Shape, strides: Shape) -> bool:
+def dense(shape: Shape, strides: Shape) -> bool:
+    """Whether elements follow each other without gaps."""
     return all(n == 1 or s == c for n, s, c in zip(shape, strides, strides_of(shape), strict=True))
 
 

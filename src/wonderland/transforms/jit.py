@@ -38,6 +38,7 @@ from .ownership import InUse, unshared
 _ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
 _lock = threading.RLock()  # tracing puts tracers into cells, so one thread at a time may look at them
 _in_use = InUse(_lock)
+_TENSORS = {Tensor}
 
 
 class Arguments:
@@ -83,6 +84,13 @@ class Arguments:
         self.positions.append(position)
         self.operands.append(operand)
         self.weak.append(weak)
+
+    def with_operands(self, leaves: list[Any], operands: list[Any], cells: list[Cell]) -> Arguments:
+        """Arguments of the same kind."""
+        new = object.__new__(Arguments)
+        new.leaves, new.operands, new.cells = leaves, operands, cells
+        new.structure, new.positions, new.weak, new.key = self.structure, self.positions, self.weak, self.key
+        return new
 
     def rebuilt(self, tracers: Any) -> Any:
         leaves = list(self.leaves)
@@ -170,22 +178,41 @@ class Traced:
             operands = list(self.captured)
             for c in self.read_cells:
                 cell = cells[c] if type(c) is int else c
-                operands.append(cell._outside if plain and not cell._inside else cell.value if plain else read(cell))
+                operands.append((cell._outside if not cell._inside else cell.value) if plain else read(cell))
             operands += arguments.operands
-            simple = state.trace is None and all(type(o) is Tensor and (o._node is None or plain) for o in operands)
-            owned = unshared(operands, self.states) if simple else []
+            simple = state.trace is None and set(map(type, operands)) <= _TENSORS
+            simple = simple and (plain or all(o._node is None for o in operands))
+            owned = unshared(operands, self.states) if simple and self.states else []
             _in_use.enter(operands, owned)
         if simple:
             try:
                 arrays = run(self.graph, [o._data for o in operands], owned)
             finally:
-                _in_use.leave(operands, owned)
+                if owned:
+                    _in_use.leave(operands, owned)
+            if len(arrays) > self.count and state.trace is None:
+                self._put_back(cells, arrays)
+                return self.result(arguments, [wrap(a) for a in arrays[: self.count]])
             outs = [wrap(a) for a in arrays]
         else:
             outs = bind(primitive, *operands, graph=self.graph)
         if len(outs) > self.count:
             self._write(cells, outs[self.count :])
         return self.result(arguments, outs)
+
+    def _put_back(self, cells: list[Cell], arrays: list[Any]) -> None:
+        """New state into its cells, outside of all transformations. What was updated in place is there already."""
+        with _lock:
+            first = self.count
+            for c in self.written_cells:
+                cell = cells[c] if type(c) is int else c
+                if cell._inside:
+                    cell._inside.pop(threading.get_ident(), None)
+                if cell._outside._data is not arrays[first]:
+                    cell._outside = wrap(arrays[first])
+                first += 1
+            for made, array in zip(self.made_cells, arrays[first:], strict=True):
+                made.value = wrap(array)
 
     def result(self, arguments: Arguments, outs: list[Any]) -> Any:
         """What the function returns, from the outputs of its graph."""
@@ -200,16 +227,63 @@ class Traced:
     def _write(self, cells: list[Cell], values: list[Any]) -> None:
         with _lock:
             for c, value in zip(self.written_cells, values, strict=False):
-                cell = cells[c] if type(c) is int else c
-                if state.trace is None and not cell._inside and type(value) is Tensor and value._node is None:
-                    if cell._outside._data is not value._data:  # not updated in place
-                        cell._outside = value
-                else:
-                    assign(cell, value)
+                assign(cells[c] if type(c) is int else c, value)
             for made, value in zip(self.made_cells, values[len(self.written_cells) :], strict=True):
                 made.value = value
                 if state.trace is not None:
                     state.trace.note_create(made)
+
+
+class Whole:
+    """Which module an argument was, without keeping it alive."""
+
+    __slots__ = ("identities", "kind")
+
+    def __init__(self, module: Any) -> None:
+        parts = opened(module)
+        self.kind, self.identities = parts.kind, parts.identities
+
+
+class Recent:
+    """The last call of a function with tensors, modules and optimizers as arguments; one like it is found quickly."""
+
+    __slots__ = ("arguments", "environment", "kinds", "strict", "traced")
+
+    def __init__(self, kinds: list[Any], arguments: Arguments, traced: Traced, environment: Environment) -> None:
+        self.kinds = kinds  # for each argument its shape and dtype, or which module it was
+        self.arguments = arguments
+        self.traced = traced
+        self.environment = environment
+        self.strict = state.strict_broadcast
+
+    @classmethod
+    def of(
+        cls, args: tuple[Any, ...], arguments: Arguments, traced: Traced, environment: Environment
+    ) -> Recent | None:
+        if not all(type(a) is Tensor or trees.is_stateful(a) for a in args):
+            return None
+        kinds = [(a.shape, a.dtype) if type(a) is Tensor else Whole(a) for a in args]
+        return cls(kinds, arguments.with_operands([], [], []), traced, environment)
+
+    def again(self, args: tuple[Any, ...], environment: Environment) -> tuple[Traced, Arguments] | None:
+        """The trace for these arguments, if nothing but the numbers in tensors has changed."""
+        if environment is not self.environment or state.strict_broadcast != self.strict or self.traced.stale():
+            return None
+        if len(args) != len(self.kinds):
+            return None
+        operands = []
+        cells: list[Cell] = []
+        for arg, kind in zip(args, self.kinds, strict=True):
+            if type(kind) is tuple:
+                if type(arg) is not Tensor or (arg._data.shape, arg._data.dtype) != kind:
+                    return None
+                operands.append(arg)
+            else:
+                parts = opened(arg) if trees.is_stateful(arg) else None
+                if parts is None or parts.kind is not kind.kind or parts.identities != kind.identities:
+                    return None
+                cells += parts.cells
+        return self.traced, self.arguments.with_operands(list(args), operands, cells)
 
 
 class Jitted:
@@ -230,6 +304,7 @@ class Jitted:
         self._environment: Environment | None = None
         self._remembered: dict[Any, dict[Any, Traced]] = {}  # by the state of the environment
         self._traces: dict[Any, Traced] = {}  # those for the present one
+        self._recent: Recent | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced, arguments = self._find(args, kwargs)
@@ -250,13 +325,16 @@ class Jitted:
     def clear(self) -> None:
         """Forget all traces."""
         with _lock:
-            self._environment = None
+            self._environment = self._recent = None
             self._remembered.clear()
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, Arguments]:
-        f, args, kwargs, static = self._split(args, kwargs)
         with _lock:
             environment = self._look_around()
+            if self._recent is not None and not kwargs and (again := self._recent.again(args, environment)):
+                return again
+        f, args, kwargs, static = self._split(args, kwargs)
+        with _lock:
             arguments = Arguments((args, kwargs), environment.cells)
             key = (arguments.key, static, state.strict_broadcast)
             found = self._traces.get(key)
@@ -266,6 +344,9 @@ class Jitted:
                 found = Traced(f, arguments, self._name, purpose, environment.cells)
                 if found.reusable:
                     traces[key] = found
+            self._recent = None
+            if found.reusable and not kwargs and static == ():
+                self._recent = Recent.of(args, arguments, found, environment)
         return found, arguments
 
     def _look_around(self) -> Environment:
