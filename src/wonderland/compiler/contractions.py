@@ -30,7 +30,8 @@ class Contraction:
             return False
         written = set(self.writes)
         mine = [leaf for leaf in leaves(value) if leaf.buffer in written]
-        return all(v.buffer is self.target.buffer for v in mine) and all(v.shape == value.shape and v.offset == 0 and _plain(v) for v in mine)
+        whole = (v for v in mine if v.buffer is self.target.buffer and v.shape == value.shape and v.offset == 0)
+        return sum(_plain(v) for v in whole) == len(mine)
 
     def add(self, target: View, value: Value) -> None:
         self.stores.append((target, value))

@@ -9,7 +9,7 @@ from ..graph.ir import Equation
 from ..primitives.random_bits import MULTIPLIERS, WEYL
 from . import values
 from .builder import typed
-from .direct import Direct, Share, vectors_between
+from .direct import Direct, Share
 from .functions.vector import Vector
 from .labels import Work
 from .machine import machine
@@ -62,17 +62,17 @@ class Draw(Direct):
 
         def draw(k: str) -> None:
             key = [r.b.emit(f"zext i32 {r.load(self.key, [k, part])} to i64") for part in ("0", "1")]
-            ends = (low, high) if self.long else ("0", str(size))
-            vectors_between(r, *ends, size, 4 * self.w, lambda i, w, n: self._words(r, key, k, i, n))
+            start, end = (low, high) if self.long else ("0", str(size))
+            r.b.loop(end, 4 * self.w, lambda i: self._words(r, key, k, i), start)
 
         if self.long:
             r.each(keys, draw)
         else:
             r.b.loop(high, 1, draw, low)
 
-    def _words(self, r: Routine, key: list[str], k: str, start: str, n: int) -> None:
-        b, w = r.b, self.w
-        first = b.emit(f"lshr i64 {start}, 2") if start.startswith("%") else str(int(start) // 4)
+    def _words(self, r: Routine, key: list[str], k: str, start: str) -> None:
+        b, w, size = r.b, self.w, self.target.shape[1]
+        first = b.emit(f"lshr i64 {start}, 2")
         ramp = "<" + ", ".join(f"i64 {lane}" for lane in range(w)) + ">"
         number = Vector(b, b.emit(f"add {typed('i64', w)} {b.spread(first, 'i64', w)}, {ramp}"), "i64", w)
         zero = number.number(0)
@@ -83,7 +83,12 @@ class Draw(Direct):
         # block by block: word 0, 1, 2, 3
         mixed = _chosen(r, halves[0], halves[1], 2 * w, [part * w + lane for lane in range(w) for part in range(4)])
         place = r.at(r.pointer(self.target), "i32", self.target.strides, [k, start])
-        r.store_vector(mixed, place, "i32", 4, 4 * w, n)
+        rest = size % (4 * w)
+        last = b.emit(f"icmp sgt i64 {start}, {size - 4 * w}")
+        if rest:
+            b.when(last, lambda: r.store_vector(mixed, place, "i32", 4, 4 * w, rest))
+        whole = b.emit(f"xor i1 {last}, true")
+        b.when(whole, lambda: r.store_vector(mixed, place, "i32", 4, 4 * w, 4 * w))
 
 
 def _philox(counter: list[Vector], key: list[Vector]) -> list[Vector]:
