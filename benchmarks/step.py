@@ -1,58 +1,45 @@
-"""`python -m benchmarks.step gpt`: the time of one training step of a workload, as a line of JSON.
+"""`python -m benchmarks.step gpt`: the time of one training step of a workload, as a line of JSON (see measuring.py).
 
-`step_ms` is the best mean of eight rounds, `first_s` the time of the first call, which traces and compiles, `rss_mb`
-the most memory that the process had. `--backend numpy` runs the graphs without native code.
+`--backend numpy` runs the graphs without native code. `--share` adds the multiply-adds of the matrix products,
+convolutions and attentions of a step, in GFLOP/s, and their share of what all threads of the machine could do.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import time
-from collections.abc import Callable
+import functools
+from typing import Any
 
 import wonderland as wl
 
+from .measuring import arguments, figures, line
+from .operations import OPERATIONS
+from .variety import VARIETY
 from .workloads import WORKLOADS
 
+ALL = WORKLOADS | VARIETY | OPERATIONS
+PRODUCTS = ("matrix product", "convolution", "attention")
 
-def measure(step: Callable[[], object], seconds: float = 4.0) -> tuple[float, float]:
-    """The best time of a step and the time of the first, in seconds; the rounds together take about `seconds`."""
-    start = time.perf_counter()
-    step()
-    first = time.perf_counter() - start
-    for _ in range(3):
-        step()
-    start = time.perf_counter()
-    step()
-    once = time.perf_counter() - start
-    n, best = max(2, int(seconds / 8 / once)), float("inf")
-    for _ in range(8):
-        start = time.perf_counter()
-        for _ in range(n):
-            step()
-        best = min(best, (time.perf_counter() - start) / n)
-    return best, first
+
+def share(step: functools.partial[Any], seconds: float) -> dict[str, float]:
+    """The GFLOP/s of a step that takes `seconds`, and their share of the machine's peak; two for a multiply-add."""
+    from wonderland.compiler.profiling import peak
+
+    steps = wl.explain(step.func, *step.args).steps
+    done = sum(part.multiply_adds for part in steps if part.kind in PRODUCTS)
+    return {"gflops": 2e-9 * done / seconds, "share": done / seconds / peak().all}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.step", description="The time of one training step.")
-    parser.add_argument("workload", choices=WORKLOADS)
+    parser = arguments("benchmarks.step", ALL)
     parser.add_argument("--backend", default="native", help="native (the default) or numpy")
-    parser.add_argument("--seconds", type=float, default=4.0, help="for how long to measure")
+    parser.add_argument("--share", action="store_true", help="also GFLOP/s and the share of the machine's peak")
     options = parser.parse_args()
     wl.set_backend(options.backend)
-    best, first = measure(WORKLOADS[options.workload](), options.seconds)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    line = {
-        "workload": options.workload,
-        "peer": "wonderland",
-        "step_ms": best * 1e3,
-        "first_s": first,
-        "rss_mb": memory,
-    }
-    print(json.dumps(line))
+    for name in options.workloads:
+        found, step = figures(ALL[name], options.seconds)
+        if options.share:
+            found |= share(step, found["step_ms"] / 1e3)
+        line(name, "wonderland", found)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,13 @@
 | hvp | Hessian-vector product of the mlp's loss | 64 |
 | persample | gradients of the mlp for every example | 64 |
 
-Steps are forward pass, backward pass and update by Adam, in float32, on one fixed random batch.
+Steps are forward pass, backward pass and update by Adam, in float32, on one fixed random batch. `peers/` has the
+same in other frameworks; arguments make them smaller, for tests.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +25,7 @@ import wonderland as wl
 from wonderland import nn
 
 F = nn.functional
-Step = Callable[[], Any]
+Step = functools.partial[Any]  # a compiled function and its arguments
 
 
 def labels(count: int, *shape: int) -> wl.Tensor:
@@ -44,24 +46,24 @@ def training(model: Any, loss_of: Any, x: wl.Tensor, y: wl.Tensor, optimizer: An
         optimizer.step(grads)
         return loss
 
-    return lambda: step(model, optimizer, x, y)
+    return functools.partial(step, model, optimizer, x, y)
 
 
 def perceptron() -> nn.Module:
     return nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
-def mlp() -> Step:
-    return training(perceptron(), classify, wl.random.normal((64, 784)), labels(10, 64))
+def mlp(batch: int = 64) -> Step:
+    return training(perceptron(), classify, wl.random.normal((batch, 784)), labels(10, batch))
 
 
-def mlp_tiny() -> Step:
+def mlp_tiny(batch: int = 32) -> Step:
     model = nn.Sequential(nn.Linear(20, 32), nn.Tanh(), nn.Linear(32, 1))
 
     def loss_of(model: Any, x: wl.Tensor, y: wl.Tensor) -> wl.Tensor:
         return F.mse_loss(model(x), y)
 
-    x, y = wl.random.normal((32, 20)), wl.random.normal((32, 1))
+    x, y = wl.random.normal((batch, 20)), wl.random.normal((batch, 1))
     return training(model, loss_of, x, y, wl.optim.SGD(model, lr=1e-2))
 
 
@@ -84,22 +86,24 @@ def convolutional() -> nn.Module:
     )
 
 
-def cnn() -> Step:
-    return training(convolutional(), classify, wl.random.normal((64, 32, 32, 3)), labels(10, 64))
+def cnn(batch: int = 64) -> Step:
+    return training(convolutional(), classify, wl.random.normal((batch, 32, 32, 3)), labels(10, batch))
 
 
 class Block(nn.Module):
+    """Attention and two linear layers, each behind a normalization and added to the input; causal without a mask."""
+
     def __init__(self, width: int, heads: int) -> None:
         self.heads = heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(self, x: wl.Tensor) -> wl.Tensor:
+    def forward(self, x: wl.Tensor, mask: wl.Tensor | None = None) -> wl.Tensor:
         b, t, d = x.shape
         qkv = self.qkv(self.norm1(x)).reshape(b, t, 3, self.heads, d // self.heads)
         q, k, v = wl.transpose(qkv, (2, 0, 3, 1, 4))  # (3, b, heads, t, d / heads)
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        a = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None)
         x = x + self.out(wl.swapaxes(a, 1, 2).reshape(b, t, d))
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
@@ -115,9 +119,9 @@ class GPT(nn.Module):
         return self.head(self.norm(self.blocks(self.tokens(ids) + self.positions)))
 
 
-def gpt() -> Step:
-    ids = labels(96, 16, 129)
-    return training(GPT(), classify, ids[:, :-1], ids[:, 1:])
+def gpt(batch: int = 16, blocks: int = 4, context: int = 128) -> Step:
+    ids = labels(96, batch, context + 1)
+    return training(GPT(blocks=blocks, context=context), classify, ids[:, :-1], ids[:, 1:])
 
 
 class SequenceClassifier(nn.Module):
@@ -129,8 +133,8 @@ class SequenceClassifier(nn.Module):
         return self.out(outputs[:, -1])
 
 
-def lstm() -> Step:
-    return training(SequenceClassifier(), classify, wl.random.normal((32, 64, 32)), labels(10, 32))
+def lstm(batch: int = 32, steps: int = 64) -> Step:
+    return training(SequenceClassifier(), classify, wl.random.normal((batch, steps, 32)), labels(10, batch))
 
 
 class GCN(nn.Module):
@@ -147,13 +151,13 @@ class GCN(nn.Module):
         return self.spread(self.second(wl.relu(self.spread(self.first(x)))))
 
 
-def gcn() -> Step:
-    features = wl.random.bernoulli((2708, 1433), 0.01, dtype=wl.float32)
-    return training(GCN(), classify, features, labels(7, 2708))
+def gcn(nodes: int = 2708, edges: int = 10556) -> Step:
+    features = wl.random.bernoulli((nodes, 1433), 0.01, dtype=wl.float32)
+    return training(GCN(nodes, edges), classify, features, labels(7, nodes))
 
 
-def hvp() -> Step:
-    model, x, y = perceptron(), wl.random.normal((64, 784)), labels(10, 64)
+def hvp(batch: int = 64) -> Step:
+    model, x, y = perceptron(), wl.random.normal((batch, 784)), labels(10, batch)
     params = {path: p.value for path, p in model.named_parameters()}
     direction = {path: wl.random.normal(p.shape) for path, p in params.items()}
 
@@ -164,17 +168,17 @@ def hvp() -> Step:
 
         return wl.jvp(wl.grad(loss_of), (params,), (direction,))
 
-    return lambda: product(params, direction, x, y)
+    return functools.partial(product, params, direction, x, y)
 
 
-def persample() -> Step:
-    model, x, y = perceptron(), wl.random.normal((64, 784)), labels(10, 64)
+def persample(batch: int = 64) -> Step:
+    model, x, y = perceptron(), wl.random.normal((batch, 784)), labels(10, batch)
 
     @wl.jit
     def gradients(model: Any, x: wl.Tensor, y: wl.Tensor) -> Any:
         return wl.vmap(lambda a, b: wl.grad(classify)(model, a, b))(x, y)
 
-    return lambda: gradients(model, x, y)
+    return functools.partial(gradients, model, x, y)
 
 
-WORKLOADS: dict[str, Callable[[], Step]] = {f.__name__: f for f in (mlp, mlp_tiny, cnn, gpt, lstm, gcn, hvp, persample)}
+WORKLOADS: dict[str, Callable[..., Step]] = {f.__name__: f for f in (mlp, mlp_tiny, cnn, gpt, lstm, gcn, hvp, persample)}

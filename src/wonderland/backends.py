@@ -83,18 +83,20 @@ def using_backend(name: str) -> Iterator[None]:
         state.backend = before
 
 
-def run(graph: Graph, arrays: list[Array], owned: Collection[int] = frozenset()) -> list[Array]:
+def run(
+    graph: Graph, arrays: list[Array], owned: Collection[int] = frozenset(), made: list[Array] | None = None
+) -> list[Array]:
     """The results of a graph, by the engine of this thread. A debugger sees every operation, so it gets NumPy.
 
     `owned`: positions of arrays that belong to the caller alone. A result that is the new value of such an input (see
-    `Traced`) may be returned in its memory.
+    `Traced`) may be returned in its memory. Then all results are put into `made`, even if the run is interrupted.
     """
     if get_backend() == "numpy" or state.debug is not None:
         return evaluate(graph, arrays)
     program = graph.derived.get("native")
     if program is None:
         program = graph.derived["native"] = _compiled(graph)
-    return program(arrays, owned)
+    return program(arrays, owned, made)
 
 
 def _compiled(graph: Graph) -> Any:
@@ -108,4 +110,4 @@ def _compiled(graph: Graph) -> Any:
     except Exception as error:
         # an unexpected failure of the compiler must not take the user's program down, nor go unnoticed
         warnings.warn(f"{graph.name}: native code failed ({error!r}); NumPy runs it.", CompileWarning, stacklevel=2)
-        return lambda arrays, owned: evaluate(graph, arrays)
+        return lambda arrays, owned, made: evaluate(graph, arrays)

@@ -100,6 +100,17 @@ def test_half_precision_is_accumulated_in_float32() -> None:
     assert program(arrays)[0].item() == 5000  # 2048 + 1 is 2048 in float16
 
 
+@pytest.mark.parametrize("dtype", [wl.bfloat16, np.int8, np.float16], ids=str)
+@pytest.mark.parametrize("length", [17, 33, 19])
+def test_what_is_beside_a_row_is_left_alone(length: int, dtype: Any) -> None:
+    """The last vector of a row has one lane that counts."""
+    rng = np.random.default_rng(0)
+    x, updates = numbers(rng, (4, length), dtype), numbers(rng, (1, length), dtype)
+    for row in range(4):
+        same(lambda x, u, i: scatter(x, u, i, axes=(0,), mode="multiply"), x, updates, np.array([row]))
+        same(lambda x, u, row=row: x.at[row].set(u[0].astype(wl.int32).astype(x.dtype)), x, updates)
+
+
 @pytest.mark.parametrize("bad", [4, -5, 1000])
 def test_an_index_out_of_range_raises(bad: int) -> None:
     def f(x: Any, u: Any, i: Any) -> Any:
@@ -124,3 +135,22 @@ def test_gathers_agree(problem: Any) -> None:
     x, _, indices, axes = problem
     same(lambda x, *i: gather(x, *i, axes=axes), x, *indices)
     same(lambda x, *i: gather(x, *i, axes=axes).T, x, *indices)
+
+
+def test_state_is_as_before_when_an_index_is_bad() -> None:
+    """New parameters may be written in the place of the old ones only when nothing can fail any more."""
+    model = wl.nn.Linear(3, 3)
+
+    @wl.jit
+    def step(model: Any, i: Any) -> Any:
+        model.weight.assign(model.weight * 2)
+        return wl.zeros(4).at[i].add(1.0)
+
+    with wl.using_backend("native"):
+        step(model, wl.asarray([1, 2]))
+        before = np.asarray(model.weight).copy()
+        with pytest.raises(wl.errors.IndexOutOfRange):
+            step(model, wl.asarray([1, 9]))
+        np.testing.assert_array_equal(np.asarray(model.weight), before)
+        step(model, wl.asarray([1, 3]))
+        np.testing.assert_array_equal(np.asarray(model.weight), 2 * before)

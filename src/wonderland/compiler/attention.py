@@ -113,7 +113,7 @@ class Attention(Scores):
         sums = Tile(m.at(self.sums, place), self.sums.step)
         shrinking = "" if self.once else m.at(self.row, "1")
         lag = self.minus(g.query, g.key) if self.causal else ""
-        m.multiply(self.weights, self.values, sums, str(self.w), self.e, g.end, lag, shrink=shrinking)
+        m.multiply(self.weights, self.values, sums, str(self.w), self.e_vectors, g.end, lag, shrink=shrinking)
 
     def _largest(self, g: Group) -> Vector:
         """The largest score of each query."""

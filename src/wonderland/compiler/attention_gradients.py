@@ -138,12 +138,12 @@ class AttentionGradients(Scores):
         b.loop(count, self.w, lambda i: self._group(self.group(lead, r.linear((1, 1), (query, i)), key, end), i))
         lag = self.minus(query, key) if self.causal else ""
         if self.dq is not None:
-            m.multiply(self.changes, self.key_rows, self.into_queries, count, self.d, end, lag)
+            m.multiply(self.changes, self.key_rows, self.into_queries, count, self.d_vectors, end, lag)
             self._store_queries([*lead, query], count, key)
         if self.dkv is not None:
             seen = self.seen(query, self.height, key, end)
-            m.multiply(self.changes, self.query, self.into_keys, seen, self.d, count, lag, turned=True, add=True)
-            m.multiply(self.weights, self.adjoint, self.into_values, seen, self.e, count, lag, turned=True, add=True)
+            m.multiply(self.changes, self.query, self.into_keys, seen, self.d_vectors, count, lag, turned=True, add=True)
+            m.multiply(self.weights, self.adjoint, self.into_values, seen, self.e_vectors, count, lag, turned=True, add=True)
 
     def _store_queries(self, index: list[str], count: str, key: str) -> None:
         """The first tile of keys begins the sums, the others add to them."""
@@ -166,7 +166,7 @@ class AttentionGradients(Scores):
 
         weights, changes = part(self.weights), part(self.changes)
         self.scores(group, part(self.query), weights)
-        self.multiply(part(self.adjoint), self.e, self.values_turned, group.vectors, changes)
+        m.multiply(part(self.adjoint), self.values_turned, changes, str(self.w), group.vectors, str(self.e))
 
         def one(a: str, column: str, place: str) -> None:
             row = r.linear((1, 1), (i, a))

@@ -20,8 +20,8 @@ from .tiles import Tile, Tiles
 from .values import Buffer, View
 
 LARGEST = 1024  # features of keys and values together; tiles of more leave too little of the caches
-ROWS = int(__import__("os").environ.get("ROWS", 2))
 NEAR = 1 << 15  # bytes of keys and values that are worked on together
+ROWS = 2  # of scores that are worked on together
 
 
 class Group(NamedTuple):
@@ -50,6 +50,7 @@ class Scores:
         (self.t, self.d), (self.s, self.e) = self.q.shape[-2:], self.v.shape[-2:]
         size = 8 if computed(self.q.dtype) == "double" else 4
         self.w = machine().vector_bytes // size
+        self.d_vectors, self.e_vectors = str(-(-self.d // self.w)), str(-(-self.e // self.w))
         most = 32
         while most < 256 and 2 * most * (self.d + self.e) * size <= NEAR:
             most *= 2
@@ -116,7 +117,7 @@ class Scores:
 
     def scores(self, group: Group, query: Tile, into: Tile) -> None:
         """The scores of a group, -inf where they do not count. `query` holds the group's queries, scaled."""
-        self.multiply(query, self.d, self.keys_turned, group.vectors, into)
+        self.m.multiply(query, self.keys_turned, into, str(self.w), group.vectors, str(self.d))
         if self.mask is None and not self.causal and self.s % self.w == 0:
             return
         b, m, r, w = self.b, self.m, self.r, self.w
@@ -148,24 +149,6 @@ class Scores:
 
         ends = [str(int(x) << shift) if x.isdigit() else b.emit(f"shl i64 {x}, {shift}") for x in (vectors, first)]
         b.loop(ends[0], ROWS, some, ends[1])
-
-    def multiply(self, left: Tile, terms: int, right: Tile, vectors: str, into: Tile) -> None:
-        """into = left right, for one group of queries: a vector of keys at a time, one register for each query."""
-        m, r = self.m, self.r
-
-        def body(names: list[str]) -> None:
-            first, second, target, vectors = names
-
-            def panel(c: str) -> None:
-                column = r.linear((self.w,), (c,))
-                y, z = (r.at(x, m.scalar, (1,), (column,)) for x in (second, target))
-                for i, value in enumerate(m.product(first, (left.step, 1), y, right.step, self.w, 1, str(terms))):
-                    m.store(value, r.at(z, m.scalar, (), (), i * into.step))
-
-            self.b.loop(vectors, 1, panel)
-
-        args = [("ptr", tile.pointer) for tile in (left, right, into)] + [("i64", vectors)]
-        r.part(("scores", terms, left.step, right.step, into.step), args, body)
 
     def _masked(self, scores: Vector, index: list[str], seen: Vector) -> Vector:
         """Scores plus a floating mask, or -inf where a bool one is false; of lanes that are not seen nothing is read."""

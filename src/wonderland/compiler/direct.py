@@ -23,7 +23,7 @@ class Direct:
         self.values, self.targets, self.scratch, self.notes = values, targets, scratch, notes
         read = [leaf for value in values for leaf in leaves(value)]
         self.views: list[View] = [*read, *targets, *scratch, *notes]
-        self.reads: list[Buffer] = [v.buffer for v in [*read, *scratch]]
+        self.reads: list[Buffer] = [v.buffer for v in [*read, *scratch, *notes]]
         self.writes: list[Buffer] = [v.buffer for v in [*targets, *scratch]]
         self.share = Share(1, 0)
 

@@ -37,6 +37,8 @@ def donations(schedule: Schedule, states: Mapping[int, int]) -> dict[int, int]:
         if at > last_risk and all(i <= at for i in readers.get(old, [])) and _in_place(steps[at], old, new):
             found[out] = source
     first = min((writers[schedule.outputs[out]][0] for out in found), default=0)
+    if found:
+        steps.insert(first, Control(Code.SET, schedule.begun, 1))
     if found and schedule.checks:
         steps.insert(first, Control(Code.CHECK, schedule.status, 2 * len(schedule.checks)))
     return found

@@ -22,7 +22,7 @@ from .labels import Work, names, operations
 from .machine import machine
 from .operations import TABLE
 from .routine import Memo, Routine, lane_mask, rounded, slots_of
-from .values import COSTS, Buffer, Op, Shape, Value, View, accesses, leaves, parts, regrouped, strides_of, whole
+from .values import COSTS, Buffer, Const, Op, Shape, Take, Value, View, accesses, leaves, parts, regrouped, strides_of, whole
 
 GRAIN = 1 << 18  # operations in a chunk, roughly: some ten microseconds
 TOUCH = 10  # what reading or writing an element costs, in operations
@@ -306,6 +306,7 @@ class Emitter:
 
     def _row(self, index: list[str]) -> None:
         self.r.registers.clear()
+        self.numbers: Memo = {}  # what is one number for the whole row
         for phase in range(max(self.phases, default=0) + 1):
             chosen = [pair for pair, p in zip(self.items, self.phases, strict=True) if p == phase]
             over = [(item, *pair) for item, pair in chosen if not self._outer_level(item, pair[0])]
@@ -332,8 +333,13 @@ class Emitter:
             start = splat(_neutral(item.name, target.dtype), scalar, w)
             cells.append([self.r.cell(kind, start) for _ in range(copies)])
 
+        even: Memo = {}
+        if k.row:
+            for _, value, _ in items:
+                self._even_parts(value, index, even)
+
         def body(inner: list[str], n: int, copy: int) -> None:
-            memo: Memo = {}
+            memo = dict(even)
             place = [*index, *inner]
             for key, pointer in self.temporaries.items():
                 if self.remembered[key][0] < phase:
@@ -363,6 +369,18 @@ class Emitter:
         self._along_row(body, copies)
         for (item, _, target), copies_of in zip(reduces, cells, strict=True):
             self._settle(item, target, copies_of, index)
+
+    def _even_parts(self, value: Value, index: list[str], even: Memo) -> None:
+        """Compute what is the same along the row once, in front of the loop over it."""
+        if id(value) in even or isinstance(value, Const):
+            return
+        if not any(any(strides[self.k.rows :]) for strides in accesses(value)):
+            place = [*index, *["0"] * len(self.k.row)]
+            number = self.r.value(value, place, 1, 1, self.numbers)
+            even[id(value)] = self.b.spread(number, computed(value.dtype), self.k.width)
+            return
+        for part in value.args if isinstance(value, Op) else value.indices if isinstance(value, Take) else ():
+            self._even_parts(part, index, even)
 
     def _along_row(self, body: Any, copies: int) -> None:
         k, b, w = self.k, self.b, self.k.width

@@ -41,17 +41,20 @@ def _transpose(s: Schedule, e: Equation) -> bool:
             (tuple(index[a] for a in axes), values.transposed(part, axes)) for index, part in s.pieces[x]
         ]
         return True
-    s.values[e.outputs[0]] = values.transposed(s.stored(x), axes)
+    s.values[e.outputs[0]] = values.transposed(s.elsewhere(x), axes)
     return True
 
 
 def _slice(s: Schedule, e: Equation) -> bool:
-    s.values[e.outputs[0]] = values.sliced(s.stored(e.inputs[0]), e.params["index"], e.outputs[0].shape)
+    s.values[e.outputs[0]] = values.sliced(s.elsewhere(e.inputs[0]), e.params["index"], e.outputs[0].shape)
     return True
 
 
 def _reshape(s: Schedule, e: Equation) -> bool:
-    value, shape = s.stored(e.inputs[0]), e.outputs[0].shape
+    (x,), shape = e.inputs, e.outputs[0].shape
+    value = s.elsewhere(x)
+    if isinstance(value, Op) and isinstance(x, Var) and s.uses[x] > 1 and value.weight > 1:
+        value = s.keep(value)  # the other uses are not computed twice
     found = values.reshaped(value, shape)
     if found is None:
         found = values.reshaped(s.contiguous(value), shape)

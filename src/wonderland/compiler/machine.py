@@ -17,6 +17,7 @@ import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 from .. import cache
+from ..forking import open_after_fork
 
 
 class Machine:
@@ -39,7 +40,7 @@ class Machine:
         else:
             self.vector_bytes, self.registers = 16, 32 if features.get("neon") else 16
         self.compiled = 0  # how many modules went through the code generator
-        self._lock = threading.Lock()
+        self._lock = open_after_fork(threading.Lock())
         self._threads = threading.local()
         self._addresses: dict[str, int] = {}
         self._target = self.target()

@@ -104,13 +104,16 @@ class Pack:
             r.store_vector(row, r.at(target, scalar, [], [], i * self.copy.strides[-2]), scalar, kept, w, w)
 
 
-def transpose(r: Routine, vectors: list[str], scalar: str) -> list[str]:
-    """The columns of a square of registers as rows: exchange ever larger squares beside the diagonal."""
-    w = len(vectors)
+def transpose(r: Routine, vectors: list[str], scalar: str, w: int = 0) -> list[str]:
+    """The columns of a square of registers as rows: exchange ever larger squares beside the diagonal.
+
+    Registers of more lanes than there are registers, w, hold several squares side by side.
+    """
+    w = w or len(vectors)
     distance = 1
-    while distance < w:
+    while distance < len(vectors):
         made = list(vectors)
-        for i in range(w):
+        for i in range(len(vectors)):
             if not i & distance:
                 a, b = vectors[i], vectors[i | distance]
                 lanes = range(w)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..forking import open_after_fork
 from ..graph.evaluate import located, run_equation
 from ..graph.ir import Graph
 from ..primitives.creation import check_size
@@ -51,12 +52,13 @@ class Program:
         self.schedule = Schedule(graph)
         self.arena_bytes = plan(self.schedule)
         check_size(graph.name, (self.arena_bytes,), np.dtype(np.uint8))
-        buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
         self.states = states or {}
         self.donations = donations(self.schedule, self.states)
+        buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
         self.places = {b: i for i, b in enumerate(dict.fromkeys([*buffers, *self.schedule.outputs]))}
         self.places.setdefault(self.schedule.status, len(self.places))
-        self._lock = threading.Lock()  # calls share the table and the arena
+        self.places.setdefault(self.schedule.begun, len(self.places))
+        self._lock = open_after_fork(threading.Lock())  # calls share the table and the arena
         self._compile()
         self._lay_out()
 
@@ -131,14 +133,23 @@ class Program:
             for i, a in enumerate(self.graph.outputs)
         ]
         self._kept: dict[int, Array] = {}
+        self._begun = self.places[self.schedule.begun]
         self._addresses = self._table.ctypes.data, self.code.ctypes.data
 
     # --- calls
 
     def __call__(
-        self, arrays: list[Array], owned: Collection[int] = frozenset(), profile: bool = False
+        self,
+        arrays: list[Array],
+        owned: Collection[int] = frozenset(),
+        made: list[Array] | None = None,
+        profile: bool = False,
     ) -> list[Array]:
-        """The results. Inputs at the positions `owned` belong to the caller alone: results may take their memory."""
+        """The results. Inputs at the positions `owned` belong to the caller alone: results may take their memory.
+
+        When that has happened, the results are also put into the list `made`: who is interrupted (Ctrl-C) finds there
+        what belongs to the state that is new already.
+        """
         if set(map(type, arrays)) != _ARRAYS:
             arrays = [np.asarray(a) for a in arrays]  # NumPy's scalars
         with self._lock:
@@ -151,17 +162,30 @@ class Program:
             self._outputs(outs)
             if len(self._carried[0]):
                 self._table[self._carried[0]] = self._carried[1]
-            pool = runtime.pool() if self.shares else 0
-            address, code = self._addresses
-            at = runtime.run(address, code, 0, pool, profile)
-            while at >= 0:
-                started = time.perf_counter_ns()
-                self._in_numpy(self._fallbacks[at])
-                self.code[at, 7] += time.perf_counter_ns() - started
-                at = runtime.run(address, code, at + 1, pool, profile)
-            if self.schedule.checks and self._status.any():
-                self._complain()
+            try:
+                self._run(profile)
+            finally:
+                if made is not None and given and self._table[self._begun]:
+                    made += outs
         return outs
+
+    def _run(self, profile: bool) -> None:
+        table, code = self._addresses
+        pool = runtime.pool() if self.shares else 0
+        self._table[self._begun] = 0
+        if self.schedule.checks:
+            self._status[:] = 0
+        at = runtime.run(table, code, 0, pool, profile)
+        while at >= 0:
+            started = time.perf_counter_ns()
+            try:
+                self._in_numpy(self._fallbacks[at])
+            except Exception:
+                self._complain()  # what went wrong before is the reason
+                raise
+            self.code[at, 7] += time.perf_counter_ns() - started
+            at = runtime.run(table, code, at + 1, pool, profile)
+        self._complain()
 
     def _given(self, arrays: list[Array], owned: Collection[int], flags: int) -> dict[int, Array]:
         """The results that take the memory of the inputs that they replace."""
@@ -181,12 +205,11 @@ class Program:
         return kept
 
     def _complain(self) -> None:
-        """Raise the error of the first equation that found something wrong."""
-        found = int(np.flatnonzero(self._status[::2])[0])
-        bad = int(self._status[2 * found + 1])
-        self._status[:] = 0
-        equation, error = self.schedule.checks[found]
-        raise located(equation, error(bad))
+        """Raise the error of the first equation that found something wrong, if one did."""
+        if self.schedule.checks and self._status.any():
+            found = int(np.flatnonzero(self._status[::2])[0])
+            equation, error = self.schedule.checks[found]
+            raise located(equation, error(int(self._status[2 * found + 1]))) from None
 
     def _in_numpy(self, step: Fallback) -> None:
         def array(view: View) -> Array:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..forking import open_after_fork
 from .machine import machine
 
 
@@ -462,7 +463,8 @@ class Pool:
             thread.join()
 
 
-_lock = threading.Lock()
+_lock = open_after_fork(threading.Lock())
+_retired: list[Pool] = []  # programs that were running when the number of threads changed may still look at these
 _pool: Pool | None = None
 _threads: int | None = None
 _VARIABLES = ("WONDERLAND_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -497,19 +499,22 @@ def set_threads(n: int) -> None:
         _threads = n
         if _pool is not None and _pool.workers != n - 1:
             _pool.close()
+            _retired.append(_pool)
             _pool = None
 
 
 def pool() -> int:
     """The address of the pool's state, 0 if there is one thread only; starts the threads when first asked."""
     global _pool
-    if _pool is None:
+    found = _pool
+    if found is None:
         if get_threads() == 1 or not hasattr(os, "fork"):  # without POSIX threads, the calling thread does it all
             return 0
         with _lock:
             if _pool is None:
                 _pool = Pool(get_threads() - 1)
-    return _pool.address
+            found = _pool
+    return found.address
 
 
 def _processors() -> int:
@@ -528,15 +533,13 @@ def _from_environment() -> int | None:
 
 def _forget() -> None:
     """In a forked child the threads do not exist; the first call starts new ones."""
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
+    global _pool
+    _pool = None
 
 
 def _close() -> None:
-    global _pool
-    if _pool is not None:
-        _pool.close()
-        _pool = None
+    """At the end of the process; threads cannot be started any more."""
+    set_threads(1)
 
 
 atexit.register(_close)

@@ -45,7 +45,9 @@ class Schedule:
         self.open: dict[Shape, Kernel] = {}  # kernels over a space that may still take items
         self.writer: dict[Buffer, Kernel | Contraction] = {}  # what will fill a buffer and is not closed yet
         self.status = Buffer("status", 0, np.dtype(np.int64))
+        self.begun = Buffer("word", 1, np.dtype(np.int64))  # whether state is being overwritten
         self.checks: list[Check] = []  # what may be found wrong while the program runs; two words of status each
+        self.uses: Tally[Var] = Tally()
         self.loops: list[Any] = []
         self.closings = 0  # how many kernels have been closed
         self.wanted: dict[Var, View] = {}  # where results should be put
@@ -72,6 +74,7 @@ class Schedule:
         """Schedule the equations of a graph, whose inputs have values."""
         uses = Tally(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
         uses.update(a for a in graph.outputs if isinstance(a, Var))
+        self.uses.update(uses)
         for equation in graph.equations:
             self._equation(equation, uses)
 
@@ -91,10 +94,10 @@ class Schedule:
             self.values[atom] = self._assembled(atom)
         return self.settled(self.values[atom])
 
-    def stored(self, atom: Atom) -> Value:
-        """The value, or the memory where it is going to be: what is seen in another shape is read from there."""
+    def elsewhere(self, atom: Atom) -> Value:
+        """The value as it is seen in another shape: what is going to be in memory is read and not computed again."""
         value = self.value(atom)
-        return value.stored if isinstance(value, Op) and value.stored is not None else value
+        return replaced(value, lambda part: part.stored if isinstance(part, Op) else None)
 
     def settled(self, value: Value) -> Value:
         """The value, with everything that a closed kernel has stored read from memory."""

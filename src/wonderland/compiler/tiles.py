@@ -98,6 +98,9 @@ class Tiles:
     def columns(self, view: View, lead: list[str], first: str, count: str, tile: Tile) -> None:
         """tile[:, i] = view[..., first + i, :], for `count` rows of the view."""
 
+        # squares of few elements, beside each other: register t holds pieces of rows t, t + c, t + 2c, ...
+        c = min(4, self.w)
+
         def body(names: list[str]) -> None:
             source, count, last, target = names
 
@@ -105,12 +108,13 @@ class Tiles:
                 places = [self._line(view, source, self.r.linear((1,), (i,), t), last) for t in range(self.w)]
 
                 def part(j: str, w: int, n: int) -> None:
-                    lines = transpose(self.r, [self._piece(view, place, j, n) for place in places], self.scalar)
+                    pieces = [self._piece(view, place, j, n, c) for place in places]
+                    lines = transpose(self.r, [self._joined(pieces[t::c], c) for t in range(c)], self.scalar, self.w)
                     for t, line in enumerate(lines[:n]):
                         place = self.r.at(target, self.scalar, (tile.step, 1), (j, i), t * tile.step)
                         self.store(self.vector(line), place)
 
-                self.r.vectors(view.shape[-1], self.w, part)
+                self.r.vectors(view.shape[-1], c, part)
 
             self.b.loop(count, self.w, square)
 
@@ -158,10 +162,21 @@ class Tiles:
         row = self.b.intrinsic("smin", "i64", i, last)
         return self.r.at(start, STORED[view.dtype], view.strides[-2:-1], (row,))
 
-    def _piece(self, view: View, line: str, j: str, n: int) -> str:
-        stored = STORED[view.dtype]
-        found = self.r.load_vector(self.r.at(line, stored, (1,), (j,)), stored, view.dtype.itemsize, self.w, n)
-        return widen(self.b, found, view.dtype, self.w)
+    def _piece(self, view: View, line: str, j: str, n: int, w: int = 0) -> str:
+        stored, w = STORED[view.dtype], w or self.w
+        found = self.r.load_vector(self.r.at(line, stored, (1,), (j,)), stored, view.dtype.itemsize, w, n)
+        return widen(self.b, found, view.dtype, w)
+
+    def _joined(self, pieces: list[str], width: int) -> str:
+        """Vectors one behind the other as one vector."""
+        while len(pieces) > 1:
+            pairs, kind = zip(pieces[::2], pieces[1::2], strict=True), typed(self.scalar, width)
+            width *= 2
+            lanes = ", ".join(f"i32 {t}" for t in range(width))
+            pieces = [
+                self.b.emit(f"shufflevector {kind} {x}, {kind} {y}, <{width} x i32> <{lanes}>") for x, y in pairs
+            ]
+        return pieces[0]
 
     def _vectors(self, size: int, body: Callable[[str, int, int], None]) -> None:
         """Along a row: written out if it is short."""
@@ -174,19 +189,21 @@ class Tiles:
     # --- products
 
     def multiply(
-        self, left: Tile, right: Tile, into: Tile, rows: str, columns: int, terms: str, lag: str = "",
+        self, left: Tile, right: Tile, into: Tile, rows: str, vectors: str, terms: str, lag: str = "",
         turned: bool = False, add: bool = False, shrink: str = "",
     ) -> None:  # fmt: skip
-        """into = left right for so many rows, columns and terms of the sums; or left^T right if turned.
+        """into = left right for so many rows, vectors of columns, and terms of the sums; or left^T right if turned.
 
         With a lag, left[i, k] counts only for k <= i + lag. What is there is added if asked for, times a number for
         each row if `shrink` points to them.
         """
-        r, vectors = self.r, -(-columns // self.w)
+        r = self.r
         apart = (1, left.step) if turned else (left.step, 1)
+        sizes = [n if n.isdigit() else "" for n in (rows, vectors, terms)]  # those that are known
 
         def body(names: list[str]) -> None:
-            first, second, target, rows, terms, *more = names
+            first, second, target, *more = names
+            rows, vectors, terms = (n or more.pop(0) for n in sizes)
             lagging = more.pop(0) if lag else ""
 
             def block(i: str, c: str, height: int, width: int) -> None:
@@ -206,40 +223,44 @@ class Tiles:
                     factors = [self.spread(r.at(more[0], self.scalar, (1,), (i,)), a) for a in range(height)]
                     sums = [s * factors[t // width] for t, s in enumerate(sums)]
                 count = r.linear((1, -1), (end, start))
-                for cell, sum_ in zip(cells, self.product(x, apart, y, right.step, height, width, count, sums), strict=True):
+                made = self._product(x, apart, y, right.step, height, width, count, sums)
+                for cell, sum_ in zip(cells, made, strict=True):
                     self.store(sum_, cell)
 
             self._blocks(vectors, rows, block)
 
-        args = [("ptr", tile.pointer) for tile in (left, right, into)] + [("i64", rows), ("i64", terms)]
-        args += [("i64", lag)] if lag else []
-        args += [("ptr", shrink)] if shrink else []
+        args = [("ptr", tile.pointer) for tile in (left, right, into)]
+        args += [("i64", n) for n in (rows, vectors, terms) if not n.isdigit()]
+        args += [("i64", lag)] * bool(lag) + [("ptr", shrink)] * bool(shrink)
         steps = left.step, right.step, into.step
-        self.r.part(("multiply", steps, vectors, turned, bool(lag), add, bool(shrink)), args, body)
+        self.r.part(("multiply", *steps, *sizes, turned, bool(lag), add, bool(shrink)), args, body)
 
-    def _blocks(self, vectors: int, rows: str, body: Block) -> None:
+    def _blocks(self, vectors: str, rows: str, body: Block) -> None:
         """body(row, vector, rows, vectors) for blocks that fit into registers; the last may have rows too many."""
 
         def panel(c: str, width: int) -> None:
-            height = self.height(width)
-            self.b.loop(rows, height, lambda i: body(i, c, height, width))
+            height = self._height(width)
+            if rows == str(height):
+                body("0", c, height, width)
+            else:
+                self.b.loop(rows, height, lambda i: body(i, c, height, width))
 
-        if vectors <= MOST:
-            panel("0", vectors)
+        if vectors.isdigit() and int(vectors) <= MOST:
+            panel("0", int(vectors))
             return
-        even = vectors - vectors % 2
+        even = str(int(vectors) & -2) if vectors.isdigit() else self.b.emit(f"and i64 {vectors}, -2")
         self.b.loop(even, 2, lambda c: panel(c, 2))
-        if vectors % 2:
-            panel(str(even), 1)
+        if even != vectors:
+            self.b.loop(vectors, 1, lambda c: panel(c, 1), even)
 
-    def height(self, vectors: int) -> int:
+    def _height(self, vectors: int) -> int:
         """How many rows of so many vectors, and one row of factors, fit into the registers."""
         rows = self.w
         while rows > 1 and rows * vectors + vectors + 1 > machine().registers:
             rows //= 2
         return rows
 
-    def product(
+    def _product(
         self, left: str, apart: tuple[int, int], right: str, step: int, rows: int, vectors: int, terms: str,
         sums: list[Vector] | None = None,
     ) -> list[Vector]:  # fmt: skip

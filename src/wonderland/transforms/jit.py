@@ -24,6 +24,7 @@ from ..backends import run
 from ..cell import Cell
 from ..context import state, structure_version
 from ..errors import InputError, TraceError
+from ..forking import open_after_fork
 from ..graph.ir import Graph
 from ..graph.simplify import remove_dead, simplify
 from ..graph.stage import EXACT, GraphTracer, Staged, stage
@@ -36,7 +37,7 @@ from .environment import Environment
 from .ownership import InUse, unshared
 
 _ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
-_lock = threading.RLock()  # tracing puts tracers into cells, so one thread at a time may look at them
+_lock = open_after_fork(threading.RLock())  # tracing puts tracers into cells, so one thread at a time may look at them
 _in_use = InUse(_lock)
 _TENSORS = {Tensor}
 
@@ -173,29 +174,34 @@ class Traced:
 
     def run(self, arguments: Arguments, primitive: Primitive = call) -> Any:
         cells = arguments.cells
-        with _lock:
-            plain = state.trace is None and (self.trains or not state.grad_enabled)
-            operands = list(self.captured)
-            for c in self.read_cells:
-                cell = cells[c] if type(c) is int else c
-                operands.append((cell._outside if not cell._inside else cell.value) if plain else read(cell))
-            operands += arguments.operands
-            simple = state.trace is None and set(map(type, operands)) <= _TENSORS
-            simple = simple and (plain or all(o._node is None for o in operands))
-            owned = unshared(operands, self.states) if simple and self.states else []
-            _in_use.enter(operands, owned)
-        if simple:
-            try:
-                arrays = run(self.graph, [o._data for o in operands], owned)
-            finally:
-                if owned:
-                    _in_use.leave(operands, owned)
-            if len(arrays) > self.count and state.trace is None:
-                self._put_back(cells, arrays)
+        operands: list[Any] = []
+        owned: list[int] = []
+        made: list[Any] = []
+        try:
+            with _lock:
+                plain = state.trace is None and (self.trains or not state.grad_enabled)
+                operands += self.captured
+                for c in self.read_cells:
+                    cell = cells[c] if type(c) is int else c
+                    operands.append((cell._outside if not cell._inside else cell.value) if plain else read(cell))
+                operands += arguments.operands
+                simple = state.trace is None and set(map(type, operands)) <= _TENSORS
+                simple = simple and (plain or all(o._node is None for o in operands))
+                owned = unshared(operands, self.states) if simple and self.states else []
+                _in_use.enter(operands, owned)
+            if simple:
+                arrays = run(self.graph, [o._data for o in operands], owned, made)
+                if len(arrays) > self.count:
+                    self._put_back(cells, arrays)
                 return self.result(arguments, [wrap(a) for a in arrays[: self.count]])
-            outs = [wrap(a) for a in arrays]
-        else:
-            outs = bind(primitive, *operands, graph=self.graph)
+        except BaseException:
+            if made:  # interrupted when some of the state was new already: the rest of it belongs to that
+                self._put_back(cells, made)
+            raise
+        finally:
+            if owned:
+                _in_use.leave(operands, owned)
+        outs = bind(primitive, *operands, graph=self.graph)
         if len(outs) > self.count:
             self._write(cells, outs[self.count :])
         return self.result(arguments, outs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -48,6 +49,8 @@ class InUse:
     def __init__(self, lock: threading.RLock) -> None:  # type: ignore[valid-type]  # a function in the stubs
         self._changed = threading.Condition(lock)
         self._arrays: set[int] = set()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._arrays.clear)  # the runs of other threads end there
 
     def enter(self, operands: Sequence[Any], owned: Sequence[int]) -> None:
         """Called with the lock held, before a run."""
