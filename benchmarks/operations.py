@@ -1,7 +1,7 @@
 """Single operations, compiled: `OPERATIONS[name]()` gives a call of one of them, as `workloads.py` does for steps.
 
 The name says what is computed: `matmul_512` multiplies two matrices of 512 x 512. Those that end in `grad` compute the
-gradients of the sum of the result with respect to all arguments.
+gradients of the sum of the squared result with respect to all arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def call(f: Callable[..., Any], *shapes: Shape) -> Callable[[], functools.partia
 
 
 def gradients(f: Callable[..., Any], *shapes: Shape) -> Callable[[], functools.partial[Any]]:
-    return call(wl.grad(lambda *args: f(*args).sum(), argnums=tuple(range(len(shapes)))), *shapes)
+    return call(wl.grad(lambda *args: wl.square(f(*args)).sum(), argnums=tuple(range(len(shapes)))), *shapes)
 
 
 def convolve(stride: int = 1, groups: int = 1) -> Callable[[wl.Tensor, wl.Tensor], wl.Tensor]:

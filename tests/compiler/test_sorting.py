@@ -79,3 +79,11 @@ def test_searches_are_shared_out() -> None:
 def test_what_is_made_of_them() -> None:
     x = np.random.default_rng(0).normal(size=(6, 50)).astype(np.float32)
     same(lambda x: [wl.sort(x), wl.sort(x, axis=0, descending=True), *wl.topk(x, 5)], x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, wl.bfloat16], ids=str)
+def test_nan_is_behind_all_numbers(dtype: Any) -> None:
+    x = np.array([1.0, np.nan, -1.0, np.inf, np.nan, 0.0, -np.inf]).astype(dtype)
+    same(lambda x: argsort(x, axis=0, descending=False), x)
+    assert np.asarray(argsort(wl.asarray(x), axis=0, descending=False)).tolist() == [6, 2, 5, 0, 3, 1, 4]
+    assert np.asarray(argsort(wl.asarray(x), axis=0, descending=True)).tolist() == [1, 4, 3, 0, 5, 2, 6]

@@ -1,7 +1,7 @@
-"""Attention in one pass over the keys, with memory linear in the sequences. The formulas are in primitives/attention.py.
+"""Attention in one pass over the keys, in memory linear in the sequences. The formulas are in primitives/attention.py.
 
-For w queries at a time, the scores of one tile of keys, at most, are in memory. A row's exponentials are relative to its
-largest score so far; when a later tile has a larger one, the sums so far shrink accordingly.
+For w queries at a time, the scores of at most one tile of keys are in memory. A row's exponentials are relative to
+its largest score so far; when a later tile has a larger one, the sums so far shrink accordingly.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..graph.ir import Atom, Equation
+from ..graph.ir import Atom, Equation, Var
 from . import functions, values
 from .attention_gradients import gradient_steps
 from .attention_scores import LARGEST, Group, Scores
@@ -23,7 +23,7 @@ from .values import View
 if TYPE_CHECKING:
     from .schedule import Schedule
 
-QUERIES = 256  # whose sums wait together for the next tile of keys
+WAITING = 1 << 16  # bytes of sums that wait for the next tile of keys
 
 
 class Attention(Scores):
@@ -36,7 +36,10 @@ class Attention(Scores):
         self.out, self.lse = out, lse
         self.blocks = Blocks(self.lead, self.t, 1, self.w, 1, self.microseconds(2))
         self.once = self.keys >= self.s  # all keys are in one tile
-        self.queries = self.w if self.once else min(QUERIES, -(-self.blocks.rows // self.w) * self.w)
+        self.queries = self.w
+        if not self.once:
+            most = WAITING // (self.e * v.dtype.itemsize * self.w)
+            self.queries *= max(1, min(most, 256 // self.w, -(-self.blocks.rows // self.w)))
 
     @property
     def chunks(self) -> int:
@@ -94,7 +97,7 @@ class Attention(Scores):
 
     def _group(self, g: Group, place: str) -> None:
         """w queries, whose sums are at a place."""
-        b, m, r = self.b, self.m, self.r
+        b, m = self.b, self.m
         place = "0" if self.once else place
         m.rows(self.q, g.lead, g.query, str(self.w), self.query, self.scale)
         self.scores(g, self.query, self.weights)
@@ -120,7 +123,9 @@ class Attention(Scores):
         m, r = self.m, self.r
 
         def part(c: str, tops: list[str]) -> list[str]:
-            places = [r.at(self.weights.pointer, m.scalar, (self.w,), (c,), i * self.weights.step) for i in range(self.w)]
+            places = [
+                r.at(self.weights.pointer, m.scalar, (self.w,), (c,), i * self.weights.step) for i in range(self.w)
+            ]
             return [larger(m.vector(top), m.load(place)).name for top, place in zip(tops, places, strict=True)]
 
         lowest = [(m.kind, m.number(-math.inf).name)] * self.w
@@ -129,7 +134,7 @@ class Attention(Scores):
 
     def _exponentials(self, g: Group) -> Vector:
         """Scores become exponentials; their sums."""
-        b, m, r = self.b, self.m, self.r
+        b, m = self.b, self.m
         m.fill(self.parts, self.w)
 
         def part(i: str, column: str, place: str) -> None:
@@ -168,10 +173,10 @@ def attention(s: Schedule, e: Equation) -> bool:
     q, k, v, *mask = e.inputs
     if not _supported(q, k, v):
         return False
-    factors = [_along_rows(s, x) for x in (q, k, v)]
-    made = [s.new(x.shape, x.dtype) for x in e.outputs]
-    s.steps.append(Attention(*factors, _mask(s, q, k, mask), *made, **e.params))
-    s.values.update(zip(e.outputs, made, strict=True))
+    qkv = _along_rows(s, q), _along_rows(s, k), _along_rows(s, v)
+    out, lse = _placed_like(s, e.outputs[0], qkv[0]), s.new(e.outputs[1].shape, e.outputs[1].dtype)
+    s.steps.append(Attention(*qkv, _mask(s, q, k, mask), out, lse, e.params["causal"], e.params["scale"]))
+    s.values.update(zip(e.outputs, (out, lse), strict=True))
     return True
 
 
@@ -179,11 +184,12 @@ def attention_backward(s: Schedule, e: Equation) -> bool:
     g, h, q, k, v, lse, *mask = e.inputs
     if not _supported(q, k, v):
         return False
-    factors = [_along_rows(s, x) for x in (g, q, k, v)]
-    rows = [s.in_memory(s.value(x)) for x in (h, lse)]
-    made = [s.new(x.shape, x.dtype) for x in e.outputs]
-    s.steps += gradient_steps(*factors, *rows, _mask(s, q, k, mask), *made, **e.params)
-    s.values.update(zip(e.outputs, made, strict=True))
+    qkv = _along_rows(s, q), _along_rows(s, k), _along_rows(s, v)
+    sources = _along_rows(s, g), *qkv, s.in_memory(s.value(h)), s.in_memory(s.value(lse))
+    dq, dk, dv = (_placed_like(s, out, view) for out, view in zip(e.outputs, qkv, strict=True))
+    found = _mask(s, q, k, mask)
+    s.steps += gradient_steps(*sources, found, dq, dk, dv, e.params["causal"], e.params["scale"])
+    s.values.update(zip(e.outputs, (dq, dk, dv), strict=True))
     return True
 
 
@@ -195,6 +201,19 @@ def _along_rows(s: Schedule, atom: Atom) -> View:
     """A view whose rows step through memory by one."""
     view = s.in_memory(s.value(atom))
     return view if view.strides[-1] == 1 or view.shape[-1] == 1 else s.contiguous(view)
+
+
+def _placed_like(s: Schedule, out: Var, view: View) -> View:
+    """Memory for a result whose axes follow each other as those of a view do: what undoes a transpose needs no copy."""
+    lead = range(len(out.shape) - 1)
+    order = sorted((a for a in lead if out.shape[a] > 1), key=lambda a: -abs(view.strides[a]))
+    if order == sorted(order):
+        return s.new(out.shape, out.dtype)
+    axes = [*(a for a in lead if out.shape[a] == 1), *order, len(lead)]
+    placed = s.new(tuple(out.shape[a] for a in axes), out.dtype)
+    back = values.transposed(placed, tuple(axes.index(a) for a in range(len(axes))))
+    assert isinstance(back, View)
+    return back
 
 
 def _mask(s: Schedule, q: Atom, k: Atom, mask: list[Atom]) -> View | None:

@@ -104,7 +104,7 @@ class AttentionGradients(Scores):
 
     def _tile(self, lead: list[str], queries: tuple[str, str], key: str) -> None:
         """One tile of keys, for the queries that see some of it."""
-        b, m, r = self.b, self.m, self.r
+        b, m = self.b, self.m
         end = self.end(key)
         m.columns(self.k, lead, key, end, self.keys_turned)
         m.columns(self.v, lead, key, end, self.values_turned)
@@ -142,8 +142,12 @@ class AttentionGradients(Scores):
             self._store_queries([*lead, query], count, key)
         if self.dkv is not None:
             seen = self.seen(query, self.height, key, end)
-            m.multiply(self.changes, self.query, self.into_keys, seen, self.d_vectors, count, lag, turned=True, add=True)
-            m.multiply(self.weights, self.adjoint, self.into_values, seen, self.e_vectors, count, lag, turned=True, add=True)
+            m.multiply(
+                self.changes, self.query, self.into_keys, seen, self.d_vectors, count, lag, turned=True, add=True
+            )
+            m.multiply(
+                self.weights, self.adjoint, self.into_values, seen, self.e_vectors, count, lag, turned=True, add=True
+            )
 
     def _store_queries(self, index: list[str], count: str, key: str) -> None:
         """The first tile of keys begins the sums, the others add to them."""

@@ -39,7 +39,13 @@ class Scores:
     """A step over groups of queries and tiles of keys; scale q k^T, plus the mask or -inf where it is false."""
 
     def __init__(
-        self, reads: list[View], writes: list[View], qkv: tuple[View, View, View], mask: View | None, causal: bool, scale: float
+        self,
+        reads: list[View],
+        writes: list[View],
+        qkv: tuple[View, View, View],
+        mask: View | None,
+        causal: bool,
+        scale: float,
     ) -> None:
         self.q, self.k, self.v = qkv
         self.mask, self.causal, self.scale = mask, causal, scale
@@ -151,7 +157,7 @@ class Scores:
         b.loop(ends[0], ROWS, some, ends[1])
 
     def _masked(self, scores: Vector, index: list[str], seen: Vector) -> Vector:
-        """Scores plus a floating mask, or -inf where a bool one is false; of lanes that are not seen nothing is read."""
+        """Scores plus a floating mask, or -inf where a bool one is false; where nothing is seen nothing is read."""
         r, mask = self.r, self.mask
         assert mask is not None
         if mask.strides[-1] == 0:

@@ -66,13 +66,18 @@ class Kernel:
         self.own: set[Buffer] = set()  # results of reductions, which later items find in registers
         self.silent: set[Buffer] = set()  # among them, those that nobody else reads
         self.operations = 1  # per place of the space
+        self._seen: dict[int, Value] = {}
         self.whole = False  # whether it must not be cut into chunks
         self.closed = False
+        self.touched = 0  # when the last item was added
         self._known: tuple[list[Buffer], list[Buffer], list[View]] | None = None
 
     def add(self, item: Item) -> None:
         self.items.append(item)
-        self.operations += item.value.weight if isinstance(item.value, Op) else 1
+        for part in parts(item.value):
+            if id(part) not in self._seen:
+                self._seen[id(part)] = part
+                self.operations += COSTS.get(part.name, 1) if isinstance(part, Op) else 0
         if isinstance(item, Reduce):
             self.own.add(item.target.buffer)
 
@@ -106,8 +111,6 @@ class Kernel:
             self.rows = len(self.groups) - 1
         self.row = self.sizes[self.rows :]
         values = [item.value for item in self.items]
-        distinct = {id(part): part for value in values for part in parts(value)}
-        self.operations = len(values) + sum(COSTS.get(p.name, 1) for p in distinct.values() if isinstance(p, Op))
         # 32-bit lanes fill a vector; wider types take several
         size = 8 if all(v.dtype.itemsize == 8 for value in values for v in parts(value)) else 4
         self.width = machine().vector_bytes // size

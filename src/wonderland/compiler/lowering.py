@@ -51,10 +51,7 @@ def _slice(s: Schedule, e: Equation) -> bool:
 
 
 def _reshape(s: Schedule, e: Equation) -> bool:
-    (x,), shape = e.inputs, e.outputs[0].shape
-    value = s.elsewhere(x)
-    if isinstance(value, Op) and isinstance(x, Var) and s.uses[x] > 1 and value.weight > 1:
-        value = s.keep(value)  # the other uses are not computed twice
+    value, shape = s.elsewhere(e.inputs[0]), e.outputs[0].shape
     found = values.reshaped(value, shape)
     if found is None:
         found = values.reshaped(s.contiguous(value), shape)

@@ -28,6 +28,7 @@ COPY = TABLE["stop_gradient"]  # its NumPy rule returns its argument
 INDEXING = frozenset(["gather", "scatter"])  # they check their indices also where nothing is read or written
 LARGEST = 120  # the weight of an expression; beyond, registers run out
 WAITING = 3  # contractions at a time
+PATIENCE = 8  # how many other steps a kernel waits for more items: what it reads stays in memory
 STORING, READING = 40, 13  # what it costs to write a value and read it again, and to read one, in additions
 
 Check = tuple[Equation, Callable[[int], WonderlandError]]  # an equation, and its error from the word that was noted
@@ -77,6 +78,8 @@ class Schedule:
         self.uses.update(uses)
         for equation in graph.equations:
             self._equation(equation, uses)
+            for old in [k for k in self.open.values() if self.closings - k.touched > PATIENCE]:
+                self.close(old)
 
     def check(self, equation: Equation, error: Callable[[int], WonderlandError]) -> View:
         """Where routines note what they find wrong: whether they did, and a word from which the error is made."""
@@ -95,8 +98,16 @@ class Schedule:
         return self.settled(self.values[atom])
 
     def elsewhere(self, atom: Atom) -> Value:
-        """The value as it is seen in another shape: what is going to be in memory is read and not computed again."""
+        """The value as it is seen in another shape: what is going to be in memory is read and not computed again.
+
+        What a contraction that is still open can compute is stored by it, rather than its plain result.
+        """
         value = self.value(atom)
+        if isinstance(value, Op) and value.stored is None:
+            waiting = [w for v in leaves(value) if isinstance(w := self.writer.get(v.buffer), Contraction)]
+            several = isinstance(atom, Var) and self.uses[atom] > 1 and value.weight > 1
+            if several or (waiting and waiting[-1].accepts(value)):
+                return self.keep(value)
         return replaced(value, lambda part: part.stored if isinstance(part, Op) else None)
 
     def settled(self, value: Value) -> Value:
@@ -293,9 +304,10 @@ class Schedule:
 
     def _add(self, kernel: Kernel, item: Item) -> None:
         kernel.add(item)
+        kernel.touched = self.closings
         self._note(kernel)
         self.writer[item.target.buffer] = kernel
-        if len(kernel.items) >= 16 or kernel.operations > 4 * LARGEST:
+        if len(kernel.items) >= 16 or kernel.operations > 3 * LARGEST:
             self.close(kernel)
 
     def _note(self, step: Kernel | Contraction) -> None:

@@ -92,7 +92,11 @@ class Tiles:
 
             self.b.loop(count, 1, row)
 
-        args = [*self._lines(view, lead, first, count), (self.scalar, literal(scale, self.scalar)), ("ptr", tile.pointer)]
+        args = [
+            *self._lines(view, lead, first, count),
+            (self.scalar, literal(scale, self.scalar)),
+            ("ptr", tile.pointer),
+        ]
         self.r.part(("rows", *self._kind(view), tile.step), args, body)
 
     def columns(self, view: View, lead: list[str], first: str, count: str, tile: Tile) -> None:
@@ -173,9 +177,7 @@ class Tiles:
             pairs, kind = zip(pieces[::2], pieces[1::2], strict=True), typed(self.scalar, width)
             width *= 2
             lanes = ", ".join(f"i32 {t}" for t in range(width))
-            pieces = [
-                self.b.emit(f"shufflevector {kind} {x}, {kind} {y}, <{width} x i32> <{lanes}>") for x, y in pairs
-            ]
+            pieces = [self.b.emit(f"shufflevector {kind} {x}, {kind} {y}, <{width} x i32> <{lanes}>") for x, y in pairs]
         return pieces[0]
 
     def _vectors(self, size: int, body: Callable[[str, int, int], None]) -> None:
@@ -278,11 +280,7 @@ class Tiles:
                     made.append(self.b.intrinsic("fmuladd", self.kind, one.name, vector.name, names[i * vectors + c]))
             return made
 
-        def two(k: str, names: list[str]) -> list[str]:
-            return term(self.r.linear((1,), (k,), 1), term(k, names))
-
-        pairs = terms.isdigit() and int(terms) % 2 == 0
-        found = self.b.loop_with([(self.kind, s) for s in started], terms, 1 + pairs, two if pairs else term)
+        found = self.b.loop_with([(self.kind, s) for s in started], terms, 1, term)
         return [self.vector(name) for name in found]
 
     # --- reductions

@@ -74,7 +74,7 @@ def _shrunk(x: Vector) -> Vector:
 
 
 def exp_flushed(x: Vector) -> Vector:
-    """exp(x) for x below the upper limit, and 0 where that is no normal number: processors take long for subnormal ones."""
+    """exp(x) for x up to the upper limit, 0 where that is subnormal: with such numbers processors are slow."""
     low, bias = (-87.3, 127) if x.single else (-708.3, 1023)
     r, n = _reduced(x.above(low))
     scale = ((n << x.mantissa) + (bias << x.mantissa)).floats()

@@ -1,0 +1,28 @@
+"""`python -m benchmarks.peers.torch_step gpt`: as `benchmarks.step`, in PyTorch; `--compile` uses `torch.compile`."""
+
+from __future__ import annotations
+
+import torch
+
+from ..measuring import arguments, figures, line, threads
+from . import torch_workloads
+from .torch_operations import OPERATIONS
+from .torch_variety import VARIETY
+from .torch_workloads import WORKLOADS
+
+ALL = WORKLOADS | VARIETY | OPERATIONS
+
+
+def main() -> None:
+    parser = arguments("benchmarks.peers.torch_step", ALL)
+    parser.add_argument("--compile", action="store_true", help="models and functions by torch.compile")
+    options = parser.parse_args()
+    torch.set_num_threads(threads())
+    torch_workloads.compiling = options.compile
+    for name in options.workloads:
+        found, _ = figures(ALL[name], options.seconds)
+        line(name, "torch.compile" if options.compile else "torch", found)
+
+
+if __name__ == "__main__":
+    main()
