@@ -175,3 +175,15 @@ def test_a_huge_angle_in_one_lane_leaves_the_others_alone() -> None:
     sin = compiled(functions.sin, np.float32, 16)
     np.testing.assert_array_equal(np.delete(sin(huge), 5), np.delete(sin(x), 5))
     np.testing.assert_allclose(sin(huge)[5], np.sin(np.float64(np.float32(1e20))), rtol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", SCALAR)
+def test_a_flushed_exponential_is_never_subnormal(dtype: Any) -> None:
+    smallest = np.finfo(dtype).tiny
+    x = np.linspace(1.1 * np.log(smallest), 5, 10_000).astype(dtype)
+    found, exact = compiled(functions.exp_flushed, dtype, 4)(x), np.exp(x.astype(np.longdouble))
+    normal = exact > 1.2 * smallest
+    assert np.all(np.abs(found - exact)[normal] <= (1.0 + SLACK) * np.spacing(exact[normal].astype(dtype)))
+    assert np.all((found[~normal] == 0) | (found[~normal] >= smallest))
+    special = np.array([-np.inf, np.nan, 0.0, -1e5], dtype)
+    np.testing.assert_array_equal(compiled(functions.exp_flushed, dtype, 4)(special), [0.0, np.nan, 1.0, 0.0])

@@ -256,3 +256,17 @@ def test_backends_are_named() -> None:
     assert wl.get_backend() == "numpy"
     with pytest.raises(wl.errors.InputError, match="'numpy' or 'native'"):
         wl.set_backend("gpu")
+
+
+def test_conversions_to_half_precision_round_once() -> None:
+    """A float64 just beside the middle of two float16, and integers that float16 and bfloat16 do not have."""
+    middle = np.float64(1 + 2**-11)
+    ends = [1e300, -1e300, np.inf, -np.inf, np.nan, 65519.999999, 65520.0, 0.0, -0.0, 1e-300, 2**-25, 2**-25 + 1e-12]
+    x = np.array([middle, middle + 1e-12, middle - 1e-12, -middle - 1e-12, 3e-8, 6.1e-5, *ends], np.float64)
+    x = np.concatenate([x, np.random.default_rng(0).normal(size=50_000) ** 9])
+    back = lambda x: x.astype(wl.float16).astype(wl.float64)  # in one kernel
+    with np.errstate(over="ignore", under="ignore"):
+        agree(lambda x: [x.astype(wl.float16), back(x), x.astype(wl.bfloat16)], x, rtol=0, atol=0)
+    n = np.array([2049, 2051, 4099, -2049, 257, 511, 7], np.int32)
+    agree(lambda n: [n.astype(t).astype(wl.float32) for t in (wl.float16, wl.bfloat16)], n, rtol=0, atol=0)
+    agree(lambda n: [n.astype(t) * 1.0 for t in (wl.float16, wl.bfloat16)], n, rtol=0, atol=0)

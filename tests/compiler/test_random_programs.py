@@ -40,9 +40,9 @@ TRANSFORMED: dict[str, Callable[[Callable[..., list[Any]]], Callable[..., Any]]]
     "grad": lambda f: lambda *xs: wl.grad(total(f), every(xs))(*xs),
     "value_and_grad": lambda f: lambda *xs: wl.value_and_grad(total(f), every(xs))(*xs),
     "jvp": lambda f: lambda *xs: wl.jvp(f, xs, tuple(wl.cos(x) for x in xs)),
-    "vmap": lambda f: lambda *xs: wl.vmap(f)(*[wl.stack([x, wl.sin(x), -x]) for x in xs]),
+    "vmap": lambda f: lambda *xs: wl.vmap(f)(*[wl.stack([x, x / 2, -x]) for x in xs]),
     "vmap of grad": lambda f: (
-        lambda *xs: wl.vmap(wl.grad(total(f), every(xs)))(*[wl.stack([x, wl.sin(x), -x]) for x in xs])
+        lambda *xs: wl.vmap(wl.grad(total(f), every(xs)))(*[wl.stack([x, x / 2, -x]) for x in xs])
     ),
     "grad of grad": lambda f: lambda *xs: wl.grad(lambda x: (wl.grad(total(f))(x, *xs[1:]) ** 2).sum())(xs[0]),
 }

@@ -7,6 +7,7 @@ import pytest
 from scipy import special, stats
 
 import wonderland as wl
+from tests.agreement import same_array
 
 # name -> a draw of some shape from a key
 DRAWS = {
@@ -48,13 +49,10 @@ CLOSE = {"multivariate_normal", "orthogonal"}
 
 
 def assert_same(name, a, b):
-    a, b = np.asarray(a), np.asarray(b)
-    assert a.dtype == b.dtype
-    assert a.shape == b.shape
     if name in CLOSE:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     else:
-        np.testing.assert_array_equal(a, b)
+        same_array(a, b)
 
 
 @pytest.mark.parametrize("name", DRAWS)

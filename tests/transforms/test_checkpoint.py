@@ -11,17 +11,10 @@ import numpy as np
 import pytest
 
 import wonderland as wl
+from tests.agreement import same, same_array
 from tests.transforms.counting import operations
 from wonderland import errors, nn
 from wonderland.cell import Cell
-
-
-def same(a: Any, b: Any) -> None:
-    left, right = wl.tree.flatten(a), wl.tree.flatten(b)
-    assert left[1] == right[1]
-    for x, y in zip(left[0], right[0], strict=True):
-        assert x.dtype == y.dtype
-        np.testing.assert_array_equal(x, y)
 
 
 def numbers(*shape: int, seed: int = 0) -> wl.Tensor:
@@ -102,7 +95,7 @@ def test_static_arguments() -> None:
         return x
 
     f = wl.checkpoint(power, static_argnums=1)
-    assert wl.grad(f)(1.0, 3).item() == wl.grad(power)(1.0, 3).item()
+    same_array(wl.grad(f)(1.0, 3), wl.grad(power)(1.0, 3))
     with pytest.raises(errors.TraceError, match="traced for checkpoint"):
         wl.grad(wl.checkpoint(power))(1.0, 3)
 
@@ -184,6 +177,7 @@ def peak(f: Any, x: Any) -> float:
 
 @pytest.mark.book("6-40", "B6-13", name="wl.checkpoint_sequential")
 @pytest.mark.parametrize("compiled", [False, True])
+@wl.using_backend("numpy")  # native code keeps its values in an arena, which is planned and not allocated anew
 def test_memory_is_linear_without_and_a_square_root_with_checkpoints(compiled: bool) -> None:
     x = wl.ones(50_000)
     for length in (16, 64):
@@ -285,6 +279,7 @@ def test_the_global_stream_inside_a_checkpoint() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 16])
+@wl.using_backend("numpy")  # a long chain makes any difference in rounding large
 def test_any_number_of_functions_and_segments(n: int) -> None:
     functions = [lambda x, k=k: wl.sin(x) * (k + 1) for k in range(n)]
 

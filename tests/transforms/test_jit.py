@@ -14,17 +14,9 @@ import numpy as np
 import pytest
 
 import wonderland as wl
+from tests.agreement import same
 from wonderland import errors, nn
 from wonderland.cell import Cell
-
-
-def same(a: Any, b: Any) -> None:
-    """Two trees of results are equal to the last bit, with the same dtypes."""
-    left, right = wl.tree.flatten(a), wl.tree.flatten(b)
-    assert left[1] == right[1]
-    for x, y in zip(left[0], right[0], strict=True):
-        assert np.asarray(x).dtype == np.asarray(y).dtype
-        np.testing.assert_array_equal(x, y)
 
 
 # --- arguments and results

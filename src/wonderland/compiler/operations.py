@@ -107,17 +107,32 @@ def _astype(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -
         if dts[0] != out and out in (dtypes.float16, dtypes.bfloat16):
             return rounded(b, args[0], out, w)
         return args[0]
+    if source == "double" and out == dtypes.float16:
+        return rounded(b, _rounded_to_odd(b, args[0], w), out, w)
     if is_float(dts[0]) and is_float(out):
         wide = b.emit(f"{'fpext' if target == 'double' else 'fptrunc'} {x} {args[0]} to {kind}")
         return rounded(b, wide, out, w) if out in (dtypes.float16, dtypes.bfloat16) else wide
     if is_float(out):
         op = "uitofp" if dts[0].kind in "ub" else "sitofp"
-        return b.emit(f"{op} {x} {args[0]} to {kind}")
+        made = b.emit(f"{op} {x} {args[0]} to {kind}")
+        return rounded(b, made, out, w) if out in (dtypes.float16, dtypes.bfloat16) else made
     if dts[0] == dtypes.bool_:
         return b.emit(f"zext {x} {args[0]} to {kind}")
     if dts[0].itemsize > out.itemsize:
         return b.emit(f"trunc {x} {args[0]} to {kind}")
     return b.emit(f"{'zext' if dts[0].kind == 'u' else 'sext'} {x} {args[0]} to {kind}")
+
+
+def _rounded_to_odd(b: Builder, value: str, w: int) -> str:
+    """A float64 as a float32 whose last bit is set where something was lost, so that it can be rounded once more."""
+    wide, kind, ints, bit = (typed(scalar, w) for scalar in ("double", "float", "i32", "i1"))
+    near = b.emit(f"fptrunc {wide} {value} to {kind}")
+    back = b.emit(f"fpext {kind} {near} to {wide}")
+    beyond = b.emit(f"fcmp ogt {wide} {b.intrinsic('fabs', wide, back)}, {b.intrinsic('fabs', wide, value)}")
+    bits = b.emit(f"bitcast {kind} {near} to {ints}")
+    less = b.emit(f"sub {ints} {bits}, {b.emit(f'zext {bit} {beyond} to {ints}')}")  # towards zero
+    lost = b.emit(f"zext {bit} {b.emit(f'fcmp one {wide} {back}, {value}')} to {ints}")
+    return b.emit(f"bitcast {ints} {b.emit(f'or {ints} {less}, {lost}')} to {kind}")
 
 
 def rounded(b: Builder, value: str, dtype: DType, w: int) -> str:

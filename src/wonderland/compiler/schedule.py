@@ -21,6 +21,7 @@ from ..primitives.primitive import TABLE, Aval
 from . import operations, values
 from .contractions import Contraction
 from .kernels import Accumulate, Item, Kernel, Reduce, Store
+from .order import ordered
 from .steps import Control, Fallback, Label, Loop, Step
 from .values import Buffer, Const, Counter, Op, Shape, Value, View, leaves, replaced, strides_of, whole
 
@@ -76,7 +77,7 @@ class Schedule:
         uses = Tally(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
         uses.update(a for a in graph.outputs if isinstance(a, Var))
         self.uses.update(uses)
-        for equation in graph.equations:
+        for equation in ordered(graph.equations):
             self._equation(equation, uses)
             for old in [k for k in self.open.values() if self.closings - k.touched > PATIENCE]:
                 self.close(old)

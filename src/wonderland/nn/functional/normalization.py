@@ -94,9 +94,8 @@ def batch_norm(
             f"batch_norm: training with {n} values per channel, from an input of shape {x.shape}, leaves no variance.",
             "a batch of two or more, or model.eval()",
         )
-    mean = array.mean(_wide(x), axis=axes)
+    mean, variance = _moments(_wide(x), axes)
     centred = _wide(x) - mean
-    variance = array.mean(array.square(centred), axis=axes)
     if running_mean is not None:
         for running, now in ((running_mean, mean), (running_var, variance * (n / (n - 1)))):
             if not isinstance(running, Cell):
@@ -153,9 +152,20 @@ def _wide(x: Any) -> Any:
 def _standardized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
     """x with mean 0 and variance 1 over the axes."""
     wide = _wide(x)
-    centred = wide - array.mean(wide, axis=axes, keepdims=True)
-    variance = array.mean(array.square(centred), axis=axes, keepdims=True)
-    return convert(centred * array.rsqrt(variance + eps), x.dtype)
+    mean, variance = _moments(wide, axes, keepdims=True)
+    return convert((wide - mean) * array.rsqrt(variance + eps), x.dtype)
+
+
+def _moments(x: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The mean and the variance over the axes.
+
+    The variance is taken about the mean as a constant, less the square of the distance between the two, which is 0: its
+    derivatives of every order are those of the variance, and the first needs no second sum over the adjoint.
+    """
+    mean = array.mean(x, axis=axes, keepdims=keepdims)
+    fixed = array.stop_gradient(mean)
+    about = array.mean(array.square(x - fixed), axis=axes, keepdims=keepdims)
+    return mean, about - array.square(mean - fixed)
 
 
 def _affine(x: Tensor, weight: Any, bias: Any) -> Tensor:
