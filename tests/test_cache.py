@@ -26,7 +26,8 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def answer(machine: Machine) -> int:
     import ctypes
 
-    return int(ctypes.CFUNCTYPE(ctypes.c_int64)(machine.compile(TEXT).get_function_address("answer"))())
+    (address,) = machine.functions("the answer", lambda: TEXT, ["answer"])
+    return int(ctypes.CFUNCTYPE(ctypes.c_int64)(address)())
 
 
 def test_what_is_written_is_read() -> None:

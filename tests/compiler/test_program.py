@@ -253,7 +253,9 @@ def test_loops_and_branches_run_natively_inside() -> None:
 
 
 def test_backends_are_named() -> None:
-    assert wl.get_backend() == "numpy"
+    for name in ("numpy", "native"):
+        with wl.using_backend(name):
+            assert wl.get_backend() == name
     with pytest.raises(wl.errors.InputError, match="'numpy' or 'native'"):
         wl.set_backend("gpu")
 

@@ -30,9 +30,9 @@ def gradient_steps(
     def step(dq: View | None, dkv: tuple[View, View] | None) -> AttentionGradients:
         return AttentionGradients(g, q, k, v, h, lse, mask, dq, dkv, causal, scale)
 
-    whole = step(dq, (dk, dv))
-    if math.prod(whole.lead) >= FEW or whole.microseconds(5) < 100:
-        return [whole]
+    together = step(dq, (dk, dv))
+    if math.prod(together.lead) >= FEW or together.microseconds(5) < 100:
+        return [together]
     return [step(dq, None), step(None, (dk, dv))]
 
 
@@ -52,6 +52,7 @@ class AttentionGradients(Scores):
             # what tiles of keys contribute is summed in float32
             self.sums = whole(Buffer("arena", math.prod(dq.shape), dtypes.float32), dq.shape)
             self.views.append(self.sums)
+            self.reads.append(self.sums.buffer)
             self.writes.append(self.sums.buffer)
         elif dq is not None:
             self.sums = dq

@@ -113,9 +113,9 @@ class Scores:
 
     def group(self, lead: list[str], query: str, key: str, end: str) -> Group:
         seen = self.seen(query, self.w, key, end)
-        return Group(lead, query, key, end, seen, self.halved(self.r.linear((1,), (seen,), self.w - 1)))
+        return Group(lead, query, key, end, seen, self.whole_vectors(self.r.linear((1,), (seen,), self.w - 1)))
 
-    def halved(self, keys: str) -> str:
+    def whole_vectors(self, keys: str) -> str:
         """How many whole vectors of so many keys."""
         if keys.isdigit():
             return str(int(keys) // self.w)

@@ -93,6 +93,8 @@ class Product(WithEpilogue):
         panel = k * self.width * self.size
         near = PANEL if x.strides[-1] == 1 or self.gathered else PANEL // 2  # columns of x take more of the cache
         cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
+        if abs(y.strides[-2]) * self.size >= 2048 and k > 512 and self.blocks.columns > self.width:
+            cuts = max(cuts, -(-k // 48))  # rows of y on pages of their own: as many as the processor remembers
         self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
