@@ -1,14 +1,17 @@
-"""`python -m benchmarks` runs them all; `python -m benchmarks eager` only those named."""
+"""`python -m benchmarks` runs all sections; `python -m benchmarks eager steps mlp cnn` only those named."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-NAMES = ("start", "eager", "memory", "native")
+from .options import parse
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or NAMES:
-        if name not in NAMES:
-            sys.exit(f"benchmarks: there is no benchmark {name!r}; one of {', '.join(NAMES)}")
-        importlib.import_module(f"benchmarks.{name}").main()
+    options = parse(sys.argv[1:])
+    if options.workloads:
+        known = importlib.import_module("benchmarks.step").ALL
+        if strange := set(options.workloads) - set(known):
+            sys.exit(f"benchmarks: no workload {', '.join(sorted(strange))}; one of {', '.join(known)}")
+    for name in options.sections:
+        importlib.import_module(f"benchmarks.{name}").main(options)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from typing import Any
 
 import numpy as np
 
 import wonderland as wl
 
-from .interleaved import best_times, report
+from .interleaved import best_times
+from .options import Options
+from .tables import Table, compared, comparison
 
 
-def addition() -> None:
+def addition(table: Table) -> None:
     a, b = np.ones(10, np.float32), np.ones(10, np.float32)
     x, y = wl.asarray(a), wl.asarray(b)
     times = best_times({"numpy": lambda: a + b, "wonderland": lambda: x + y}, rounds=15)
-    report("add two 10-element tensors", times["wonderland"] * 1e6, times["numpy"] * 1e6, "us", "at most 6")
+    cells = compared(times["wonderland"] * 1e6, times["numpy"] * 1e6, "us", "NumPy", "at most 6")
+    table.row("add two 10-element tensors", *cells)
 
 
-def network() -> None:
+def network(table: Table) -> None:
     """Value and gradient of a 64-128-10 tanh network on a batch of 32, squared loss, against the `autograd` package."""
     rng = np.random.default_rng(0)
     shapes = [(64, 128), (128,), (128, 10), (10,)]
@@ -37,27 +41,27 @@ def network() -> None:
     tensors, tx, ty = [wl.asarray(p) for p in params], wl.asarray(x), wl.asarray(y)
     compiled = wl.jit(ours)
     rivals = {"wonderland": lambda: ours(tensors, tx, ty), "jit": lambda: compiled(tensors, tx, ty)}
+    against = "eager"
     if importlib.util.find_spec("autograd") is None:
-        print("the autograd package is not installed (pip install autograd): no comparison")
-        times = best_times(rivals)
-        reference = times["wonderland"]
+        print("the autograd package is not installed (pip install autograd): no comparison", file=sys.stderr)
     else:
         import autograd
         import autograd.numpy
 
         theirs = autograd.value_and_grad(loss_in(autograd.numpy))
         rivals["autograd"] = lambda: theirs(params, x, y)
-        times = best_times(rivals)
-        reference = times["autograd"]
-    report(
-        "value and gradient of a 2-layer network, eager", times["wonderland"] * 1e6, reference * 1e6, "us", "at most 1"
-    )
-    report("the same under jit (NumPy evaluator)", times["jit"] * 1e6, reference * 1e6, "us", "none yet")
+        against = "the autograd package"
+    times = best_times(rivals)
+    reference = times.get("autograd", times["wonderland"]) * 1e6
+    for name, what, aim in (("wonderland", "eager", "at most 1"), ("jit", "under jit, evaluated by NumPy", "")):
+        cells = compared(times[name] * 1e6, reference, "us", against, aim)
+        table.row(f"value and gradient of a 2-layer network, {what}", *cells)
 
 
-def main() -> None:
-    addition()
-    network()
+def main(options: Options | None = None) -> None:
+    table = comparison("Overhead of operations that run at once", options or Options())
+    addition(table)
+    network(table)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,3 @@ def best_times(rivals: dict[str, Callable[[], object]], rounds: int = 7, seconds
                 run()
             best[name] = min(best[name], (time.perf_counter() - start) / n)
     return best
-
-
-def report(title: str, ours: float, reference: float, unit: str, limit: str) -> None:
-    """One line: what was measured, ours over the reference, and the aim."""
-    print(f"{title:<58} {ours:>10.3g} {unit:<4} {ours / reference:>6.2f} x reference   (aim: {limit})", flush=True)

@@ -2,9 +2,9 @@
 
     {"workload": "mlp", "peer": "torch", "step_ms": .., "first_s": .., "rss_mb": .., "base_mb": .., "steady_mb": ..}
 
-`step_ms` is the best mean of eight rounds; `first_s` the time of the first call, which may trace and compile. `rss_mb` is
-the most memory that the process ever had, `base_mb` what it had before the model was made, and `steady_mb` the most that it had
-after the first call, without what compiling took.
+`step_ms` is the best mean of eight rounds; `first_s` the time of the first call, which may trace and compile. `rss_mb`
+is the most memory that the process ever had, `base_mb` what it had before the model was made, and `steady_mb` the most
+that it had after the first call, without what compiling took.
 
 Only the standard library is used here, so that ours and the peers are measured by the same code in any interpreter.
 """
@@ -59,7 +59,9 @@ def peak_mb() -> float:
 def _status(field: str) -> float:
     if not STATUS.exists():
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in STATUS.read_text().splitlines() if line.startswith(field)), 0.0)
+    return next(
+        (int(line.split()[1]) / 1024 for line in STATUS.read_text().splitlines() if line.startswith(field)), 0.0
+    )
 
 
 def _reset_peak() -> None:

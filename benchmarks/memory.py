@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 import wonderland as wl
 
+from .options import Options
+from .tables import Table
+
 ACTIVATION = (64, 256)  # float32: 64 KiB
 
 
@@ -22,8 +25,9 @@ def peak_activations(f: Callable[[wl.Tensor], wl.Tensor]) -> float:
     return peak / x.nbytes
 
 
-def main() -> None:
-    print(f"{'layers':>8} {'plain':>10} {'checkpoint every sqrt(L)':>26}   (peak in activations; aims: L, 2 sqrt(L))")
+def main(options: Options | None = None) -> None:
+    title = "Memory of a backward pass through L layers, in activations (aims: L, and 2 sqrt(L) with checkpoints)"
+    table = Table(title, ["L", "plain", "checkpoint every sqrt(L) layers"], options or Options())
     for layers in (16, 64, 256):
         blocks: list[Callable[[wl.Tensor], wl.Tensor]] = [wl.sin] * layers
 
@@ -35,7 +39,7 @@ def main() -> None:
         segments = wl.checkpoint_sequential(blocks, round(math.sqrt(layers)))
         kept = peak_activations(plain)
         few = peak_activations(lambda x, run=segments: run(x).sum())  # type: ignore[misc]
-        print(f"{layers:>8} {kept:>10.1f} {few:>26.1f}   sqrt(L) = {math.sqrt(layers):.0f}", flush=True)
+        table.row(str(layers), f"{kept:.1f}", f"{few:.1f}")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from typing import Any
 
 import numpy as np
 
 import wonderland as wl
 
-from .interleaved import best_times, report
+from .interleaved import best_times
+from .options import Options
+from .tables import compared, comparison
 
 
 def _numbers(*shape: int) -> wl.Tensor:
@@ -26,10 +29,11 @@ def _adam(p: Any, g: Any, m: Any, v: Any) -> Any:
     return p - 0.001 * m / (wl.sqrt(v) + 1e-8), m, v
 
 
-def main() -> None:
+def main(options: Options | None = None) -> None:
     if importlib.util.find_spec("llvmlite") is None:
-        print("llvmlite is not installed (pip install 'wonderland[native]'): no native code")
+        print("llvmlite is not installed (pip install 'wonderland[native]'): no native code", file=sys.stderr)
         return
+    table = comparison("Native code", options or Options())
     million = _numbers(1000, 1000)
     params = [_numbers(64, 128), _numbers(128), _numbers(128, 10), _numbers(10)]
     programs: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -49,7 +53,7 @@ def main() -> None:
                 return compiled(*args)
 
         times = best_times({"numpy": lambda run=run: run("numpy"), "native": lambda run=run: run("native")})  # type: ignore[misc]
-        report(title, times["native"] * 1e6, times["numpy"] * 1e6, "us", "below 1")
+        table.row(title, *compared(times["native"] * 1e6, times["numpy"] * 1e6, "us", "the NumPy evaluator", "below 1"))
 
 
 if __name__ == "__main__":

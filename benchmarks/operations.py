@@ -7,11 +7,16 @@ gradients of the sum of the squared result with respect to all arguments.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import wonderland as wl
 from wonderland import nn
+
+from .options import Options
+from .rivals import OURS, rivals, run
+from .tables import Ratios
 
 F = nn.functional
 Shape = tuple[int, ...]
@@ -74,3 +79,24 @@ OPERATIONS: dict[str, Callable[[], functools.partial[Any]]] = {
     "sort": call(lambda x: wl.sort(x, axis=1), (100, 1000)),
     "transpose": call(lambda x: x.T + 0.0, (1000, 1000)),
 }
+
+
+def main(options: Options | None = None) -> None:
+    """One process of each rival measures all operations; every round asks each rival once."""
+    options = options or Options()
+    names = [name for name in OPERATIONS if not options.workloads or name in options.workloads]
+    who = rivals(options, operations=True)
+    best: dict[str, dict[str, float]] = {rival.name: {} for rival in who}
+    for _ in range(options.rounds):
+        for rival in who:
+            for name, line in run(rival, names, options.seconds / 10).items():
+                best[rival.name][name] = min(line["step_ms"] * 1e3, best[rival.name].get(name, math.inf))
+    peers = [rival.name for rival in who if rival.name != OURS]
+    table = Ratios("Single operations: the peer's time / ours (above 1: ours is faster)", "us", peers, options)
+    for name in names:
+        table.row(name, {rival: times.get(name) for rival, times in best.items()})
+    table.means()
+
+
+if __name__ == "__main__":
+    main()

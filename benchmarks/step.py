@@ -6,7 +6,6 @@ convolutions and attentions of a step, in GFLOP/s, and their share of what all t
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import wonderland as wl
@@ -20,8 +19,8 @@ ALL = WORKLOADS | VARIETY | OPERATIONS
 PRODUCTS = ("matrix product", "convolution", "attention")
 
 
-def share(step: functools.partial[Any], seconds: float) -> dict[str, float]:
-    """The GFLOP/s of a step that takes `seconds`, and their share of the machine's peak; two for a multiply-add."""
+def share(step: Any, seconds: float) -> dict[str, float]:
+    """The GFLOP/s of a step (a partial call) that takes `seconds`, and their share of the machine's peak."""
     from wonderland.compiler.profiling import peak
 
     steps = wl.explain(step.func, *step.args).steps

@@ -29,6 +29,8 @@ from typing import Any
 import wonderland as wl
 from wonderland import nn
 
+from . import steps
+from .options import Options
 from .workloads import Block, Step, classify, labels, training
 
 F = nn.functional
@@ -212,3 +214,11 @@ VARIETY: dict[str, Callable[..., Step]] = {
     for f in (resnet, separable, signal, autoencoder, gru, encoder, text)
     + (regularized, wide, digits, regression, vocabulary, jacobian, hessian)
 }
+
+
+def main(options: Options | None = None) -> None:
+    steps.main(options, VARIETY)
+
+
+if __name__ == "__main__":
+    main()

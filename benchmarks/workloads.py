@@ -181,4 +181,6 @@ def persample(batch: int = 64) -> Step:
     return functools.partial(gradients, model, x, y)
 
 
-WORKLOADS: dict[str, Callable[..., Step]] = {f.__name__: f for f in (mlp, mlp_tiny, cnn, gpt, lstm, gcn, hvp, persample)}
+WORKLOADS: dict[str, Callable[..., Step]] = {
+    f.__name__: f for f in (mlp, mlp_tiny, cnn, gpt, lstm, gcn, hvp, persample)
+}

@@ -1,1 +1,1 @@
-"""The same workloads in other frameworks, which need not be installed: each file runs in an interpreter that has its own."""
+"""The same workloads in other frameworks, for interpreters that have them; nothing else needs them."""

@@ -1,4 +1,4 @@
-"""The eight steps of `benchmarks/workloads.py` in JAX: parameters are trees, a model is a function of them, all under jit."""
+"""The eight steps of `benchmarks/workloads.py` in JAX: parameters are trees, models functions of them, steps under jit."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def scale(size: int) -> Params:
 
 
 def normalize(p: Params, x: Array, axes: tuple[int, ...]) -> Array:
+    """Layer and batch normalization, the latter without running averages: one thing less to do than the others."""
     mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
     return (x - mean) * lax.rsqrt(variance + 1e-5) * p["weight"] + p["bias"]
 
@@ -65,7 +66,7 @@ def sgd(lr: float) -> Callable[[Params, Params, Any], tuple[Params, Any]]:
 
 
 def training(params: Params, loss_of: Any, *batch: Array, optimizer: Any = adam, state: Any = None) -> Step:
-    """A training step of one compiled call; it may write over parameters and state. Other state is part of neither."""
+    """A training step of one compiled call, which may write over the parameters and the optimizer's state."""
     if state is None:
         zeros = [jax.tree.map(jnp.zeros_like, params) for _ in range(2)]
         state = (*zeros, jnp.zeros(())) if optimizer is adam else ()

@@ -1,4 +1,4 @@
-"""The eight steps of `benchmarks/workloads.py` in PyTorch. Images are stored channels last, which is the faster layout."""
+"""The eight steps of `benchmarks/workloads.py` in PyTorch. Images are stored channels last, which is faster."""
 
 from __future__ import annotations
 

@@ -36,8 +36,9 @@ def get_backend() -> str:
     """The engine that runs graphs in this thread.
 
     >>> import wonderland as wl
-    >>> wl.get_backend()
-    'numpy'
+    >>> with wl.using_backend("native"):
+    ...     wl.get_backend()
+    'native'
     """
     return state.backend or _default()
 
@@ -51,7 +52,9 @@ def set_backend(name: str) -> None:
     """Choose the engine that runs graphs in this thread: "numpy" or "native".
 
     >>> import wonderland as wl
+    >>> before = wl.get_backend()
     >>> wl.set_backend("numpy")
+    >>> wl.set_backend(before)
     """
     state.backend = _checked(name)
 

@@ -1,6 +1,6 @@
 """Random programs: a list of instructions, each of which takes tensors from those made so far and makes another one.
 
-An instruction is a name of `STEPS` and a number, from which all its choices (operands, axes, sizes) follow; so a program
+An instruction is a name of `STEPS` and a number, from which all its choices (operands, axes, sizes) follow; so programs
 can be shortened by leaving instructions out. Values stay of moderate size, and what is decided by comparing (masks,
 indices, branches) is decided by the inputs, which are the same to the last bit for every engine.
 """
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
-import wonderland.nn.functional as F
 from tests.transforms.test_random_programs import STEPS as SIMPLE
 
+F = wl.nn.functional
 Instruction = tuple[str, int]
 Pick = np.random.Generator
 LARGEST = 3000  # elements of a value
@@ -41,7 +41,8 @@ class Pool:
         y = self.one()
         if y.size > x.size:
             y = y.reshape(-1)[: x.size]
-        shape = tuple(int(n) if self.pick.random() < 0.7 else 1 for n in x.shape[int(self.pick.integers(0, x.ndim + 1)) :])
+        kept = x.shape[int(self.pick.integers(0, x.ndim + 1)) :]
+        shape = tuple(n if self.pick.random() < 0.7 else 1 for n in kept)
         return self.stretched(y, math.prod(shape)).reshape(shape)
 
     def stretched(self, x: Any, size: int) -> Any:
@@ -80,8 +81,9 @@ Step = Callable[[Pool], Any]
 
 def _unary(p: Pool) -> Any:
     f = p.among(
-        *[wl.sin, wl.tanh, wl.sigmoid, F.gelu, F.silu, wl.relu, wl.erf, wl.expm1, wl.softplus, wl.abs, wl.negative, wl.cos],
-        *[lambda x: wl.exp(-x * x), lambda x: wl.log1p(x * x), lambda x: wl.sqrt(x * x + 1), lambda x: 1 / (2 + wl.sin(x))],
+        *[wl.sin, wl.tanh, wl.sigmoid, F.gelu, F.silu, wl.relu, wl.erf, wl.expm1, wl.softplus, wl.abs, wl.negative],
+        *[lambda x: wl.exp(-x * x), lambda x: wl.log1p(x * x), lambda x: wl.sqrt(x * x + 1), wl.cos],
+        *[lambda x: 1 / (2 + wl.sin(x)), lambda x: wl.where(x > 100, x, wl.sin(x))],
         *[lambda x: wl.clip(x, -0.5, 0.5), lambda x: wl.log(wl.abs(x) + 0.5), wl.square, wl.atan],
     )
     return f(p.one())
@@ -182,7 +184,8 @@ def _scatter(p: Pool) -> Any:
     if p.pick.random() < 0.3:
         return wl.segment_sum(x, p.indices((x.shape[0],), m) % m, num_segments=m)
     place = x.at[p.indices((m,), x.shape[0])]
-    value = wl.broadcast_to(p.partner(x[0]), (m, *x.shape[1:])) * wl.asarray(p.pick.normal(size=(m,) + (1,) * (x.ndim - 1)), dtype=x.dtype)
+    rows = wl.asarray(p.pick.normal(size=(m,) + (1,) * (x.ndim - 1)), dtype=x.dtype)
+    value = wl.broadcast_to(p.partner(x[0]), (m, *x.shape[1:])) * rows
     return place.add(value) if p.pick.random() < 0.7 else place.multiply(wl.stop_gradient(value))
 
 
@@ -282,7 +285,8 @@ def _scan(p: Pool) -> Any:
             c = gate * c + (1 - gate) * wl.tanh(row)
             return (wl.tanh(c), h * gate, n + 1), (c, gate)
 
-        (h, c, n), (made, gates) = wl.scan(cell, (x[0], wl.zeros_like(x[0]), wl.zeros((), dtype=wl.int32)), x, reverse=reverse)
+        start = (x[0], wl.zeros_like(x[0]), wl.zeros((), dtype=wl.int32))
+        (h, c, n), (made, gates) = wl.scan(cell, start, x, reverse=reverse)
         last = h + c * n.astype(x.dtype) + gates.sum(axis=0) / 7
     elif kind == 2:  # a loop in a loop
 
@@ -336,7 +340,8 @@ def _random(p: Pool) -> Any:
 def _mapped(p: Pool) -> Any:
     x = p.one(2)
     f = lambda row: row * wl.softmax(row).max() + wl.sin(row)
-    return p.among(wl.vmap(f), wl.vmap(f, in_axes=1, out_axes=1), lambda x: wl.map(f, x), lambda x: wl.checkpoint(f)(x))(x)
+    columns = wl.vmap(f, in_axes=1, out_axes=1)
+    return p.among(wl.vmap(f), columns, lambda x: wl.map(f, x), wl.checkpoint(f))(x)
 
 
 def _simple(p: Pool) -> Any:

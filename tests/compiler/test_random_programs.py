@@ -23,7 +23,15 @@ from wonderland.graph.stage import stage
 from wonderland.primitives.primitive import Aval
 
 PROGRAMS = int(os.environ.get("WONDERLAND_PROGRAMS", "300"))
-SHAPES = [[(3, 5)], [(2, 3, 4)], [(17,), (6, 17)], [(1, 33), (4, 1)], [(), (8,)], [(40, 20), (20,)], [(2, 16, 3), (7, 2)]]
+SHAPES = [
+    [(3, 5)],
+    [(2, 3, 4)],
+    [(17,), (6, 17)],
+    [(1, 33), (4, 1)],
+    [(), (8,)],
+    [(40, 20), (20,)],
+    [(2, 16, 3), (7, 2)],
+]
 TOLERANCE = {wl.float64: 1e-9, wl.float32: 2e-4, wl.float16: 0.1, wl.bfloat16: 0.5}
 
 

@@ -18,7 +18,6 @@ from tests.agreement import same
 from wonderland import errors, nn
 from wonderland.cell import Cell
 
-
 # --- arguments and results
 
 

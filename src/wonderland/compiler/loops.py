@@ -239,5 +239,3 @@ def branch(s: Schedule, e: Equation) -> bool:
     for var, result in zip(e.outputs, results, strict=True):
         s.values[var] = result
     return True
-
-

@@ -122,7 +122,9 @@ def _concatenate(s: Schedule, e: Equation) -> bool:
     axis, start, pieces = e.params["axis"], 0, []
     for atom in e.inputs:
         stop = start + atom.shape[axis]
-        pieces.append((tuple((start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(out.shape)), s.value(atom)))
+        pieces.append(
+            (tuple((start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(out.shape)), s.value(atom))
+        )
         start = stop
     s.pieces[out] = pieces
     return True

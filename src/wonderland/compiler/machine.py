@@ -144,7 +144,7 @@ def _together(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     workers = min(os.cpu_count() or 1, len(items) // 2)
     if workers < 2:
         return [f(item) for item in items]
-    guard = getattr(llvm.ffi.lib, "_lock", None)
+    guard: Any = getattr(llvm.ffi.lib, "_lock", None)
     inner = getattr(guard, "_lock", None)
     if inner is not None:
         guard._lock = _Open()

@@ -52,7 +52,10 @@ def lifetimes(schedule: Schedule) -> dict[Buffer, tuple[int, int]]:
             first.setdefault(buffer, i)
             last[buffer] = i
     # buffers that exchange their addresses stand for each other: as long as one is needed, so is the memory of both
-    for one, other in (step.args for step in schedule.steps if isinstance(step, Control) and step.code == Code.SWAP):
+    for step in schedule.steps:
+        if not isinstance(step, Control) or step.code != Code.SWAP:
+            continue
+        one, other = (b for b in step.args if isinstance(b, Buffer))
         first[one] = first[other] = min(first[one], first[other])
         last[one] = last[other] = max(last[one], last[other])
     # inner loops stand before the ones around them

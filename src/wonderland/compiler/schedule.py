@@ -1,8 +1,8 @@
 """From a graph to steps: kernels with everything elementwise fused in, contractions, control flow, calls into NumPy.
 
-Values stay expressions until somebody needs them in memory. Then they are stored by a kernel that is still open: one that
-runs over the same space, or the product or reduction whose result they are made of. A kernel is closed, and takes its
-place among the steps, when its results are read in another way.
+Values stay expressions until somebody needs them in memory. Then they are stored by a kernel that is still open: one
+that runs over the same space, or the product or reduction whose result they are made of. A kernel is closed, and takes
+its place among the steps, when its results are read in another way.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from ..graph.ir import Atom, Equation, Graph, Literal, Var
 from ..primitives.primitive import TABLE, Aval
 from . import operations, values
 from .contractions import Contraction
+from .finishing import finished, hoist
 from .kernels import Accumulate, Item, Kernel, Reduce, Store
 from .order import ordered
-from .steps import Control, Fallback, Label, Loop, Step
-from .values import Buffer, Const, Counter, Op, Shape, Value, View, leaves, replaced, strides_of, whole
+from .steps import Fallback, Step
+from .values import Buffer, Const, Op, Shape, Value, View, leaves, replaced, strides_of, whole
 
 COPY = TABLE["stop_gradient"]  # its NumPy rule returns its argument
 INDEXING = frozenset(["gather", "scatter"])  # they check their indices also where nothing is read or written
@@ -69,7 +70,10 @@ class Schedule:
             self.equation = made.get(atom) if isinstance(atom, Var) else None
             self.outputs.append(self._output(i, self.value(atom)))
         self.close_all()
-        self._drop_unread_stores()
+        self.steps = finished(self.steps, self.origins)
+        for loop in self.loops:
+            if loop.repeats:
+                hoist(self.steps, loop)
         self.status.size = 2 * len(self.checks)
 
     def run(self, graph: Graph) -> None:
@@ -218,7 +222,7 @@ class Schedule:
                 seen.add(id(part))
                 if isinstance(part, Op) and part.stored is None:
                     work += values.COSTS.get(part.name, 1)
-                    return any([visit(a) for a in part.args])
+                    return bool(sum(visit(a) for a in part.args))  # all of them are looked at
                 sources += isinstance(part, values.Take) or (isinstance(part, (View, Op)) and _is_large(part))
                 return isinstance(part, View) and isinstance(self.writer.get(part.buffer), Contraction)
 
@@ -227,9 +231,9 @@ class Schedule:
 
     def broadcast(self, value: Value, shape: Shape) -> Value:
         """Before it is repeated, an expression is computed once."""
-        if isinstance(value, (Op, values.Take)) and math.prod(value.shape) < math.prod(shape):
-            if not self._in_row(value, shape):
-                value = self.in_memory(value)
+        grows = math.prod(value.shape) < math.prod(shape)
+        if grows and isinstance(value, (Op, values.Take)) and not self._in_row(value, shape):
+            value = self.in_memory(value)
         return values.broadcast(value, shape)
 
     def _in_row(self, value: Value, shape: Shape) -> bool:
@@ -443,7 +447,8 @@ class Schedule:
             self.close(home)
             home = None
         kernel = home or self._kernel(value.shape)
-        self._add(kernel, Accumulate(View(target.buffer, value.shape, spread, target.offset), self.settled(value), name))
+        place = View(target.buffer, value.shape, spread, target.offset)
+        self._add(kernel, Accumulate(place, self.settled(value), name))
 
     # --- NumPy
 
@@ -466,46 +471,6 @@ class Schedule:
         self.copy(view, whole(buffer, value.shape))
         return buffer
 
-    def _drop_unread_stores(self) -> None:
-        """A store whose uses were all in its own kernel needs no memory. Then kernels become native steps."""
-        read = {v.buffer for step in self.steps for v in _inside(step)}
-        read |= {b for step in self.steps if not isinstance(step, (Kernel, Contraction)) for b in step.reads}
-        steps: list[Step] = []
-        for step in self.steps:
-            if isinstance(step, Contraction):
-                step.stores = [(v, x) for v, x in step.stores if _wanted(v.buffer, read)]
-                steps += self._made_of(step, step.close())
-            elif isinstance(step, Kernel):
-                step.items = _needed(step, read)
-                steps += self._made_of(step, step.close() if step.items else [])
-            else:
-                steps.append(step)
-        self.steps = steps
-        for loop in self.loops:
-            if loop.repeats:
-                self._hoist(loop)
-
-    def _hoist(self, loop: Loop) -> None:
-        """Move what a loop does in every step with the same result in front of it: a weight is packed once."""
-        begin, end = self.steps.index(loop.begin), self.steps.index(loop.end)
-        inside = self.steps[begin:end]
-        written = Tally(b for step in inside for b in step.writes)
-        written.update([b.base for b in written if b.base is not None])  # a sequence, one step after the other
-        fixed = {b for step in inside for b in step.reads if b not in written and b.kind in ("input", "constant", "arena")}
-        moved: list[Step] = []
-        for step in inside:
-            routine = not isinstance(step, (Control, Fallback, Label))
-            alone = all(b.kind == "arena" and written[b] == 1 for b in step.writes)
-            if routine and alone and all(b in fixed or b in step.writes for b in step.reads):
-                moved.append(step)
-                fixed.update(step.writes)
-        kept = [step for step in inside if not any(step is m for m in moved)]
-        self.steps[begin:end] = moved + kept
-
-    def _made_of(self, step: Kernel | Contraction, made: list[Any]) -> list[Any]:
-        self.origins.update((id(m), self.origins[id(step)]) for m in made)
-        return made
-
 
 def _is_large(value: View | Op) -> bool:
     """Whether reading a value takes a read for most places: it is not one number for many."""
@@ -517,34 +482,6 @@ def _is_large(value: View | Op) -> bool:
 
 def _wide(dtype: Any) -> Any:
     return dtypes.float32 if dtypes.is_half(dtype) else dtype
-
-
-def _wanted(buffer: Buffer, read: set[Buffer]) -> bool:
-    return buffer.kind in ("output", "moving", "carry") or buffer in read
-
-
-def _inside(step: Any) -> list[View]:
-    """The views that a step reads, those of its own reductions left out."""
-    if isinstance(step, Kernel):
-        return [v for item in step.items for v in leaves(item.value) if v.buffer not in step.own]
-    if isinstance(step, Contraction):
-        mine = [v for _, x in step.stores for v in leaves(x) if v.buffer is not step.target.buffer]
-        return mine + step.operands
-    return []
-
-
-def _needed(kernel: Kernel, read: set[Buffer]) -> list[Item]:
-    """Items without those that nobody reads; reductions that only the kernel itself reads stay, silently."""
-    kept: list[Item] = []
-    used: set[Buffer] = set()
-    for item in reversed(kernel.items):
-        mine = isinstance(item, Reduce) and item.target.buffer in used
-        if mine or _wanted(item.target.buffer, read):
-            kept.append(item)
-            used.update(v.buffer for v in leaves(item.value))
-            if mine and not _wanted(item.target.buffer, read):
-                kernel.silent.add(item.target.buffer)
-    return kept[::-1]
 
 
 from . import lowering  # noqa: E402 - the rules are written in terms of the schedule

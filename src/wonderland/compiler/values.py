@@ -275,9 +275,7 @@ def replaced(value: Value, new: Callable[[Value], Value | None], done: dict[int,
             elif isinstance(value, Take):
                 indices = [replaced(i, new, done) for i in value.indices]
                 if any(a is not b for a, b in zip(indices, value.indices, strict=True)):
-                    found = Take(
-                        value.view, indices, value.steps, value.sizes, value.rest, value.shape, value.label
-                    )
+                    found = Take(value.view, indices, value.steps, value.sizes, value.rest, value.shape, value.label)
         done[id(value)] = found
     return done[id(value)]
 

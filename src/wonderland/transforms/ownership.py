@@ -23,6 +23,7 @@ class _Holder:
     """Stands for a cell."""
 
     __slots__ = ("value",)
+    value: Tensor
 
 
 def _calibrated() -> tuple[int, int]:
@@ -46,7 +47,7 @@ def unshared(operands: Sequence[Any], places: Sequence[int]) -> list[int]:
 class InUse:
     """The arrays that runs are overwriting. Who wants to read one in another thread waits until it is complete."""
 
-    def __init__(self, lock: threading.RLock) -> None:  # type: ignore[valid-type]  # a function in the stubs
+    def __init__(self, lock: threading.RLock) -> None:
         self._changed = threading.Condition(lock)
         self._arrays: set[int] = set()
         if hasattr(os, "register_at_fork"):

@@ -1,0 +1,45 @@
+"""What can be asked of the benchmarks on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+
+SECTIONS = ("start", "eager", "memory", "native", "steps", "variety", "operations", "long")
+
+
+@dataclass(frozen=True)
+class Options:
+    sections: tuple[str, ...] = SECTIONS
+    workloads: tuple[str, ...] = ()  # empty: all of a section
+    peers: str = sys.executable
+    skip: tuple[str, ...] = ()
+    rounds: int = 3
+    seconds: float = 4.0
+    markdown: bool = False
+
+
+def parse(arguments: list[str]) -> Options:
+    """Names of sections come first; others are workloads, and limit the sections that have some."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=f"Sections: {', '.join(SECTIONS)}.")
+    parser.add_argument("names", nargs="*", help="sections (all of them by default), then workloads")
+    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="an interpreter with torch and jax")
+    parser.add_argument("--skip", nargs="+", default=[], metavar="PEER", help="peers to leave out")
+    parser.add_argument("--rounds", type=int, default=3, help="how often everybody is measured (3)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long each time (4)")
+    parser.add_argument("--markdown", action="store_true", help="tables for docs/performance.md, of ratios alone")
+    given = parser.parse_args(arguments)
+    sections = tuple(name for name in given.names if name in SECTIONS)
+    workloads = tuple(name for name in given.names if name not in SECTIONS)
+    if workloads and not sections:
+        parser.error(f"{', '.join(workloads)}: no section; one of {', '.join(SECTIONS)}")
+    return Options(
+        sections or SECTIONS,
+        workloads,
+        given.peers,
+        tuple(given.skip),
+        given.rounds,
+        given.seconds,
+        given.markdown,
+    )

@@ -1,0 +1,107 @@
+"""Training steps of ours and of the peers: time, first call, memory, and the share of the machine's peak."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .options import Options
+from .rivals import OURS, Rival, rivals, run
+from .tables import Ratios, Table, cell
+from .workloads import WORKLOADS
+
+
+@dataclass
+class Results:
+    """What the processes of one rival said about one workload."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)  # with compiled code from disk, where there is any
+    cold: list[dict[str, Any]] = field(default_factory=list)  # the first call alone, without
+
+    @property
+    def milliseconds(self) -> float | None:
+        return self._best(self.lines, "step_ms")
+
+    @property
+    def first(self) -> float | None:
+        """Seconds of the first call when nothing is compiled yet."""
+        return self._best(self.cold or self.lines, "first_s")
+
+    @property
+    def warm(self) -> float | None:
+        """Seconds of the first call when the code of an earlier process is on disk."""
+        return self._best(self.lines, "first_s") if self.cold else None
+
+    def megabytes(self, which: str) -> float | None:
+        """The peak of memory above what the process had before it made its model."""
+        return min((line[which] - line["base_mb"] for line in self.lines), default=None)
+
+    @property
+    def share(self) -> tuple[float, float] | None:
+        """GFLOP/s, and their share of the machine's peak, in the fastest process."""
+        best = min(self.lines, key=lambda line: line["step_ms"], default=None)
+        return None if best is None or "share" not in best else (best["gflops"], best["share"])
+
+    def _best(self, lines: list[dict[str, Any]], which: str) -> float | None:
+        return min((line[which] for line in lines), default=None)
+
+
+def compete(workload: str, who: list[Rival], options: Options) -> dict[str, Results]:
+    """Everybody in turn, several rounds."""
+    results = {rival.name: Results() for rival in who}
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(options.rounds):
+            for rival in who:
+                cache = f"{folder}/{rival.name}-{min(turn, max(rival.cold_rounds - 1, 0))}"
+                if turn < rival.cold_rounds:
+                    results[rival.name].cold += run(rival, [workload], 0, cache).values()
+                more = ["--share"] if rival.name == OURS else []
+                results[rival.name].lines += run(rival, [workload], options.seconds, cache, *more).values()
+    return results
+
+
+def main(options: Options | None = None, makers: dict[str, Callable[..., Any]] = WORKLOADS) -> None:
+    options = options or Options()
+    who = rivals(options)
+    peers = [rival.name for rival in who if rival.name != OURS]
+    names = [name for name in makers if not options.workloads or name in options.workloads]
+    table = Ratios("Time of a step: the peer's / ours (above 1: ours is faster)", "ms", peers, options)
+    found: dict[str, dict[str, Results]] = {}
+    for name in names:
+        found[name] = compete(name, who, options)
+        table.row(name, {who: results.milliseconds for who, results in found[name].items()})
+    table.means()
+    table = Ratios("First call, nothing compiled before: the peer's / ours", "s", peers, options)
+    for name in names:
+        table.row(name, {who: results.first for who, results in found[name].items()})
+    table.means()
+    table = Ratios("Peak of memory above that of the imports: the peer's / ours", "MB", peers, options)
+    for name in names:
+        table.row(name, {who: results.megabytes("rss_mb") for who, results in found[name].items()})
+    table.means()
+    _alone({name: results[OURS] for name, results in found.items()}, options)
+
+
+def _alone(found: dict[str, Results], options: Options) -> None:
+    """What there is to say about ours alone."""
+    columns = ["workload", "first call s", "from disk s", "from disk / first", "steady MB", "GFLOP/s", "of the peak"]
+    title = "Ours: the first call with compiled code on disk, and what products, convolutions and attentions reach"
+    table = Table(title, columns, options, absolute=["first call s", "steady MB", "GFLOP/s"])
+    for name, ours in found.items():
+        rate, portion = ours.share or (None, None)
+        less = ours.warm / ours.first if ours.warm and ours.first else None
+        table.row(
+            name,
+            cell(ours.first, ".2f"),
+            cell(ours.warm, ".2f"),
+            cell(less, ".2f"),
+            cell(ours.megabytes("steady_mb"), ".0f"),
+            cell(rate, ".1f"),
+            cell(portion, ".0%"),
+        )
+
+
+if __name__ == "__main__":
+    main()
