@@ -73,7 +73,7 @@ def main(options: Options | None = None, makers: dict[str, Callable[..., Any]] =
         found[name] = compete(name, who, options)
         table.row(name, {who: results.milliseconds for who, results in found[name].items()})
     table.means()
-    table = Ratios("First call, nothing compiled before: the peer's / ours", "s", peers, options)
+    table = Ratios("First call, nothing compiled before: the peer's / ours", "s", peers, options, best=False)
     for name in names:
         table.row(name, {who: results.first for who, results in found[name].items()})
     table.means()

@@ -12,21 +12,28 @@ from .rivals import OURS
 class Table:
     """Prints each row when it is known. Markdown has no columns named in `absolute`: only ratios are kept."""
 
-    def __init__(self, title: str, columns: Iterable[str], options: Options, absolute: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        title: str,
+        columns: Iterable[str],
+        options: Options,
+        absolute: Iterable[str] = (),
+        widths: tuple[int, int] = (20, 10),  # of the first column and, at least, of the others
+    ) -> None:
+        self.title: str | None = title
         self.columns = list(columns)
         self.markdown = options.markdown
         self.shown = [not (self.markdown and name in set(absolute)) for name in self.columns]
-        self.widths = [max(len(name), 10) for name in self.columns]
-        self.title: str | None = title
+        self.widths = [widths[0], *[max(len(name), widths[1]) for name in self.columns[1:]]]
 
-    def row(self, name: str, *cells: str) -> None:
+    def row(self, *cells: str) -> None:
         if self.title is not None:
             print(f"\n{self.title}\n" if self.markdown else f"\n{self.title}")
             self.title = None
             self._print(self.columns)
             if self.markdown:
                 self._print(["---"] * len(self.columns))
-        self._print([name, *cells])
+        self._print(list(cells))
 
     def _print(self, cells: list[str]) -> None:
         kept = [(cell, width) for cell, width, shown in zip(cells, self.widths, self.shown, strict=True) if shown]
@@ -34,16 +41,17 @@ class Table:
             print("| " + " | ".join(cell for cell, _ in kept) + " |", flush=True)
         else:
             (first, width), *rest = kept
-            print(f"{first:<{max(width, 48)}}" + "".join(f"  {cell:>{width}}" for cell, width in rest), flush=True)
+            print(f"{first:<{width}}" + "".join(f"  {cell:>{width}}" for cell, width in rest), flush=True)
 
 
 def comparison(title: str, options: Options) -> Table:
     """Ours beside a reference, one measurement a row: see `compared`."""
-    return Table(title, ["what", "ours", "reference", "ours / reference", "aim"], options, absolute=["ours"])
+    columns = ["what", "ours", "ours / reference", "reference", "aim"]
+    return Table(title, columns, options, absolute=["ours"], widths=(60, 10))
 
 
 def compared(ours: float, reference: float, unit: str, against: str, aim: str) -> tuple[str, str, str, str]:
-    return f"{ours:.3g} {unit}", against, f"{ours / reference:.2f}", aim
+    return f"{ours:,.3g} {unit}", f"{ours / reference:.2f}", against, aim
 
 
 def geometric_mean(numbers: Iterable[float | None]) -> float | None:
@@ -56,18 +64,23 @@ def cell(x: float | None, style: str) -> str:
 
 
 class Ratios:
-    """A table of everybody's figures, the ratios of the peers' to ours, and their geometric means."""
+    """A table of everybody's figures, the ratios of the peers' to ours, and their geometric means.
 
-    def __init__(self, title: str, unit: str, peers: list[str], options: Options) -> None:
-        self.peers = peers
+    The last column is the best peer's, unless the figures of different peers do not mean the same.
+    """
+
+    def __init__(self, title: str, unit: str, peers: list[str], options: Options, best: bool = True) -> None:
+        self.peers, self.best = peers, best
         absolute = [f"{name} {unit}" for name in ("ours", *peers)]
-        self.table = Table(title, ["workload", *absolute, *peers, "best peer"], options, absolute)
+        columns = ["workload", *absolute, *peers, *(["best peer"] if best else [])]
+        self.table = Table(title, columns, options, absolute)
         self.ratios: list[list[float | None]] = []
 
     def row(self, name: str, figures: dict[str, float | None]) -> None:
         ours, *theirs = (figures[who] for who in (OURS, *self.peers))
-        best = min((x for x in theirs if x is not None), default=None)
-        ratios = [x / ours if x is not None and ours else None for x in (*theirs, best)]
+        ratios = [x / ours if x is not None and ours else None for x in theirs]
+        if self.best:
+            ratios.append(min((x for x in ratios if x is not None), default=None))
         self.ratios.append(ratios)
         self.table.row(name, *[cell(x, ".3f") for x in (ours, *theirs)], *[cell(x, ".2f") for x in ratios])
 

@@ -1,4 +1,4 @@
-"""The eight steps of `benchmarks/workloads.py` in JAX: parameters are trees, models functions of them, steps under jit."""
+"""The eight steps of `benchmarks/workloads.py` in JAX: parameters are trees, models are functions of them."""
 
 from __future__ import annotations
 

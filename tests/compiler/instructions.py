@@ -304,7 +304,7 @@ def _loop(p: Pool) -> Any:
     x, w = _sequence(p)
     limit = p.indices((), 4) % 4 + 1
     if p.pick.random() < 0.5:
-        return wl.fori_loop(0, int(p.pick.integers(1, 4)), lambda i, y: wl.tanh(y @ w + 0.1 * i), x)
+        return wl.fori_loop(0, int(p.pick.integers(1, 4)), lambda i, y: wl.tanh(y @ w + i.astype(y.dtype) / 8), x)
     x, w = wl.stop_gradient(x), wl.stop_gradient(w)  # the number of steps is not known, so there is no reverse mode
     body = lambda s: (s[0] + 1, wl.tanh(s[1] @ w + x))
     return wl.while_loop(lambda s: s[0] < limit, body, (wl.zeros((), dtype=wl.int64), x))[1]

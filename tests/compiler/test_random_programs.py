@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wonderland as wl
-from tests.compiler.instructions import STEPS, Instruction, program
+from tests.compiler.instructions import STEPS, Instruction, Pool, program
 from wonderland.compiler import Program
 from wonderland.graph import evaluate
 from wonderland.graph.simplify import simplify
@@ -90,7 +90,7 @@ def test_every_instruction_alone(name: str) -> None:
 
 @settings(max_examples=PROGRAMS, suppress_health_check=list(HealthCheck))
 @given(
-    instructions(8),
+    instructions(7),
     st.sampled_from(SHAPES),
     st.sampled_from(sorted(TRANSFORMED)),
     st.sampled_from([wl.float64, wl.float64, wl.float32]),
@@ -103,3 +103,30 @@ def test_random_programs(listed: list[Instruction], shapes: Any, kind: str, dtyp
 @given(instructions(3), st.sampled_from(SHAPES), st.sampled_from([wl.float16, wl.bfloat16]))
 def test_random_programs_in_half_precision(listed: list[Instruction], shapes: Any, dtype: Any) -> None:
     same(program(listed), inputs_of(shapes, dtype), TOLERANCE[dtype])
+
+
+def trained(listed: list[Instruction], arrays: list[Any], backend: str) -> list[Any]:
+    """State after some steps in which every part of it becomes something made of the others."""
+    cells = [wl.nn.Parameter(wl.asarray(a.copy())) for a in arrays]
+    f = program(listed, results=len(arrays))
+
+    @wl.jit
+    def step(cells: list[Any]) -> Any:
+        pool = Pool(np.random.default_rng(len(listed)), f(*cells), 1)
+        made = [pool.stretched(pool.one(), cell.size).reshape(cell.shape) for cell in cells]
+        turned = [wl.flip(cell, axis=0) if cell.ndim else cell for cell in cells]
+        for cell, value, other in zip(cells, made, turned, strict=True):
+            cell.assign(0.5 * cell + wl.tanh(value) + 0.1 * (other if len(listed) % 2 else 0.0))
+        return made[0].sum()
+
+    with wl.using_backend(backend):
+        results = [step(cells).numpy() for _ in range(3)]
+    return results + [cell.numpy() for cell in cells]
+
+
+@settings(max_examples=max(1, PROGRAMS // 8), suppress_health_check=list(HealthCheck))
+@given(instructions(5), st.sampled_from(SHAPES))
+def test_random_state(listed: list[Instruction], shapes: Any) -> None:
+    arrays = inputs_of(shapes, np.float64)
+    for x, y in zip(trained(listed, arrays, "native"), trained(listed, arrays, "numpy"), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-8)

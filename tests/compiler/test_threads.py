@@ -266,3 +266,34 @@ INTERRUPTED = """
 
 def test_an_interrupted_step_leaves_old_or_new_state_and_no_mixture() -> None:
     assert int(_run(INTERRUPTED.replace("STEPS", "300"))) == 4
+
+
+ENDLESS = """
+    import os, signal, threading
+    import wonderland as wl
+
+    count = wl.nn.Buffer(wl.zeros(()))
+
+    @wl.jit
+    def f(limit):
+        last = wl.while_loop(lambda x: x < limit, lambda x: x + 1, wl.zeros(()))
+        count.assign(count + 1)
+        return last
+
+    print(f(10.0).item())
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        f(1e30)  # adding 1 to a large number does not change it
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(f(20.0).item(), count.item())
+"""
+
+
+def test_an_endless_loop_can_be_interrupted() -> None:
+    assert _run(ENDLESS).split() == ["10.0", "interrupted", "20.0", "2.0"]
+
+
+def test_a_long_loop_goes_on_after_a_look_at_signals() -> None:
+    f = wl.jit(lambda x: wl.fori_loop(0, 600_000, lambda i, y: y + i, x))
+    assert f(wl.zeros((), dtype=wl.int64)).item() == 600_000 * 599_999 // 2

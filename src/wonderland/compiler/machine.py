@@ -30,6 +30,8 @@ class Machine:
     def __init__(self) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        # addresses are written as they should be computed; rewriting them costs time twice, now and when the code runs
+        llvm.set_option("", "-disable-lsr")
         features = llvm.get_host_cpu_features()
         self.cpu = llvm.get_host_cpu_name()
         self.features = features.flatten()

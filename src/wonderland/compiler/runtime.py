@@ -44,6 +44,7 @@ class Op:
 
 
 WORDS = 8  # of an instruction
+PAUSED = -16  # minus the position where to go on
 _CLOSED = 1 << 62  # the counter of chunks while there is no work
 
 # Words of the state that threads share; what is written often has a cache line of its own.
@@ -85,6 +86,7 @@ def _text() -> str:
         .replace("; PAUSE", pause)
         .replace("; DECLARE PAUSE", declared)
         .replace("CLOSED", str(_CLOSED))
+        .replace("PAUSED", str(PAUSED))
     )
 
 
@@ -262,13 +264,18 @@ define internal i64 @now() {
   ret i64 %v
 }
 
-define i64 @run(ptr %table, ptr %code, i64 %start, ptr %pool, i64 %profile) {
+define i64 @run(ptr %table, ptr %code, i64 %start, ptr %pool, i64 %profile, ptr %begun) {
 entry:
+  %ticks = alloca i64
+  %since = alloca i64
+  store i64 0, ptr %ticks
+  store i64 0, ptr %since
+  %pausing = icmp ne ptr %begun, null
   %timed = icmp ne i64 %profile, 0
   %shared = icmp ne ptr %pool, null
   br label %fetch
 fetch:
-  %pc = phi i64 [%start, %entry], [%pc1, %next], [%c, %jump], [%a, %go]
+  %pc = phi i64 [%start, %entry], [%pc1, %next], [%to, %leap], [%to, %tick], [%to, %first], [%to, %look], [%to, %late]
   %base = mul i64 %pc, 64
   %i = getelementptr i8, ptr %code, i64 %base
   %op = load i64, ptr %i
@@ -366,9 +373,40 @@ clean:
 bad:
   ret i64 -2
 jump:
-  br label %fetch
+  br label %leap
 go:
+  br label %leap
+leap:
+  %to = phi i64 [%c, %jump], [%a, %go]
+  %backwards = icmp sle i64 %to, %pc
+  %mayPause = and i1 %backwards, %pausing
+  br i1 %mayPause, label %tick, label %fetch
+tick:
+  %k = load i64, ptr %ticks
+  %k1 = add i64 %k, 1
+  store i64 %k1, ptr %ticks
+  %k7 = and i64 %k, 7
+  %due = icmp eq i64 %k7, 0
+  br i1 %due, label %watch, label %fetch
+watch:
+  %time = call i64 @now()
+  %began = load i64, ptr %since
+  %new = icmp eq i64 %began, 0
+  br i1 %new, label %first, label %look
+first:
+  store i64 %time, ptr %since
   br label %fetch
+look:
+  %elapsed = sub i64 %time, %began
+  %long = icmp sgt i64 %elapsed, 50000000
+  br i1 %long, label %late, label %fetch
+late:
+  %over = load i64, ptr %begun
+  %untouched = icmp eq i64 %over, 0
+  br i1 %untouched, label %pause, label %fetch
+pause:
+  %paused = sub i64 PAUSED, %to
+  ret i64 %paused
 next:
   %pc1 = add i64 %pc, 1
   br label %fetch
@@ -385,16 +423,20 @@ def _functions() -> tuple[Any, Any, Any]:
     run, worker, bind = machine().functions("runtime", _text, ["run", "worker", "bind"])
     size, word = ctypes.c_size_t, ctypes.c_int64
     return (
-        ctypes.CFUNCTYPE(word, size, size, word, size, word)(run),
+        ctypes.CFUNCTYPE(word, size, size, word, size, word, size)(run),
         ctypes.CFUNCTYPE(None, size)(worker),
         ctypes.CFUNCTYPE(word, size, word, size, size, size, word)(bind),
     )
 
 
-def run(table: int, code: int, start: int, pool: int, profile: bool = False) -> int:
+def run(table: int, code: int, start: int, pool: int, profile: bool = False, begun: int = 0) -> int:
     """Run the program at `code` from an instruction on; the position where Python is needed, -1 at the end, -2 if a
-    check failed."""
-    return _functions()[0](table, code, start, pool, profile)
+    check failed.
+
+    A loop that takes long returns now and then with PAUSED - position, so that Ctrl-C gets through, as long as the word
+    at `begun` is 0.
+    """
+    return _functions()[0](table, code, start, pool, profile, begun)
 
 
 CONTIGUOUS, OWNED, WRITEABLE = 0x1, 0x4, 0x400  # among the flags of NumPy's arrays

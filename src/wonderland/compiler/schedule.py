@@ -19,6 +19,7 @@ from ..errors import WonderlandError
 from ..graph.ir import Atom, Equation, Graph, Literal, Var
 from ..primitives.primitive import TABLE, Aval
 from . import operations, values
+from .complexes import without_complex
 from .contractions import Contraction
 from .finishing import finished, hoist
 from .kernels import Accumulate, Item, Kernel, Reduce, Store
@@ -59,6 +60,7 @@ class Schedule:
         self.origins: dict[int, list[Equation]] = {}  # the equations that a step was made for, by its id
         self.equation: Equation | None = None  # the one that is being scheduled
         self.inputs: list[Buffer] = []
+        graph = without_complex(graph)
         for i, var in enumerate(graph.inputs):
             buffer = Buffer("input", math.prod(var.shape), var.dtype, i)
             self.inputs.append(buffer)
