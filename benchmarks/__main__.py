@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
+from .machine import describe
 from .options import parse
 
 if __name__ == "__main__":
@@ -13,5 +14,6 @@ if __name__ == "__main__":
         known = importlib.import_module("benchmarks.step").ALL
         if strange := set(options.workloads) - set(known):
             sys.exit(f"benchmarks: no workload {', '.join(sorted(strange))}; one of {', '.join(known)}")
+    print(describe(options), flush=True)
     for name in options.sections:
         importlib.import_module(f"benchmarks.{name}").main(options)

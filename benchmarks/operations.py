@@ -85,13 +85,15 @@ def main(options: Options | None = None) -> None:
     """One process of each rival measures all operations; every round asks each rival once."""
     options = options or Options()
     names = [name for name in OPERATIONS if not options.workloads or name in options.workloads]
-    who = rivals(options, operations=True)
-    best: dict[str, dict[str, float]] = {rival.name: {} for rival in who}
+    if not names:
+        return
+    everybody = rivals(options, operations=True)
+    best: dict[str, dict[str, float]] = {rival.name: {} for rival in everybody}
     for _ in range(options.rounds):
-        for rival in who:
+        for rival in everybody:
             for name, line in run(rival, names, options.seconds / 10).items():
                 best[rival.name][name] = min(line["step_ms"] * 1e3, best[rival.name].get(name, math.inf))
-    peers = [rival.name for rival in who if rival.name != OURS]
+    peers = [rival.name for rival in everybody if rival.name != OURS]
     table = Ratios("Single operations: the peer's time / ours (above 1: ours is faster)", "us", peers, options)
     for name in names:
         table.row(name, {rival: times.get(name) for rival, times in best.items()})

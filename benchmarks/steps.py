@@ -48,12 +48,12 @@ class Results:
         return min((line[which] for line in lines), default=None)
 
 
-def compete(workload: str, who: list[Rival], options: Options) -> dict[str, Results]:
+def compete(workload: str, everybody: list[Rival], options: Options) -> dict[str, Results]:
     """Everybody in turn, several rounds."""
-    results = {rival.name: Results() for rival in who}
+    results = {rival.name: Results() for rival in everybody}
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(options.rounds):
-            for rival in who:
+            for rival in everybody:
                 cache = f"{folder}/{rival.name}-{min(turn, max(rival.cold_rounds - 1, 0))}"
                 if turn < rival.cold_rounds:
                     results[rival.name].cold += run(rival, [workload], 0, cache).values()
@@ -62,25 +62,26 @@ def compete(workload: str, who: list[Rival], options: Options) -> dict[str, Resu
     return results
 
 
+MEASURES: list[tuple[str, str, bool, Callable[[Results], float | None]]] = [
+    ("Time of a step: the peer's / ours (above 1: ours is faster)", "ms", True, lambda r: r.milliseconds),
+    ("First call, nothing compiled before: the peer's / ours", "s", False, lambda r: r.first),
+    ("Peak of memory, without the imports: the peer's / ours", "MB", True, lambda r: r.megabytes("rss_mb")),
+]
+
+
 def main(options: Options | None = None, makers: dict[str, Callable[..., Any]] = WORKLOADS) -> None:
     options = options or Options()
-    who = rivals(options)
-    peers = [rival.name for rival in who if rival.name != OURS]
     names = [name for name in makers if not options.workloads or name in options.workloads]
-    table = Ratios("Time of a step: the peer's / ours (above 1: ours is faster)", "ms", peers, options)
+    everybody = rivals(options) if names else []
+    peers = [rival.name for rival in everybody if rival.name != OURS]
     found: dict[str, dict[str, Results]] = {}
-    for name in names:
-        found[name] = compete(name, who, options)
-        table.row(name, {who: results.milliseconds for who, results in found[name].items()})
-    table.means()
-    table = Ratios("First call, nothing compiled before: the peer's / ours", "s", peers, options, best=False)
-    for name in names:
-        table.row(name, {who: results.first for who, results in found[name].items()})
-    table.means()
-    table = Ratios("Peak of memory above that of the imports: the peer's / ours", "MB", peers, options)
-    for name in names:
-        table.row(name, {who: results.megabytes("rss_mb") for who, results in found[name].items()})
-    table.means()
+    for title, unit, best, figure in MEASURES if names else []:
+        table = Ratios(title, unit, peers, options, best)
+        for name in names:
+            if name not in found:
+                found[name] = compete(name, everybody, options)
+            table.row(name, {rival: figure(results) for rival, results in found[name].items()})
+        table.means()
     _alone({name: results[OURS] for name, results in found.items()}, options)
 
 

@@ -1,4 +1,4 @@
-"""The workloads of the benchmarks train, alike on both backends; those without an optimizer compute what their names say."""
+"""The workloads of the benchmarks train, alike on both backends; the others compute what their names say."""
 
 from __future__ import annotations
 

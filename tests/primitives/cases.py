@@ -122,6 +122,7 @@ CASES: dict[str, list[Case]] = {
     "erf": unary(),
     "erfc": unary(),
     "erfinv": unary(inside),
+    "relu": unary(away, integer=True),
     "abs": unary(away, complex_=True, integer=True),
     "sign": unary(away, complex_=True, integer=True),
     "floor": unary(between_integers, integer=True),

@@ -43,9 +43,7 @@ def relu(x: Any, /) -> Tensor:
     >>> print(wl.relu(wl.tensor([-1.0, 2.0])), wl.grad(wl.relu)(0.0))
     tensor([0., 2.]) tensor(0.)
     """
-    x = as_tensor("relu", x)
-    p.check_kind("relu", p.REAL, x)
-    return p.where(p.less_equal(x, zeros_like(x)), zeros_like(x), x)
+    return p.relu(as_tensor("relu", x))
 
 
 def softplus(x: Any, /) -> Tensor:

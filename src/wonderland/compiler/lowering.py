@@ -14,7 +14,7 @@ import numpy as np
 from .. import dtypes
 from ..graph.ir import Equation, Graph, Var
 from ..graph.simplify import simplify
-from . import checked, cumulative, loops, random_words, sorting, values, windows
+from . import checked, complexes, cumulative, loops, random_words, sorting, values, windows
 from .contractions import Contraction
 from .scatters import scatter, wrong_index
 from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
@@ -300,6 +300,7 @@ RULES: dict[str, Rule] = {
     "concatenate": _concatenate,
     "place": _place,
     "add": _add,
+    "interleave": complexes.interleave,
     "call": _call,
     "checkpoint": _call,
     "custom_jvp": _custom,

@@ -79,6 +79,11 @@ def _extreme(float_name: str, signed: str, unsigned: str) -> Emit:
     return emit
 
 
+def _relu(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> str:
+    below = TABLE["less_equal"](b, [args[0], _number(0, out, w)], [out, out], dtypes.bool_, w)
+    return _where(b, [below, _number(0, out, w), args[0]], [dtypes.bool_, out, out], out, w)
+
+
 def _where(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> str:
     kind = typed(computed(out), w)
     return b.emit(f"select {typed('i1', w)} {args[0]}, {kind} {args[1]}, {kind} {args[2]}")
@@ -236,6 +241,7 @@ TABLE: dict[str, Emit] = {
     "maximum": _extreme("maximum", "sgt", "ugt"),
     "minimum": _extreme("minimum", "slt", "ult"),
     "where": _where,
+    "relu": _relu,
     "astype": _astype,
     "stop_gradient": lambda b, args, dts, out, w: args[0],
     "equal": _compare("oeq", "eq", "eq"),

@@ -334,7 +334,7 @@ class Routine:
             body(str(whole), w, size - whole)
 
 
-EXACT = frozenset(["where", "astype", "negative", "stop_gradient", "maximum", "minimum", "abs"])
+EXACT = frozenset(["where", "relu", "astype", "negative", "stop_gradient", "maximum", "minimum", "abs"])
 SUFFIX = {"i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "half": "f16", "float": "f32", "double": "f64"}
 
 

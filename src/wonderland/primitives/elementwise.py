@@ -378,6 +378,20 @@ where.transpose = (
 )
 where.batch = elementwise_batch(where)
 
+
+# --- relu: its derivative is known from its value, so that the argument need not be kept
+
+
+def _relu(x: Any) -> Any:
+    return np.where(x <= 0, x.dtype.type(0), x)
+
+
+def _relu_jvp(t: Any, out: Any, x: Any) -> Any:
+    return _where_jvp([out <= 0, out, out], [None, None, t], out)
+
+
+relu: Primitive = elementwise("relu", _relu, REAL, (_relu_jvp,))
+
 # --- comparisons, predicates and bits: no derivative, the result is not a number that varies smoothly
 
 equal: Primitive = binary("equal", np.equal, (ZERO, ZERO), ANY, to_bool)
