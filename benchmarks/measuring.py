@@ -33,8 +33,8 @@ def threads() -> int:
 
 def best_time(step: Step, seconds: float) -> float:
     """The best mean time of a step, in seconds, of eight rounds that take about `seconds` together."""
-    _time(step, 3)
-    n = max(2, int(seconds / 8 / _time(step, 1)))
+    once = min(_time(step, 1) for _ in range(4))
+    n = max(2, int(seconds / 8 / once))
     return min(_time(step, n) for _ in range(8)) / n
 
 

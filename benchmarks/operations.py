@@ -94,7 +94,9 @@ def main(options: Options | None = None) -> None:
             for name, line in run(rival, names, options.seconds / 10).items():
                 best[rival.name][name] = min(line["step_ms"] * 1e3, best[rival.name].get(name, math.inf))
     peers = [rival.name for rival in everybody if rival.name != OURS]
-    table = Ratios("Single operations: the peer's time / ours (above 1: ours is faster)", "us", peers, options)
+    table = Ratios(
+        "Single operations: the peer's time / ours (above 1: ours is faster)", "us", peers, options, best=False
+    )
     for name in names:
         table.row(name, {rival: times.get(name) for rival, times in best.items()})
     table.means()

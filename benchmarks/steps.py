@@ -34,9 +34,17 @@ class Results:
         """Seconds of the first call when the code of an earlier process is on disk."""
         return self._best(self.lines, "first_s") if self.cold else None
 
-    def megabytes(self, which: str) -> float | None:
-        """The peak of memory above what the process had before it made its model."""
-        return min((line[which] - line["base_mb"] for line in self.lines), default=None)
+    @property
+    def megabytes(self) -> float | None:
+        """The peak of memory, compiling included, above what the process had before it made its model."""
+        peaks = [self._best(lines, "rss_mb") for lines in (self.lines, self.cold)]
+        base = self._best(self.lines, "base_mb")
+        return None if base is None else max(peak for peak in peaks if peak is not None) - base
+
+    @property
+    def steady(self) -> float | None:
+        """The same without the first call."""
+        return min((line["steady_mb"] - line["base_mb"] for line in self.lines), default=None)
 
     @property
     def share(self) -> tuple[float, float] | None:
@@ -65,7 +73,7 @@ def compete(workload: str, everybody: list[Rival], options: Options) -> dict[str
 MEASURES: list[tuple[str, str, bool, Callable[[Results], float | None]]] = [
     ("Time of a step: the peer's / ours (above 1: ours is faster)", "ms", True, lambda r: r.milliseconds),
     ("First call, nothing compiled before: the peer's / ours", "s", False, lambda r: r.first),
-    ("Peak of memory, without the imports: the peer's / ours", "MB", True, lambda r: r.megabytes("rss_mb")),
+    ("Peak of memory, without the imports: the peer's / ours", "MB", True, lambda r: r.megabytes),
 ]
 
 
@@ -98,7 +106,7 @@ def _alone(found: dict[str, Results], options: Options) -> None:
             cell(ours.first, ".2f"),
             cell(ours.warm, ".2f"),
             cell(less, ".2f"),
-            cell(ours.megabytes("steady_mb"), ".0f"),
+            cell(ours.steady, ".0f"),
             cell(rate, ".1f"),
             cell(portion, ".0%"),
         )

@@ -24,12 +24,30 @@ def test_a_step_is_called_and_measured():
 
 def test_results_take_the_best_of_all_rounds():
     lines = [
-        {"step_ms": 2.0, "first_s": 0.3, "rss_mb": 90.0, "base_mb": 50.0, "gflops": 5.0, "share": 0.1},
-        {"step_ms": 1.0, "first_s": 0.4, "rss_mb": 95.0, "base_mb": 50.0, "gflops": 9.0, "share": 0.2},
+        {
+            "step_ms": 2.0,
+            "first_s": 0.3,
+            "rss_mb": 90.0,
+            "base_mb": 50.0,
+            "steady_mb": 80.0,
+            "gflops": 5.0,
+            "share": 0.1,
+        },
+        {
+            "step_ms": 1.0,
+            "first_s": 0.4,
+            "rss_mb": 95.0,
+            "base_mb": 50.0,
+            "steady_mb": 90.0,
+            "gflops": 9.0,
+            "share": 0.2,
+        },
     ]
-    results = Results(lines, cold=[{"first_s": 2.0}, {"first_s": 3.0}])
+    results = Results(lines, cold=[{"first_s": 2.0, "rss_mb": 120.0}, {"first_s": 3.0, "rss_mb": 110.0}])
     assert (results.milliseconds, results.first, results.warm) == (1.0, 2.0, 0.3)
-    assert results.megabytes("rss_mb") == 40.0
+    assert results.megabytes == 60.0  # compiling took the most
+    assert Results(lines).megabytes == 40.0
+    assert results.steady == 30.0
     assert results.share == (9.0, 0.2)
     assert Results(lines).first == 0.3
     assert Results(lines).warm is None

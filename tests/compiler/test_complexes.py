@@ -46,10 +46,11 @@ def test_functions_over_the_plane(name: str, dtype: Any) -> None:
     program, arrays = native(TABLE[name], z)
     assert not any(isinstance(step, Fallback) for step in program.schedule.steps)
     (got,), (exact,) = program(arrays), evaluate(native(TABLE[name], z.astype(C128))[0].graph, [z.astype(C128)])
-    if name == "log1p":  # NumPy adds the 1
-        exact = np.log1p(z.astype(np.clongdouble).real + 1j * z.imag) if dtype == C64 else exact
+    if name == "log1p":  # NumPy adds the 1 and loses the digits of small numbers
+        x, y = z.real.astype(np.longdouble), z.imag.astype(np.longdouble)
+        exact = 0.5 * np.log1p(x * (2 + x) + y * y) + 1j * np.arctan2(y, 1 + x)
     ulps = np.abs(got - exact) / np.abs(exact) / np.finfo(dtype).eps
-    assert ulps.max() < (6000 if name == "log1p" else 5)
+    assert ulps.max() < 5
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "asin", "acos", "atan", "asinh", "acosh", "atanh"])
@@ -140,7 +141,9 @@ def chain(names: list[str]) -> Any:
 
 
 @settings(max_examples=60)
-@given(st.lists(st.sampled_from(list(MOVES)), min_size=1, max_size=5), st.sampled_from([(3, 6), (6, 3), (12, 1), (9, 34)]))
+@given(
+    st.lists(st.sampled_from(list(MOVES)), min_size=1, max_size=5), st.sampled_from([(3, 6), (6, 3), (12, 1), (9, 34)])
+)
 def test_random_expressions_and_their_gradients(names: list[str], shape: tuple[int, int]) -> None:
     f = chain(names)
     z = 0.5 * numbers(*shape)
@@ -174,6 +177,7 @@ def test_matrix_products_of_every_layout(dtype: Any) -> None:
     f = lambda x, y, b: [x @ y, y.T @ x.T, x[::2] @ y[:, 1:5], x[:, ::-1] @ y, b @ y, b @ b.mT, wl.conj(b) @ y + 1j]
     tolerance = 1e-4 if dtype == C64 else 1e-12
     same(f, x, y, b, rtol=tolerance, atol=tolerance)
+    same(lambda x, y: [x[:, :0] @ y[:0], x[:0] @ y, x[:1] @ y[:, :1]], x, y, rtol=tolerance, atol=tolerance)
     large = numbers(130, 140, dtype=dtype)
     same(lambda x: x @ wl.conj(x).T, large, rtol=tolerance, atol=100 * tolerance)
 
@@ -253,13 +257,18 @@ def test_complex_values_inside_of_a_real_function() -> None:
 
 def test_numpy_gets_complex_arrays() -> None:
     m = numbers(4, 4) + 4 * np.eye(4)
-    f = lambda m: [wl.linalg.inv(m * 1j) + 1, *wl.linalg.slogdet(m), wl.fft.fft(m.T), wl.fft.irfft(wl.fft.rfft(wl.real(m)))]
+    f = lambda m: [
+        wl.linalg.inv(m * 1j) + 1,
+        *wl.linalg.slogdet(m),
+        wl.fft.fft(m.T),
+        wl.fft.irfft(wl.fft.rfft(wl.real(m))),
+    ]
     program, arrays = native(f, m)
     assert any(isinstance(step, Fallback) for step in program.schedule.steps)
     for x, y in zip(program(arrays), evaluate(program.graph, arrays), strict=True):
         assert (x.shape, x.dtype) == (y.shape, y.dtype)
         np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
-    assert "complex inv" in str(wl.explain(wl.jit(f), wl.asarray(m)))
+    assert "complex_inv" in str(wl.explain(wl.jit(f), wl.asarray(m)))
 
 
 def test_errors_are_those_of_numpy() -> None:
@@ -276,7 +285,9 @@ def test_the_real_graph_computes_the_same_with_numpy() -> None:
     """The formulas by themselves, without native code."""
     z = numbers(3, 4)
     graph = native(lambda z: [wl.sin(z) @ z.T, wl.abs(z), wl.cumprod(z, axis=1)], z)[0].graph
-    for x, y in zip(evaluate(without_complex(graph), [z.view(F64).reshape(3, 4, 2)]), evaluate(graph, [z]), strict=True):
+    for x, y in zip(
+        evaluate(without_complex(graph), [z.view(F64).reshape(3, 4, 2)]), evaluate(graph, [z]), strict=True
+    ):
         x = x if x.shape == y.shape else x[..., 0] + 1j * x[..., 1]
         np.testing.assert_allclose(x, y, rtol=1e-12)
 

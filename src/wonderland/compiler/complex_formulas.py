@@ -13,23 +13,13 @@ from typing import Any
 
 from .. import dtypes
 from ..primitives import elementwise as el
-from ..primitives import reduction
 from ..primitives.creation import full, full_like, iota, ones_like, zeros_like
 from ..primitives.primitive import TABLE
 from ..primitives.structure import broadcast_to, concatenate, reshape, take_slice, transpose
 from ..tensor import Tracer
+from .pairs import Pair, Tensor, apart, together
 
-Tensor = Any
 POWERS = 100  # integers below this are powers by multiplication, as in NumPy
-
-
-class Pair:
-    """The parts of complex numbers, two tensors of one shape; perhaps also both in one with a last axis of size 2."""
-
-    __slots__ = ("imag", "real", "together")
-
-    def __init__(self, real: Tensor, imag: Tensor, together: Tensor = None) -> None:
-        self.real, self.imag, self.together = real, imag, together
 
 
 Formula = Callable[..., Any]  # from pairs (or tensors, for what is real) to a pair or tensor; None: there is none
@@ -64,8 +54,20 @@ def _product(name: str) -> Formula:
     return formula
 
 
+def _matmul(x: Pair, y: Pair) -> Pair:
+    """One product of real matrices: rows of x as they are in memory, with the matrix of multiplication by y.
+
+    The result is in the form of memory, too: (m, 2 k) by (2 k, 2 n) is (m, 2 n), with real and imaginary parts in turn.
+    """
+    (*lead, m, k), (*front, _, n) = x.real.shape, y.real.shape
+    turned = together(_times_i(y))
+    rows = [reshape(part, shape=(*front, k, 1, n, 2)) for part in (together(y), turned)]
+    right = reshape(concatenate(*rows, axis=len(front) + 1), shape=(*front, 2 * k, 2 * n))
+    out = TABLE["matmul"](reshape(together(x), shape=(*lead, m, 2 * k)), right)
+    return apart(reshape(out, shape=(*out.shape[:-1], n, 2)))
+
+
 _multiply = _product("multiply")
-_add, _subtract, _negative = _of_parts("add"), _of_parts("subtract"), _of_parts("negative")
 
 
 # --- construction, parts, conversion
@@ -367,15 +369,23 @@ def _joined(x: Pair, y: Pair, axis: int) -> Pair:
     return Pair(concatenate(x.real, y.real, axis=axis), concatenate(x.imag, y.imag, axis=axis))
 
 
-PARTWISE = (
-    ["reshape", "transpose", "broadcast_to", "slice", "place", "concatenate", "where", "gather", "stop_gradient"]
-    + ["add", "subtract", "negative", "round", "sum", "cumsum", "window_sum", "window_spread"]
-)
-PRODUCTS = ["multiply", "matmul", "convolution", "convolution_input", "convolution_weight"]
+PARTWISE = [
+    "reshape",
+    "transpose",
+    "broadcast_to",
+    "slice",
+    "place",
+    "concatenate",
+    "where",
+    "gather",
+    "stop_gradient",
+] + ["add", "subtract", "negative", "round", "sum", "cumsum", "window_sum", "window_spread"]
+PRODUCTS = ["multiply", "convolution", "convolution_input", "convolution_weight"]
 
 FORMULAS: dict[str, Formula] = {
     **{name: _of_parts(name) for name in PARTWISE},
     **{name: _product(name) for name in PRODUCTS},
+    "matmul": _matmul,
     "scatter": _scatter,
     "full": _full,
     "iota": lambda size, dtype: _of_real(iota(size=size, dtype=dtypes.real_of(dtype))),

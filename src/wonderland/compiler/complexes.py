@@ -1,15 +1,15 @@
 """Graphs without complex numbers: every complex value becomes two real ones, before anything is scheduled.
 
-A complex array in memory is a real array with one more axis of size 2. That is how inputs and results look to a program;
-in between, real and imaginary parts go their own ways, so all that the compiler knows about real values (views, fusion,
-contractions, loops) holds for complex ones. `complex_formulas.py` has the arithmetic. What it has no formula for is
-computed by NumPy, which gets complex arrays.
+A complex array in memory is a real array with one more axis of size 2. That is how a program sees its inputs and
+results. In between, real and imaginary parts go their own ways, so all that the compiler knows about real values
+(views, fusion, contractions, loops) holds for complex ones. The arithmetic is in `complex_formulas.py`; what has no
+formula is computed by NumPy, which gets complex arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +19,11 @@ from ..graph.evaluate import run_equation
 from ..graph.ir import Atom, Equation, Graph, Literal, Var, carried
 from ..graph.simplify import simplify
 from ..interpreter import bind
-from ..primitives.primitive import TABLE, Aval, Primitive
-from ..primitives.structure import reshape, take_slice
+from ..primitives.primitive import TABLE, Aval
 from ..tensor import wrap
 from ..transforms.call import once, pure
-from .complex_formulas import FORMULAS, Pair
-from .values import View
-
-if TYPE_CHECKING:
-    from .schedule import Schedule
+from .complex_formulas import FORMULAS
+from .pairs import Own, Pair, apart, interleaved, together
 
 Array = np.ndarray[Any, Any]
 
@@ -38,11 +34,11 @@ def without_complex(graph: Graph) -> Graph:
         return graph
 
     def f(*inputs: Any) -> list[Any]:
-        args = [_apart(x) if dtypes.is_complex(v.dtype) else x for x, v in zip(inputs, graph.inputs, strict=True)]
-        return [_together(out) for out in _interpret(graph, args)]
+        args = [apart(x) if dtypes.is_complex(v.dtype) else x for x, v in zip(inputs, graph.inputs, strict=True)]
+        return [together(out) for out in _interpret(graph, args)]
 
     with lenient():
-        return simplify(_folded(pure(f, [_interleaved(v.aval) for v in graph.inputs], graph.name)))
+        return simplify(_folded(pure(f, [interleaved(v.aval) for v in graph.inputs], graph.name)))
 
 
 def _has_complex(graph: Graph) -> bool:
@@ -66,25 +62,6 @@ def _is_complex(e: Equation) -> bool:
 # --- one value for two
 
 Numbers = Any  # a traced tensor, or a Pair of them
-
-
-def _interleaved(aval: Aval) -> Aval:
-    return Aval((*aval.shape, 2), dtypes.real_of(aval.dtype)) if dtypes.is_complex(aval.dtype) else aval
-
-
-def _apart(x: Any) -> Pair:
-    """The parts of an array with an axis for them."""
-    last, shape = len(x.shape) - 1, x.shape[:-1]
-    real, imag = (reshape(take_slice(x, last, i, i + 1), shape=shape) for i in range(2))
-    return Pair(real, imag, x)
-
-
-def _together(x: Numbers) -> Any:
-    if not isinstance(x, Pair):
-        return x
-    if x.together is None:
-        x.together = bind(_INTERLEAVE, x.real, x.imag)
-    return x.together
 
 
 def _flat(values: Sequence[Numbers]) -> list[Any]:
@@ -130,42 +107,14 @@ def _equation(e: Equation, args: list[Numbers]) -> list[Numbers]:
     return _in_numpy(e, args) if found is None else [found]
 
 
-class _Own(Primitive):
-    """A primitive for these graphs alone. It is not declared, as nobody calls it or takes its derivative."""
-
-    __slots__ = ()
-
-    def __init__(self, name: str, impl: Any, abstract: Any, multiple: bool = False) -> None:
-        self.name, self.impl, self.abstract = name, impl, abstract
-        self.multiple, self.elementwise, self.cost = multiple, False, None
-
-
-_INTERLEAVE = _Own(
-    "interleave", lambda *parts: np.stack(parts, -1), lambda re, im: Aval((*re.shape, 2), dtypes.real_of(re.dtype))
-)
-
-
-def interleave(s: Schedule, e: Equation) -> bool:
-    """Store both parts in their places, if possible with one kernel."""
-    target = s.target(e.outputs[0])
-    for i, part in enumerate(e.inputs):
-        place = View(target.buffer, part.shape, target.strides[:-1], target.offset + i * target.strides[-1])
-        s.store(place, s.broadcast(s.value(part), part.shape))
-    writers = [k for k in {*s.open.values(), *s.writer.values()} if target.buffer in k.writes]
-    if len(writers) > 1:
-        s.close_writers(target.buffer)
-    s.values[e.outputs[0]] = target
-    return True
-
-
-class _OnComplex(_Own):
+class _OnComplex(Own):
     """An equation on complex arrays, which NumPy computes, as a primitive on real arrays."""
 
     __slots__ = ("equation",)
 
     def __init__(self, equation: Equation) -> None:
-        outputs = [_interleaved(v.aval) for v in equation.outputs]
-        super().__init__(f"complex {equation.primitive.name}", self._on_real, lambda *args: outputs, multiple=True)
+        outputs = [interleaved(v.aval) for v in equation.outputs]
+        super().__init__(f"complex_{equation.primitive.name}", self._on_real, lambda *args: outputs, multiple=True)
         self.equation = equation
 
     def _on_real(self, *arrays: Array) -> list[Array]:
@@ -175,14 +124,14 @@ class _OnComplex(_Own):
             for x, a in zip(arrays, e.inputs, strict=True)
         ]
         return [
-            np.ascontiguousarray(x).view(dtypes.real_of(v.dtype)).reshape(_interleaved(v.aval).shape)
+            np.ascontiguousarray(x).view(dtypes.real_of(v.dtype)).reshape(interleaved(v.aval).shape)
             for x, v in zip(run_equation(e, args), e.outputs, strict=True)
         ]
 
 
 def _in_numpy(e: Equation, args: list[Numbers]) -> list[Numbers]:
-    made = bind(_OnComplex(e), *[_together(x) for x in args])
-    return [_apart(x) if dtypes.is_complex(v.dtype) else x for x, v in zip(made, e.outputs, strict=True)]
+    made = bind(_OnComplex(e), *[together(x) for x in args])
+    return [apart(x) if dtypes.is_complex(v.dtype) else x for x, v in zip(made, e.outputs, strict=True)]
 
 
 def _folded(graph: Graph) -> Graph:

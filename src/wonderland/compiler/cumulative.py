@@ -30,7 +30,7 @@ TOGETHER = 4  # rows
 def running(s: Schedule, e: Equation) -> bool:
     (out,), axis = e.outputs, e.params["axis"]
     value = s.value(e.inputs[0])
-    if dtypes.is_complex(out.dtype) or not out.aval.size:
+    if not out.aval.size:
         return False
     if out.shape[axis] == 1:
         s.values[out] = value
@@ -45,7 +45,7 @@ def running(s: Schedule, e: Equation) -> bool:
 def where_extreme(s: Schedule, e: Equation) -> bool:
     (out,), axis = e.outputs, e.params["axis"]
     value = s.value(e.inputs[0])
-    if dtypes.is_complex(value.dtype) or not math.prod(value.shape):
+    if not math.prod(value.shape):
         return False
     if value.shape[axis] == 1:
         s.values[out] = Const(0, out.dtype, out.shape)

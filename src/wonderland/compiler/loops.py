@@ -58,8 +58,7 @@ def _moving(view: View, extent: _Extent, length: int, reverse: bool) -> tuple[Vi
 def scan(s: Schedule, e: Equation) -> bool:
     body: Graph = e.params["body"]
     consts, carry, length, reverse = (e.params[k] for k in ("consts", "carry", "length", "reverse"))
-    atoms = [*e.inputs, *e.outputs, *[a for q in body.equations for a in [*q.inputs, *q.outputs]]]
-    if any(dtypes.is_complex(a.dtype) for a in atoms) or length == 0:
+    if length == 0:
         return False
     n = consts + carry
     for var, atom in zip(body.inputs[:consts], e.inputs[:consts], strict=True):
@@ -177,8 +176,6 @@ def repeat(s: Schedule, e: Equation) -> bool:
     cond: Graph = e.params["cond"]
     body: Graph = e.params["body"]
     consts = e.params["consts"]
-    if any(dtypes.is_complex(a.dtype) for a in e.inputs):
-        return False
     fixed = [_fixed(s, s.value(a)) for a in e.inputs[:consts]]
     extent = _Extent(s)
     state = _state(s, extent, e.inputs[consts:], body.inputs[consts:])
@@ -209,8 +206,6 @@ def repeat(s: Schedule, e: Equation) -> bool:
 
 def branch(s: Schedule, e: Equation) -> bool:
     branches: tuple[Graph, ...] = e.params["branches"]
-    if any(dtypes.is_complex(a.dtype) for a in [*e.inputs, *e.outputs]):
-        return False
     index = s.value(e.inputs[0])
     wide = Op("astype", [index], (), dtypes.int64)
     low = Op("maximum", [wide, Const(0, dtypes.int64, ())], (), dtypes.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from .. import dtypes
 from ..graph.ir import Equation, Graph, Var
 from ..graph.simplify import simplify
-from . import checked, complexes, cumulative, loops, random_words, sorting, values, windows
+from . import checked, cumulative, loops, pairs, random_words, sorting, values, windows
 from .contractions import Contraction
 from .scatters import scatter, wrong_index
 from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
@@ -66,16 +66,12 @@ def _reshape(s: Schedule, e: Equation) -> bool:
 
 def _full(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
-    if dtypes.is_complex(out.dtype):
-        return False
     s.values[out] = Const(e.params["value"], out.dtype, out.shape)
     return True
 
 
 def _iota(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
-    if dtypes.is_complex(out.dtype):
-        return False
     s.values[out] = Counter(out.shape, (1,), 0, out.dtype)
     return True
 
@@ -94,9 +90,7 @@ def _reduction(s: Schedule, e: Equation) -> bool:
     value, axes = s.value(e.inputs[0]), e.params["axes"]
     if not math.prod(value.shape):
         s.values[out] = Const(name in ("prod", "all"), out.dtype, out.shape)  # largest and smallest do not come here
-        return not dtypes.is_complex(value.dtype)
-    if dtypes.is_complex(value.dtype):
-        return False
+        return True
     if name in ("any", "all") and value.dtype != dtypes.bool_:
         value = Op("not_equal", [value, Const(0, value.dtype, value.shape)], value.shape, dtypes.bool_)
     if value.dtype == dtypes.bool_:
@@ -117,7 +111,7 @@ def _reduction(s: Schedule, e: Equation) -> bool:
 
 def _concatenate(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
-    if dtypes.is_complex(out.dtype) or not out.aval.size:
+    if not out.aval.size:
         return False
     axis, start, pieces = e.params["axis"], 0, []
     for atom in e.inputs:
@@ -132,7 +126,7 @@ def _concatenate(s: Schedule, e: Equation) -> bool:
 
 def _place(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
-    if dtypes.is_complex(out.dtype) or not out.aval.size:
+    if not out.aval.size:
         return False
     s.pieces[out] = [(e.params["index"], s.value(e.inputs[0]))]
     return True
@@ -202,7 +196,7 @@ def _custom(s: Schedule, e: Equation) -> bool:
 def _gather(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
     x, axes = e.inputs[0], e.params["axes"]
-    if dtypes.is_complex(out.dtype) or not out.aval.size or not all(x.shape[a] for a in axes):
+    if not out.aval.size or not all(x.shape[a] for a in axes):
         return False
     view = s.in_memory(s.value(x))
     block = e.inputs[1].shape
@@ -228,7 +222,7 @@ def _gather(s: Schedule, e: Equation) -> bool:
 
 def _matmul(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
-    if dtypes.is_complex(out.dtype) or out.dtype == dtypes.bool_:
+    if out.dtype == dtypes.bool_:
         return False
     if not e.inputs[0].shape[-1]:
         s.values[out] = Const(0, out.dtype, out.shape)
@@ -300,7 +294,7 @@ RULES: dict[str, Rule] = {
     "concatenate": _concatenate,
     "place": _place,
     "add": _add,
-    "interleave": complexes.interleave,
+    "interleave": pairs.interleave,
     "call": _call,
     "checkpoint": _call,
     "custom_jvp": _custom,

@@ -330,7 +330,7 @@ FLOAT_ONLY = frozenset(
 
 def supported(name: str, dts: list[DType], out: DType) -> bool:
     """Whether an equation can be part of a native kernel."""
-    if name not in TABLE or any(dtypes.is_complex(d) for d in [*dts, out]):
+    if name not in TABLE:
         return False
     if name == "astype" and is_float(dts[0]) and dtypes.is_integer(out):
         return False  # NumPy's rule also refuses numbers that the integer cannot hold

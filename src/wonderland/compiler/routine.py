@@ -138,9 +138,13 @@ class Routine:
             first = b.emit(f"extractelement {kind} {value}, i64 0")
             b.do(f"store {stored} {first}, ptr {pointer}, align {align}")
             return
-        name = f"@llvm.masked.store.v{w}{SUFFIX[stored]}.p0"
+        self.store_lanes(value, pointer, stored, align, w, lane_mask(w, n))
+
+    def store_lanes(self, value: str, pointer: str, stored: str, align: int, w: int, lanes: str) -> None:
+        """Store the lanes that are set; the memory of the others is not touched."""
+        kind, name = typed(stored, w), f"@llvm.masked.store.v{w}{SUFFIX[stored]}.p0"
         self.declarations.add(f"declare void {name}({kind}, ptr, i32, <{w} x i1>)")
-        b.do(f"call void {name}({kind} {value}, ptr {pointer}, i32 {align}, <{w} x i1> {lane_mask(w, n)})")
+        self.b.do(f"call void {name}({kind} {value}, ptr {pointer}, i32 {align}, <{w} x i1> {lanes})")
 
     def load(self, view: View, index: Sequence[str], w: int = 1, n: int | None = None) -> str:
         """Elements of a view at an index, one entry per axis; the last axis runs through the lanes."""
@@ -157,12 +161,35 @@ class Routine:
 
     def _strided(self, pointer: str, stored: str, align: int, step: int, w: int, n: int) -> str:
         """w elements that are `step` apart in memory; lanes from n on are 0."""
+        if step == 2 and n > 1:
+            return self._every_other(pointer, stored, align, w, n)
         b, out = self.b, "zeroinitializer" if n < w else "poison"
         for lane in range(n):
             at = b.emit(f"getelementptr inbounds {stored}, ptr {pointer}, i64 {lane * step}")
             part = b.emit(f"load {stored}, ptr {at}, align {align}")
             out = b.emit(f"insertelement {typed(stored, w)} {out}, {stored} {part}, i64 {lane}")
         return out
+
+    def _every_other(self, pointer: str, stored: str, align: int, w: int, n: int) -> str:
+        """The elements 0, 2, 4, ... (parts of complex numbers) out of two vectors; nothing behind the last is read."""
+        kind, last = typed(stored, w), 2 * n - 1
+        skip = w - 1 if n == w else w  # a second vector that is whole overlaps the first
+        low, high = self.load_vector(pointer, stored, align, w, min(w, last)), "zeroinitializer"
+        if last > w:
+            at = self.b.emit(f"getelementptr inbounds {stored}, ptr {pointer}, i64 {skip}")
+            high = self.load_vector(at, stored, align, w, last - skip)
+        lanes = ", ".join(f"i32 {i if i < w else w + i - skip}" for i in range(0, 2 * w, 2))
+        return self.b.emit(f"shufflevector {kind} {low}, {kind} {high}, <{w} x i32> <{lanes}>")
+
+    def _store_every_other(self, value: str, pointer: str, stored: str, align: int, w: int, n: int) -> None:
+        """Store lanes at the places 0, 2, 4, ... and leave those in between as they are."""
+        b, kind = self.b, typed(stored, w)
+        for start in range(0, min(2 * n, 2 * w), w):
+            lanes = ", ".join(f"i32 {(start + i) // 2}" for i in range(w))
+            spread = b.emit(f"shufflevector {kind} {value}, {kind} poison, <{w} x i32> <{lanes}>")
+            mask = ", ".join(f"i1 {'true' if i % 2 == 0 and start + i < 2 * n else 'false'}" for i in range(w))
+            at = b.emit(f"getelementptr inbounds {stored}, ptr {pointer}, i64 {start}") if start else pointer
+            self.store_lanes(spread, at, stored, align, w, f"<{mask}>")
 
     def store(self, view: View, value: str, index: Sequence[str], w: int = 1, n: int | None = None) -> None:
         b, n = self.b, w if n is None else n
@@ -174,6 +201,8 @@ class Routine:
             b.do(f"store {stored} {value}, ptr {pointer}, align {align}")
         elif inner == 1:
             self.store_vector(value, pointer, stored, align, w, n)
+        elif inner == 2 and stored in ("float", "double"):
+            self._store_every_other(value, pointer, stored, align, w, n)
         else:
             for lane in range(n):
                 part = b.emit(f"extractelement {typed(stored, w)} {value}, i64 {lane}")

@@ -37,7 +37,7 @@ def scatter(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
     x, updates, *indices = e.inputs
     axes, mode = e.params["axes"], e.params["mode"]
-    if dtypes.is_complex(out.dtype) or not all(x.shape[a] for a in axes):
+    if not all(x.shape[a] for a in axes):
         return False
     if not updates.aval.size:
         s.values[out] = s.value(x)

@@ -17,7 +17,6 @@ import numpy as np
 from .. import dtypes
 from ..errors import WonderlandError
 from ..graph.ir import Atom, Equation, Graph, Literal, Var
-from ..primitives.primitive import TABLE, Aval
 from . import operations, values
 from .complexes import without_complex
 from .contractions import Contraction
@@ -27,7 +26,6 @@ from .order import ordered
 from .steps import Fallback, Step
 from .values import Buffer, Const, Op, Shape, Value, View, leaves, replaced, strides_of, whole
 
-COPY = TABLE["stop_gradient"]  # its NumPy rule returns its argument
 INDEXING = frozenset(["gather", "scatter"])  # they check their indices also where nothing is read or written
 LARGEST = 120  # the weight of an expression; beyond, registers run out
 WAITING = 3  # contractions at a time
@@ -97,8 +95,6 @@ class Schedule:
 
     def value(self, atom: Atom) -> Value:
         if isinstance(atom, Literal):
-            if dtypes.is_complex(atom.dtype):
-                return whole(Buffer("constant", 1, atom.dtype, data=atom.data.reshape(1)), ())
             return Const(atom.data.item(), atom.dtype, ())
         if atom not in self.values:
             self.values[atom] = self._assembled(atom)
@@ -376,13 +372,7 @@ class Schedule:
         return target
 
     def copy(self, source: Value, target: View) -> None:
-        if not target.buffer.size:
-            return
-        if dtypes.is_complex(source.dtype):
-            view = self.in_memory(source)
-            aval = Aval(source.shape, source.dtype)
-            self.steps.append(Fallback(Equation(COPY, [Var(aval)], {}, [Var(aval)]), [view], [target]))
-        else:
+        if target.buffer.size:
             self.store(target, source)
             self.available(target)
 

@@ -180,7 +180,7 @@ def _overlaps(e: Equation) -> bool:
 def _possible(e: Equation) -> bool:
     shapes = [a.shape for a in [*e.inputs, *e.outputs]]
     few = math.prod(e.params["window"]) <= MOST
-    return few and all(math.prod(shape) for shape in shapes) and not dtypes.is_complex(e.outputs[0].dtype)
+    return few and all(math.prod(shape) for shape in shapes)
 
 
 RULES = {
