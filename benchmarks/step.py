@@ -23,9 +23,10 @@ def share(step: Any, seconds: float) -> dict[str, float]:
     """The GFLOP/s of a step (a partial call) that takes `seconds`, and their share of the machine's peak."""
     from wonderland.compiler.profiling import peak
 
-    steps = wl.explain(step.func, *step.args).steps
-    done = sum(part.multiply_adds for part in steps if part.kind in PRODUCTS)
-    return {"gflops": 2e-9 * done / seconds, "share": done / seconds / peak().all}
+    products = [part for part in wl.explain(step.func, *step.args).steps if part.kind in PRODUCTS]
+    done = sum(part.multiply_adds for part in products)
+    least = sum(part.multiply_adds / peak().of(part.wide) for part in products)  # seconds, at the peak
+    return {"gflops": 2e-9 * done / seconds, "share": least / seconds}
 
 
 def main() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from benchmarks import measuring
 from benchmarks.options import SECTIONS, Options, parse
-from benchmarks.rivals import OURS
-from benchmarks.steps import Results
+from benchmarks.rivals import OURS, Rival, run
+from benchmarks.steps import Results, compete
 from benchmarks.tables import Ratios, Table, geometric_mean
 
 
@@ -52,6 +54,32 @@ def test_results_take_the_best_of_all_rounds():
     assert Results(lines).first == 0.3
     assert Results(lines).warm is None
     assert Results().milliseconds is None
+
+
+# takes 5 s for its first call without its folder of compiled code, and 1 s with it
+PROGRAM = """
+import json, os, sys
+folder = os.environ["A_CACHE"]
+line = {"workload": sys.argv[1], "step_ms": 3.0, "first_s": 1.0 if os.path.exists(folder) else 5.0, "rss_mb": 2.0}
+os.makedirs(folder, exist_ok=True)
+print("hello")
+print(json.dumps(line | {"base_mb": 1.0, "steady_mb": 2.0, "seconds": sys.argv[2]}))
+"""
+
+
+@pytest.mark.parametrize("cold_rounds", [1, 2])
+def test_first_calls_are_measured_without_and_with_compiled_code(cold_rounds):
+    rival = Rival("peer", "", (sys.executable, "-c", PROGRAM), "A_CACHE", cold_rounds)
+    results = compete("mlp", [rival], Options(rounds=2, seconds=0.5))["peer"]
+    assert [line["first_s"] for line in results.cold] == [5.0] * cold_rounds
+    assert [line["first_s"] for line in results.lines] == [1.0, 1.0]
+    assert {line["seconds"] for line in results.lines} == {"--seconds=0.5"}
+    assert (results.first, results.warm, results.milliseconds) == (5.0, 1.0, 3.0)
+
+
+def test_a_process_that_fails_is_reported_and_left_out(capsys):
+    assert run(Rival("peer", "", (sys.executable, "-c", "raise SystemExit('no luck')")), ["mlp"], 0) == {}
+    assert "no luck" in capsys.readouterr().err
 
 
 def test_tables(capsys):

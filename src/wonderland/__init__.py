@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .checking import check_grads
     from .compiler.explain import explain
     from .compiler.runtime import get_threads, set_threads
+    from .compiler.runtime import get_threads, set_threads
     from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .graph.cost import count, saved
     from .transforms.associative import associative_scan
@@ -73,6 +74,7 @@ _FUNCTIONS = {
     "backends": ("get_backend", "set_backend", "using_backend"),
     "checking": ("check_grads",),
     "compiler.explain": ("explain",),
+    "compiler.runtime": ("get_threads", "set_threads"),
     "compiler.runtime": ("get_threads", "set_threads"),
     "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "graph.cost": ("count", "saved"),

@@ -1,10 +1,11 @@
 """Which engine runs graphs: NumPy, the reference, or native code. The results agree; only the speed differs.
 
-    wl.set_backend("native")                 for this thread, from now on
-    with wl.using_backend("native"): ...     for a while
-    WONDERLAND_BACKEND=native                for a whole program
+    wl.set_backend("numpy")                  for this thread, from now on
+    with wl.using_backend("numpy"): ...      for a while
+    WONDERLAND_BACKEND=numpy                 for a whole program
 
-Native code needs llvmlite (`pip install 'wonderland[native]'`). Outside `jit` operations always run with NumPy.
+Native code is the default. It needs llvmlite; where that is missing, NumPy runs graphs. Outside `jit` operations always
+run with NumPy.
 """
 
 from __future__ import annotations
@@ -45,7 +46,12 @@ def get_backend() -> str:
 
 @functools.cache
 def _default() -> str:
-    return _checked(os.environ.get("WONDERLAND_BACKEND") or "numpy")
+    asked = os.environ.get("WONDERLAND_BACKEND")
+    return _checked(asked) if asked else "native" if _has_llvm() else "numpy"
+
+
+def _has_llvm() -> bool:
+    return importlib.util.find_spec("llvmlite") is not None
 
 
 def set_backend(name: str) -> None:
@@ -53,7 +59,7 @@ def set_backend(name: str) -> None:
 
     >>> import wonderland as wl
     >>> before = wl.get_backend()
-    >>> wl.set_backend("numpy")
+    >>> wl.set_backend("native")
     >>> wl.set_backend(before)
     """
     state.backend = _checked(name)
@@ -62,8 +68,8 @@ def set_backend(name: str) -> None:
 def _checked(name: str) -> str:
     if name not in NAMES:
         raise InputError(f"set_backend: there is no backend {name!r}.", " or ".join(map(repr, NAMES)))
-    if name == "native" and importlib.util.find_spec("llvmlite") is None:
-        raise InputError("set_backend: native code needs llvmlite.", "pip install 'wonderland[native]'")
+    if name == "native" and not _has_llvm():
+        raise InputError("set_backend: native code needs llvmlite.", "pip install llvmlite")
     return name
 
 

@@ -32,7 +32,7 @@ SHAPES = [
     [(40, 20), (20,)],
     [(2, 16, 3), (7, 2)],
 ]
-TOLERANCE = {wl.float64: 1e-9, wl.float32: 2e-4, wl.float16: 0.1, wl.bfloat16: 0.5}
+TOLERANCE = {wl.float64: 1e-9, wl.float32: 1e-4, wl.float16: 0.05, wl.bfloat16: 0.2}
 
 
 def total(f: Callable[..., list[Any]]) -> Callable[..., Any]:
@@ -56,18 +56,38 @@ TRANSFORMED: dict[str, Callable[[Callable[..., list[Any]]], Callable[..., Any]]]
 }
 
 
-def same(f: Callable[..., Any], arrays: list[Any], tolerance: float) -> None:
-    """Both engines compute the same, up to rounding in proportion to the size of each result."""
+def results(f: Callable[..., Any], arrays: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What native code and NumPy make of the arrays."""
     staged = stage(lambda *xs: wl.tree.leaves(f(*xs)), [Aval(a.shape, a.dtype) for a in arrays])
     inputs = [np.asarray(c) for c in staged.captured] + arrays
     native = Program(simplify(staged.graph))
-    for _ in range(2):  # the second call finds the memory of the first one
-        for x, y in zip(native(inputs), evaluate(staged.graph, inputs), strict=True):
+    first, second = native(inputs), native(inputs)  # which finds the memory of the first call
+    assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
+    return first, evaluate(staged.graph, inputs)
+
+
+def same(f: Callable[..., Any], arrays: list[Any], tolerance: float) -> None:
+    """Both engines compute the same, up to rounding in proportion to the size of each result.
+
+    Where rounding is magnified so much that NumPy itself is far from the result in float64, native code may be, too.
+    """
+    native, reference = results(f, arrays)
+    exact: list[Any] = reference
+    for attempt in range(2):
+        wrong = []
+        for x, y, z in zip(native, reference, exact, strict=True):
             assert (x.shape, x.dtype) == (y.shape, y.dtype)
-            wide = np.complex128 if np.iscomplexobj(x) else np.float64
-            x, y = x.astype(wide), y.astype(wide)
-            scale = np.max(np.abs(y), initial=1.0, where=np.isfinite(y))
-            np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * scale)
+            x, y, z = (v.astype(np.complex128) for v in (x, y, z))
+            finite = np.isfinite(y) & np.isfinite(z)
+            np.testing.assert_array_equal(np.isnan(x), np.isnan(y))
+            scale = np.max(np.abs(z), initial=1.0, where=finite)
+            allowed = tolerance * scale + 10 * np.max(np.abs(y - z), initial=0.0, where=finite)
+            wrong += [(x, y)] if np.max(np.abs(x - y), initial=0.0, where=finite) > allowed else []
+        if not wrong:
+            return
+        if attempt == 0 and arrays[0].dtype != np.float64:
+            exact = results(f, [a.astype(np.float64) for a in arrays])[1]
+    np.testing.assert_allclose(*wrong[0], rtol=0, atol=0)
 
 
 def inputs_of(shapes: list[tuple[int, ...]], dtype: Any) -> list[Any]:

@@ -49,7 +49,7 @@ def _can_fail(step: Any, status: Buffer) -> bool:
 
 
 def _in_place(step: Any, old: Buffer, new: Buffer) -> bool:
-    """Whether a step reads every element of the old buffer, if at all, just before it writes the same of the new one."""
+    """Whether a step reads an element of the old buffer, if at all, just before it writes the same of the new one."""
     if isinstance(step, Kernel):
         if any(isinstance(item, Reduce) for item in step.items):
             return False

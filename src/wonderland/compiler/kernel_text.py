@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -300,12 +301,11 @@ class Emitter:
         for item, target in self._sums():
             start = _neutral(item.name, target.dtype)
             view, lead = self._partial(target)
-            self._over_kept(
-                target,
-                lambda place, w, n, v=view, f=lead, s=start: self.r.store(  # type: ignore[misc]
-                    v, splat(s, computed(v.dtype), w), [*f, *place], w, n
-                ),
-            )
+
+            self._over_kept(target, functools.partial(self._clear, view, lead, start))
+
+    def _clear(self, view: View, lead: list[str], start: str, place: list[str], w: int, n: int) -> None:
+        self.r.store(view, splat(start, computed(view.dtype), w), [*lead, *place], w, n)
 
     def _over_kept(self, target: View, body: Any) -> None:
         k, b = self.k, self.b

@@ -1,7 +1,8 @@
 """Control flow as instructions of the runtime: scans, while loops and branches run without Python.
 
-A sequence is read and written through a buffer that moves: its address in the table is advanced in every step. The state
-of a loop has two buffers, one that is read and one that is written; their addresses are exchanged after every step.
+A sequence is read and written through a buffer that moves: its address in the table is advanced in every step. The
+state of a loop has two buffers, one that is read and one that is written; their addresses are exchanged after every
+step.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from .. import dtypes
-from ..graph.ir import Equation, Graph, Var
+from ..graph.ir import Atom, Equation, Graph, Var
 from .runtime import Op as Code
 from .steps import Control, Label, Loop
 from .values import Buffer, Const, Op, Value, View, whole
@@ -87,7 +88,9 @@ def scan(s: Schedule, e: Equation) -> bool:
     s.steps += [*setup, again]
     following = [whole(new, var.shape) for (_, new), var in zip(state, body.inputs[consts:n], strict=True)]
     _want(s, body, following + targets)
-    s.run(_Rest(body, _known(body, consts)))  # type: ignore[arg-type]
+    known = _known(body, consts)
+    left = [q for q in body.equations if q.outputs[0] not in known]
+    s.run(Graph(body.inputs, left, body.outputs, body.name))
     for target, atom in zip(targets, body.outputs[carry:], strict=True):
         s.put(target, s.value(atom))
     swaps = _next(s, state, [s.value(a) for a in body.outputs[:carry]])
@@ -114,14 +117,6 @@ def _want(s: Schedule, body: Graph, targets: list[View]) -> None:
             s.wanted.setdefault(atom, target)
 
 
-class _Rest:
-    """The equations of a graph that are not known yet."""
-
-    def __init__(self, graph: Graph, known: set[Var]) -> None:
-        self.equations = [q for q in graph.equations if q.outputs[0] not in known]
-        self.outputs = graph.outputs
-
-
 def _known(body: Graph, consts: int) -> set[Var]:
     """What follows from a loop's constants alone."""
     known = set(body.inputs[:consts])
@@ -134,11 +129,10 @@ def _known(body: Graph, consts: int) -> set[Var]:
 def _hoist(s: Schedule, body: Graph, consts: int) -> None:
     """Compute before a loop what is the same in every step."""
     known = _known(body, consts)
-    part = _Rest(body, set())
-    part.equations = [q for q in body.equations if q.outputs[0] in known]
-    s.run(part)  # type: ignore[arg-type]
+    fixed = [q for q in body.equations if q.outputs[0] in known]
+    s.run(Graph(body.inputs, fixed, body.outputs, body.name))
     inside = {a for q in body.equations if q.outputs[0] not in known for a in q.inputs} | set(body.outputs)
-    for q in part.equations:
+    for q in fixed:
         for out in q.outputs:
             if out in inside:
                 s.values[out] = _fixed(s, s.value(out))
@@ -147,7 +141,7 @@ def _hoist(s: Schedule, body: Graph, consts: int) -> None:
 State = list[tuple[Buffer, Buffer]]
 
 
-def _state(s: Schedule, extent: _Extent, atoms: list, inputs: list[Var]) -> State:  # type: ignore[type-arg]
+def _state(s: Schedule, extent: _Extent, atoms: list[Atom], inputs: list[Var]) -> State:
     """Two buffers for every part of the state, the first filled with the initial value."""
     state = []
     for var, atom in zip(inputs, atoms, strict=True):

@@ -257,7 +257,7 @@ def contract(s: Schedule, out: Var, operands: list[View], make: Any) -> None:
 
 def _convolution(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
-    steps = {
+    steps: Any = {
         "convolution": convolutions.convolution_steps,
         "convolution_input": convolutions.convolution_input_steps,
         "convolution_weight": convolutions.convolution_weight_steps,

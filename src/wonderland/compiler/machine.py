@@ -62,7 +62,7 @@ class Machine:
         """The addresses of the functions of a module; equal descriptions mean equal modules."""
         with self._lock:
             if any(name not in self._addresses for name in names):
-                self._load(self._code(self.name(description), text, self._target), names)
+                self._load([self._code(self.name(description), text, self._target)], names)
         return [self._addresses[name] for name in names]
 
     def routines(self, wanted: Mapping[str, Callable[[str], str]], purpose: str) -> dict[str, int]:
@@ -76,22 +76,23 @@ class Machine:
             if missing:
                 with Progress(purpose, len(missing)) as progress:
 
-                    def make(pair: tuple[str, str]) -> tuple[bytes, str]:
+                    def make(pair: tuple[str, str]) -> bytes:
                         description, name = pair
                         code = self._code(name, lambda: wanted[description](name), None)
                         progress.advance()
-                        return code, name
+                        return code
 
-                    for code, name in _together(make, missing):
-                        self._load(code, [name])
+                    self._load(_together(make, missing), [name for _, name in missing])
             return {description: self._addresses[name] for description, name in names.items()}
 
     def function(self, description: str, text: Callable[[str], str]) -> int:
         """The address of one function."""
         return self.routines({description: text}, "a function")[description]
 
-    def _load(self, code: bytes, names: Sequence[str]) -> None:
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    def _load(self, codes: Sequence[bytes], names: Sequence[str]) -> None:
+        """Bring objects into memory. Those of one call share pages: a process can have some ten thousand mappings."""
+        for code in codes:
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         for name in names:
             self._addresses[name] = self._engine.get_function_address(name)

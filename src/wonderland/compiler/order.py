@@ -1,7 +1,7 @@
 """The order of equations: sums over a whole tensor that need not wait for each other come together.
 
-Between two contractions, equations are taken by how many sums over leading axes they wait for (the mean of a batch, then
-its variance, ...). So all sums of one depth meet in one pass over their tensor.
+Between two contractions, equations are taken by how many sums over leading axes they wait for (the mean of a batch,
+then its variance, ...). So all sums of one depth meet in one pass over their tensor.
 """
 
 from __future__ import annotations

@@ -223,8 +223,8 @@ class Program:
             item = view.dtype.itemsize
             start = int(self._table[self.places[view.buffer]])
             low = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True) if s < 0)
-            memory = (ctypes.c_char * ((abs(size) + abs(low) + view.offset) * item)).from_address(start)
-            return as_array(view, np.frombuffer(memory, view.dtype))
+            memory: Any = (ctypes.c_char * ((abs(size) + abs(low) + view.offset) * item)).from_address(start)
+            return as_array(view, np.ndarray((len(memory) // item,), view.dtype, buffer=memory))
 
         with np.errstate(all="ignore"):
             made = run_equation(step.equation, [array(v) for v in step.inputs])

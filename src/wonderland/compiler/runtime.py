@@ -1,8 +1,8 @@
 """What runs a program: a native loop over its instructions, and threads that share the chunks of a step.
 
-A program is data: an array of instructions of eight words (see `Op`), and a table with the addresses of its buffers. The loop
-below walks through it without Python. Where Python is needed (a step that NumPy computes) it returns the position, and
-goes on from there when called again; loops keep their state in the table, so this works inside loops as well.
+A program is data: an array of instructions of eight words (see `Op`), and a table with the addresses of its buffers.
+The loop below walks through it without Python. Where Python is needed (a step that NumPy computes) it returns the
+position, and goes on from there when called again; loops keep their state in the table, so this works inside loops too.
 
 Threads are Python threads that sit inside native code, where they hold no lock of Python's. Chunks are handed out by an
 atomic counter: a thread that is late or asleep delays nobody. After a moment without work they sleep.
@@ -288,8 +288,8 @@ fetch:
   %ta = getelementptr i64, ptr %table, i64 %a
   %tb = getelementptr i64, ptr %table, i64 %b
   switch i64 %op, label %stop [i64 0, label %run i64 2, label %python i64 3, label %set i64 4, label %move
-    i64 5, label %plus i64 6, label %swap i64 7, label %count i64 8, label %unless i64 9, label %go i64 10, label %differs
-    i64 11, label %check]
+    i64 5, label %plus i64 6, label %swap i64 7, label %count i64 8, label %unless i64 9, label %go
+    i64 10, label %differs i64 11, label %check]
 run:
   %f = inttoptr i64 %a to ptr
   %s = inttoptr i64 %b to ptr

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
-from ..graph.ir import Equation
+from ..graph.ir import Equation, Var
 from . import values
 from .values import Const, Op, Value, View
 
@@ -83,7 +83,7 @@ def pick(s: Schedule, e: Equation) -> bool:
     (out,), (x, index) = e.outputs, e.inputs
     if not _possible(e):
         return False
-    known = s.largest.get((x, index))
+    known = s.largest.get((x, index)) if isinstance(index, Var) else None
     if known is not None:
         s.values[out] = s.settled(known)
         return True
@@ -134,7 +134,7 @@ def spread(s: Schedule, e: Equation) -> bool:
                 here = Op("equal", [there, Const(number, there.dtype, shape)], shape, dtypes.bool_)
                 term = Op("where", [here, term, Const(0, out.dtype, shape)], shape, out.dtype)
             total = term if total is None else Op("add", [total, term], shape, out.dtype)
-        if total is not None and math.prod(shape):
+        if total is not None and 0 not in shape:
             place = ((0, out.shape[0], 1), *[part.place for part in parts], (0, out.shape[-1], 1))
             pieces.append((place, total))
     s.pieces[out] = pieces
@@ -142,7 +142,7 @@ def spread(s: Schedule, e: Equation) -> bool:
 
 
 class _Part:
-    """The places of one axis with the same remainder: where they are, and which positions of which windows reach them."""
+    """The places of an axis with the same remainder: where they are, and which positions of which windows reach them."""
 
     def __init__(self, place: tuple[int, int, int], count: int, taps: list[tuple[int, int]]) -> None:
         self.place, self.count, self.taps = place, count, taps

@@ -383,6 +383,7 @@ where.batch = elementwise_batch(where)
 
 
 def _relu(x: Any) -> Any:
+    check_kind("relu", REAL, x)  # NumPy compares complex numbers, too
     return np.where(x <= 0, x.dtype.type(0), x)
 
 
