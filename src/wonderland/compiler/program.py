@@ -175,11 +175,11 @@ class Program:
         self._table[self._begun] = 0
         if self.schedule.checks:
             self._status[:] = 0
-        run = functools.partial(runtime.run, table, code, pool=pool, profile=profile, begun=table + 8 * self._begun)
-        at = run(0)
+        begun, run = table + 8 * self._begun, runtime.run
+        at = run(table, code, 0, pool, profile, begun)
         while at >= 0 or at <= runtime.PAUSED:
             if at < 0:
-                at = run(runtime.PAUSED - at)
+                at = run(table, code, runtime.PAUSED - at, pool, profile, begun)
                 continue
             started = time.perf_counter_ns()
             try:
@@ -188,7 +188,7 @@ class Program:
                 self._complain()  # what went wrong before is the reason
                 raise
             self.code[at, 7] += time.perf_counter_ns() - started
-            at = run(at + 1)
+            at = run(table, code, at + 1, pool, profile, begun)
         self._complain()
 
     def _given(self, arrays: list[Array], owned: Collection[int], flags: int) -> dict[int, Array]:

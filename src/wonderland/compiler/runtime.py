@@ -223,9 +223,11 @@ done:
   ret void
 }
 
-; put the addresses of NumPy's arrays into the table, from the objects themselves; the flags that all of them have
-define i64 @bind(ptr %objects, i64 %n, ptr %places, ptr %table, ptr %flags, i64 %at) {
+; put the addresses of NumPy's arrays into the table, from a list of the objects; the flags that all of them have
+define i64 @bind(ptr %list, i64 %n, ptr %places, ptr %table, ptr %flags, i64 %inside, i64 %at) {
 entry:
+  %items = getelementptr i8, ptr %list, i64 %inside
+  %objects = load ptr, ptr %items
   %none = icmp eq i64 %n, 0
   br i1 %none, label %out, label %more
 more:
@@ -425,7 +427,7 @@ def _functions() -> tuple[Any, Any, Any]:
     return (
         ctypes.CFUNCTYPE(word, size, size, word, size, word, size)(run),
         ctypes.CFUNCTYPE(None, size)(worker),
-        ctypes.CFUNCTYPE(word, size, word, size, size, size, word)(bind),
+        ctypes.CFUNCTYPE(word, size, word, size, size, size, word, word)(bind),
     )
 
 
@@ -443,14 +445,18 @@ CONTIGUOUS, OWNED, WRITEABLE = 0x1, 0x4, 0x400  # among the flags of NumPy's arr
 
 
 @functools.cache
-def _place_of_data() -> int:
-    """Where an array object holds its address, 0 if it is not where it should be."""
+def _places_in_objects() -> tuple[int, int]:
+    """Where a list holds the address of its items, and an array that of its data; zeros if not where they should be."""
     array = np.zeros((2, 3))[:, :2]
-    for place in (16, 24, 32, 40):
-        found = ctypes.c_size_t.from_address(id(array) + place).value
-        if found == array.ctypes.data and ctypes.c_int.from_address(id(array) + place + 48).value == array.flags.num:
-            return place
-    return 0
+    held = [array]
+    for head in (16, 24, 32, 40):  # the size of what every object begins with
+        items = ctypes.c_size_t.from_address(id(held) + head + 8).value if head < 32 else 0
+        data = ctypes.c_size_t.from_address(id(array) + head).value
+        flags = ctypes.c_int.from_address(id(array) + head + 48).value
+        if data == array.ctypes.data and flags == array.flags.num and items:
+            first = ctypes.c_size_t.from_address(items).value
+            return (head + 8, head) if first == id(array) else (0, 0)
+    return (0, 0)
 
 
 class Binder:
@@ -459,14 +465,14 @@ class Binder:
     def __init__(self, places: Sequence[int], table: np.ndarray[Any, Any]) -> None:
         self._places, self._table = np.array(places, np.int64), table
         self.flags = np.zeros(len(places), np.int64)
-        self._rest = self._places.ctypes.data, table.ctypes.data, self.flags.ctypes.data, _place_of_data()
+        objects = self._places.ctypes.data, table.ctypes.data, self.flags.ctypes.data
+        self._rest = *objects, *_places_in_objects()
         self._bind = _functions()[2]
 
     def __call__(self, arrays: list[Any]) -> int:
         """The flags that all of the arrays have. `flags` holds those of each."""
         if self._rest[-1]:
-            objects = np.fromiter(map(id, arrays), np.int64, len(arrays))
-            return self._bind(objects.ctypes.data, len(arrays), *self._rest)
+            return self._bind(id(arrays), len(arrays), *self._rest)
         for i, array in enumerate(arrays):
             self._table[self._places[i]], self.flags[i] = array.ctypes.data, array.flags.num
         return int(np.bitwise_and.reduce(self.flags))

@@ -50,13 +50,16 @@ class InUse:
     def __init__(self, lock: threading.RLock) -> None:
         self._changed = threading.Condition(lock)
         self._arrays: set[int] = set()
+        self._waiting = 0
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._arrays.clear)  # the runs of other threads end there
 
     def enter(self, operands: Sequence[Any], owned: Sequence[int]) -> None:
         """Called with the lock held, before a run."""
         while self._arrays and any(type(o) is Tensor and id(o._data) in self._arrays for o in operands):
+            self._waiting += 1
             self._changed.wait()
+            self._waiting -= 1
         if owned:
             self._arrays.update([id(operands[i]._data) for i in owned])
 
@@ -64,4 +67,5 @@ class InUse:
         if owned:
             with self._changed:
                 self._arrays.difference_update([id(operands[i]._data) for i in owned])
-                self._changed.notify_all()
+                if self._waiting:
+                    self._changed.notify_all()
