@@ -65,6 +65,7 @@ def scan(s: Schedule, e: Equation) -> bool:
     for var, atom in zip(body.inputs[:consts], e.inputs[:consts], strict=True):
         s.values[var] = _fixed(s, s.value(atom))
     _hoist(s, body, consts)
+    outside, s.fixed = s.fixed, {v.buffer for v in s.values.values() if isinstance(v, View)}
     extent = _Extent(s)
     state = _state(s, extent, e.inputs[consts:n], body.inputs[consts:n])
     setup: list[Control] = []
@@ -97,6 +98,7 @@ def scan(s: Schedule, e: Equation) -> bool:
     s.close_all()
     s.steps += [*swaps, *advances, Control(Code.NEXT, extent.counter, length, again)]
     extent.end()
+    s.fixed = outside
     for out, (current, _) in zip(e.outputs[:carry], state, strict=True):
         s.values[out] = whole(current, out.shape)
     for out, result in zip(e.outputs[carry:], results, strict=True):

@@ -234,7 +234,8 @@ def _matmul(s: Schedule, e: Equation) -> bool:
     assert isinstance(right, View)
     if not dtypes.is_floating(out.dtype):
         return _integer_product(s, out, left, right)
-    contract(s, out, [left, right], lambda hole, stores: products.product_steps(left, right, hole, stores))
+    fixed = s.fixed
+    contract(s, out, [left, right], lambda hole, stores: products.product_steps(left, right, hole, stores, fixed))
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import cast
 
 from .blocks import Blocks
@@ -18,21 +19,26 @@ from .values import Buffer, Hole, View, reshape_strides, transposed, whole
 Steps = list[Pack | Product | Dots | Total]
 
 
-def product_steps(x: View, y: View, hole: Hole, stores: Stores) -> Steps:
+def product_steps(x: View, y: View, hole: Hole, stores: Stores, fixed: Collection[Buffer] = ()) -> Steps:
     """The steps that compute out[..., i, j] = sum_k x[..., i, k] y[..., k, j] and store values in which `hole` is out.
 
     x, y: views of shapes lead + (m, k) and lead + (k, n). The views that the steps read may be copies in memory of
-    their own, made by steps that come first and depend on one factor alone.
+    their own, made by steps that come first and depend on one factor alone. Copies of what is `fixed` cost nothing: they
+    are made once, before the loop that the product is in.
     """
     epilogue = Epilogue(hole, stores)
     x, y, epilogue = _merged(x, y, epilogue)
     across = (_turned(y), _turned(x))
     choices = [(x, y, epilogue, False), (*across, epilogue.transposed(), False), (*across, epilogue, True)]
-    x, y, epilogue, turned = min(choices, key=lambda choice: _cycles(*choice) * (1.0 if choice[0] is x else 1.03))
+    x, y, epilogue, turned = min(
+        choices, key=lambda choice: _cycles(*choice, fixed) * (1.0 if choice[0] is x else 1.03)
+    )
     steps: Steps = []
-    if _summed_along_memory(x, y) and not turned:
+    if _summed_along_memory(x, y, fixed) and not turned:
         return _shared(x, y, epilogue, Dots)
-    if (y.strides[-1] != 1 and y.shape[-1] > 1) or computed(y.dtype) != STORED[y.dtype]:
+    # rows a power of two apart fall on the same places of the first-level cache
+    crowded = y.buffer in fixed and y.shape[-2] >= 32 and y.strides[-2] * y.dtype.itemsize % 1024 == 0
+    if (y.strides[-1] != 1 and y.shape[-1] > 1) or computed(y.dtype) != STORED[y.dtype] or crowded:
         pack, y = packed(y)
         steps.append(pack)
     if computed(x.dtype) != STORED[x.dtype] or (1 not in x.strides[-2:] and min(x.shape[-2:]) > 1 and y.shape[-1] > 64):
@@ -61,27 +67,27 @@ def _turned(view: View) -> View:
     return cast(View, transposed(view, (*range(rank - 2), rank - 1, rank - 2)))
 
 
-def _summed_along_memory(x: View, y: View) -> bool:
+def _summed_along_memory(x: View, y: View, fixed: Collection[Buffer]) -> bool:
     """Whether dot products are the better way: few rows, and no row of y to read as vectors."""
     (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(x)
     along = x.strides[-1] == 1 and y.strides[-2] == 1 and computed(x.dtype) == STORED[x.dtype] and k > 1
-    packing = block(m, -(-n // w), k)[0] + _packing_cycles(y)
+    packing = block(m, -(-n // w), k)[0] + _packing_cycles(y, fixed)
     return along and (y.strides[-1] != 1 or n == 1) and dots_cost(m, n, k, w) < packing
 
 
-def _cycles(x: View, y: View, epilogue: Epilogue, turned: bool) -> float:
+def _cycles(x: View, y: View, epilogue: Epilogue, turned: bool, fixed: Collection[Buffer]) -> float:
     """About how many cycles one matrix of a product takes."""
     (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(x)
     stores = (1.5 * epilogue.strided() + 0.5 * turned) * m * n
-    if _summed_along_memory(x, y) and not turned:
+    if _summed_along_memory(x, y, fixed) and not turned:
         return dots_cost(m, n, k, w) + stores
-    return block(m, -(-n // w), k)[0] + _packing_cycles(y) + stores
+    return block(m, -(-n // w), k)[0] + _packing_cycles(y, fixed) + stores
 
 
-def _packing_cycles(y: View) -> float:
+def _packing_cycles(y: View, fixed: Collection[Buffer]) -> float:
     """What it takes to bring y into rows, if that is needed; a step by itself costs some microseconds, too."""
     k, n = y.shape[-2:]
-    if y.strides[-1] == 1 or n == 1:
+    if y.strides[-1] == 1 or n == 1 or y.buffer in fixed:
         return 0.0
     one = 3.0 if k * n > 1 << 18 else 0.45 if y.strides[-2] == 1 else 1.0  # beyond the second-level cache, it is slow
     return 15_000 / math.prod(y.shape[:-2]) + one * k * n

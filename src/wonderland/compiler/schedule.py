@@ -50,6 +50,7 @@ class Schedule:
         self.begun = Buffer("word", 1, np.dtype(np.int64))  # whether state is being overwritten
         self.checks: list[Check] = []  # what may be found wrong while the program runs; two words of status each
         self.uses: Tally[Var] = Tally()
+        self.fixed: set[Buffer] = set()  # what is the same in every turn of the loop that is being scheduled
         self.loops: list[Any] = []
         self.closings = 0  # how many kernels have been closed
         self.wanted: dict[Var, View] = {}  # where results should be put
