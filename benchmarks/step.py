@@ -21,7 +21,7 @@ PRODUCTS = ("matrix product", "convolution", "attention")
 
 def share(step: Any, seconds: float) -> dict[str, float]:
     """The GFLOP/s of a step (a partial call) that takes `seconds`, and their share of the machine's peak."""
-    from wonderland.compiler.profiling import peak
+    from wonderland.compiler.inspect.profiling import peak
 
     products = [part for part in wl.explain(step.func, *step.args).steps if part.kind in PRODUCTS]
     done = sum(part.multiply_adds for part in products)

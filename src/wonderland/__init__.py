@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from . import cache, debug, fft, linalg, nn, optim, random, shape, viz, wengert
     from .backends import get_backend, set_backend, using_backend
     from .checking import check_grads
-    from .compiler.explain import explain
-    from .compiler.runtime import get_threads, set_threads
-    from .compiler.runtime import get_threads, set_threads
+    from .compiler.inspect.explain import explain
+    from .compiler.threads import get_threads, set_threads
     from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .graph.cost import count, saved
     from .transforms.associative import associative_scan
@@ -73,9 +72,8 @@ _MODULES = ("cache", "debug", "fft", "linalg", "nn", "optim", "random", "shape",
 _FUNCTIONS = {
     "backends": ("get_backend", "set_backend", "using_backend"),
     "checking": ("check_grads",),
-    "compiler.explain": ("explain",),
-    "compiler.runtime": ("get_threads", "set_threads"),
-    "compiler.runtime": ("get_threads", "set_threads"),
+    "compiler.inspect.explain": ("explain",),
+    "compiler.threads": ("get_threads", "set_threads"),
     "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "graph.cost": ("count", "saved"),
     "transforms.associative": ("associative_scan",),

@@ -8,8 +8,8 @@ import numpy as np
 
 import wonderland as wl
 from wonderland.compiler import Program
-from wonderland.compiler.runtime import get_threads, set_threads
 from wonderland.compiler.steps import Fallback
+from wonderland.compiler.threads import get_threads, set_threads
 from wonderland.graph import evaluate
 from wonderland.graph.stage import stage
 from wonderland.primitives.primitive import Aval

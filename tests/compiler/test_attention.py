@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wonderland as wl
-from wonderland.compiler import Program, runtime
-from wonderland.compiler.attention import Attention
-from wonderland.compiler.attention_gradients import AttentionGradients
+from wonderland.compiler import Program
+from wonderland.compiler.attention.forward import Attention
+from wonderland.compiler.attention.gradients import AttentionGradients
 from wonderland.graph import evaluate
 from wonderland.graph.stage import stage
 from wonderland.primitives.attention import attention, attention_backward
@@ -25,9 +25,9 @@ TOLERANCE = {np.dtype(np.float64): 2e-14, np.dtype(np.float32): 1e-5}
 
 @pytest.fixture(autouse=True)
 def same_threads() -> Iterator[None]:
-    before = runtime.get_threads()
+    before = wl.get_threads()
     yield
-    runtime.set_threads(before)
+    wl.set_threads(before)
 
 
 def compiled(f: Any, arrays: list[Array]) -> Program:
@@ -171,7 +171,7 @@ def test_results_do_not_depend_on_the_number_of_threads(lead: tuple[int, ...], t
     arguments = [[q, k, v], [out.astype(lse.dtype), lse, q, k, v, lse]]
     found = []
     for threads in (1, 2, 3):
-        runtime.set_threads(threads)
+        wl.set_threads(threads)
         found.append([x.tobytes() for program, a in zip(programs, arguments, strict=True) for x in program(a)])
     assert found[0] == found[1] == found[2]
 

@@ -13,7 +13,7 @@ import wonderland as wl
 import wonderland.fft
 import wonderland.linalg
 from tests.compiler.engines import native, raises_alike, same
-from wonderland.compiler.complexes import without_complex
+from wonderland.compiler.complexes.rules import without_complex
 from wonderland.compiler.steps import Fallback
 from wonderland.graph import evaluate
 from wonderland.primitives.primitive import TABLE

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from wonderland.compiler.convolutions import (
+from wonderland.compiler.convolutions.steps import (
     convolution_input_steps,
     convolution_steps,
     convolution_weight_steps,
     supported,
 )
 from wonderland.compiler.machine import machine
-from wonderland.compiler.routine import Routine, slots_of
+from wonderland.compiler.text.routine import Routine, slots_of
 from wonderland.compiler.values import Buffer, Const, Hole, Op, Value, View, broadcast, transposed, whole
 
 Shape = tuple[int, ...]

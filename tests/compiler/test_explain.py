@@ -12,7 +12,7 @@ import pytest
 import wonderland as wl
 import wonderland.linalg
 from wonderland import nn
-from wonderland.compiler import profiling
+from wonderland.compiler.inspect import profiling
 from wonderland.compiler.memory import PLANNED, lifetimes
 
 F = 4  # bytes of a float32

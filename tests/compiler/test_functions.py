@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy.special
 
-from wonderland.compiler import functions
-from wonderland.compiler.builder import Builder, typed
 from wonderland.compiler.machine import machine
+from wonderland.compiler.text import functions
+from wonderland.compiler.text.builder import Builder, typed
 
 SCALAR = {np.float32: "float", np.float64: "double"}
 BINARY = ("power", "hypot", "atan2")

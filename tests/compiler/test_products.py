@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import wonderland as wl
 from wonderland.compiler.machine import machine
-from wonderland.compiler.packing import Pack, packed
-from wonderland.compiler.product_kernels import block
-from wonderland.compiler.products import product_steps
-from wonderland.compiler.routine import Routine, slots_of
+from wonderland.compiler.products.packing import Pack, packed
+from wonderland.compiler.products.product import block
+from wonderland.compiler.products.steps import product_steps
+from wonderland.compiler.text.routine import Routine, slots_of
 from wonderland.compiler.values import Buffer, Const, Hole, Op, Shape, Value, View, as_array, broadcast, whole
 
 Memory = dict[Buffer, Any]

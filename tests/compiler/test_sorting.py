@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import wonderland as wl
 from tests.compiler.engines import chunks, same
-from wonderland.compiler.sorting import network
+from wonderland.compiler.direct.sorting import network
 from wonderland.primitives.primitive import TABLE
 
 argsort, searchsorted = TABLE["argsort"], TABLE["searchsorted"]

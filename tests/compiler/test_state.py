@@ -13,7 +13,7 @@ import pytest
 import wonderland as wl
 from tests.compiler.test_program import numbers
 from wonderland.backends import CompileWarning
-from wonderland.compiler.kernel_text import Emitter
+from wonderland.compiler.kernels.text import Emitter
 from wonderland.compiler.program import Program
 
 

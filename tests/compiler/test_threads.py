@@ -18,17 +18,16 @@ import pytest
 import wonderland as wl
 from tests.compiler.engines import chunks, native, on_threads
 from tests.compiler.test_program import numbers
-from wonderland.compiler import runtime
 
 F = wl.nn.functional
 
 
 @pytest.fixture(autouse=True)
 def threads() -> Iterator[None]:
-    before = runtime.get_threads()
+    before = wl.get_threads()
     with wl.using_backend("native"):
         yield
-    runtime.set_threads(before)
+    wl.set_threads(before)
 
 
 def _conv_gradients(x: Any, w: Any) -> Any:
@@ -76,7 +75,7 @@ def test_results_do_not_depend_on_the_number_of_threads(name: str) -> None:
 
 def test_training_does_not_depend_on_the_number_of_threads() -> None:
     def train(n: int) -> list[bytes]:
-        runtime.set_threads(n)
+        wl.set_threads(n)
         wl.random.seed(0)
         model = wl.nn.Sequential(wl.nn.Linear(100, 300), wl.relu, wl.nn.Linear(300, 10))
         step, x = _step(), wl.asarray(numbers(500, 100))
@@ -129,7 +128,7 @@ def _together(jobs: list[Callable[[], None]]) -> None:
 
 
 def test_threads_may_call_the_same_and_different_functions() -> None:
-    runtime.set_threads(3)
+    wl.set_threads(3)
     f, x, want = _large()
     g = wl.jit(lambda x: wl.softmax(x @ x).sum(axis=1))
     other = g(x).numpy()
@@ -152,7 +151,7 @@ def test_the_number_of_threads_may_change_while_others_run() -> None:
 
     def changes() -> None:
         for i in range(30):
-            runtime.set_threads(1 + i % 3)
+            wl.set_threads(1 + i % 3)
             time.sleep(0.003)
         stop.set()
 
@@ -160,7 +159,7 @@ def test_the_number_of_threads_may_change_while_others_run() -> None:
 
 
 def test_two_threads_may_train_the_same_model() -> None:
-    runtime.set_threads(2)
+    wl.set_threads(2)
     model = wl.nn.Sequential(wl.nn.Linear(50, 80), wl.relu, wl.nn.Linear(80, 10))
     step, x = _step(), wl.asarray(numbers(64, 50))
     first = step(model, x).item()
@@ -189,7 +188,7 @@ def _run(code: str) -> str:
 
 
 def test_idle_threads_use_no_processor() -> None:
-    runtime.set_threads(2)
+    wl.set_threads(2)
     f, x, _ = _large()
     f(x)
     time.sleep(0.1)

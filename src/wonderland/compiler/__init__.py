@@ -1,19 +1,18 @@
 """From a graph to machine code: fuse, plan memory, write LLVM, run. The NumPy evaluator is the meaning.
 
-values.py      what is known of a value: a strided view of memory, or an expression not computed yet
-schedule.py    a graph as steps: loop kernels with everything elementwise fused in, matrix products, calls into NumPy
-kernels.py     the LLVM text of a loop kernel
-operations.py  elementwise primitives as LLVM; functions/: exp, log and relatives on vectors
-builder.py     writing LLVM's text
-memory.py      one arena for all intermediate values
-library.py     matrix products of the BLAS library that NumPy brings along
-machine.py     the host's processor and LLVM's code generator
-program.py     the compiled graph, to be called
-labels.py      what steps do in a user's words
-listing.py     the steps of a program as records: multiply-adds, bytes, where they come from
-profiling.py   how long they take, and what the machine could do
-picture.py     both as a picture
-explain.py     all of this for a function, as a table
+docs/compiler.md tells the story; here is where things are.
+
+values.py        what is known of a value: a strided view of memory, or an expression not computed yet
+order.py         in which order equations are taken
+schedule.py      a graph as steps; lowering.py: what each primitive becomes; loops.py, windows.py, complexes/, checked.py
+contractions.py  products and convolutions that wait for work on their results
+finishing.py     what follows when all is scheduled; memory.py: one arena; donation.py: state in place
+steps.py         what steps are; kernels/, products/, convolutions/, attention/, direct/: the native ones
+text/            writing LLVM: routines, operations, elementary functions
+machine.py       the host's processor and LLVM's code generator
+runtime.py       the native loop over a program's instructions (runtime_text.py), threads.py: who shares its work
+program.py       the compiled graph, to be called
+inspect/         wl.explain
 """
 
 from .program import Program

@@ -16,7 +16,7 @@ from ..dtypes import DType
 from ..errors import InputError
 from ..graph.ir import Equation
 from ..primitives.elementwise import negative_power, no_counterpart, refused
-from .builder import Builder, computed, is_float, literal, splat, typed
+from .text.builder import Builder, computed, is_float, literal, splat, typed
 from .values import Op, View
 
 if TYPE_CHECKING:

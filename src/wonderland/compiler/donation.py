@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .epilogue import WithEpilogue
-from .kernels import Kernel, Reduce
+from .kernels.kernel import Kernel, Reduce
+from .products.epilogue import WithEpilogue
 from .runtime import Op as Code
 from .schedule import Schedule
 from .steps import Control, Fallback

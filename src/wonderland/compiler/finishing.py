@@ -7,7 +7,7 @@ from collections import Counter as Tally
 from typing import Any
 
 from .contractions import Contraction
-from .kernels import Item, Kernel, Reduce
+from .kernels.kernel import Item, Kernel, Reduce
 from .steps import Control, Fallback, Label, Loop, Step
 from .values import Buffer, leaves
 

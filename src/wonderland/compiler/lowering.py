@@ -14,9 +14,11 @@ import numpy as np
 from .. import dtypes
 from ..graph.ir import Equation, Graph, Var
 from ..graph.simplify import simplify
-from . import checked, cumulative, loops, pairs, random_words, sorting, values, windows
+from . import checked, loops, values, windows
+from .complexes import pairs
 from .contractions import Contraction
-from .scatters import scatter, wrong_index
+from .direct import cumulative, random_words, sorting
+from .direct.scatters import scatter, wrong_index
 from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
 
 if TYPE_CHECKING:
@@ -319,4 +321,6 @@ RULES: dict[str, Rule] = {
     "branch": loops.branch,
 }
 
-from . import attention, convolutions, products  # noqa: E402 - large, and needed by few programs
+from .attention import forward as attention  # noqa: E402 - these are written in terms of the rules above
+from .convolutions import steps as convolutions  # noqa: E402
+from .products import steps as products  # noqa: E402

@@ -16,13 +16,13 @@ from ..forking import open_after_fork
 from ..graph.evaluate import located, run_equation
 from ..graph.ir import Graph
 from ..primitives.creation import check_size
-from . import runtime
+from . import runtime, threads
 from .donation import donations
 from .machine import machine
 from .memory import ALIGN, PLANNED, plan
-from .routine import Routine, slots_of
 from .schedule import Schedule
 from .steps import Control, Fallback, Label
+from .text.routine import Routine, slots_of
 from .values import Buffer, View, as_array
 
 Array = np.ndarray[Any, Any]
@@ -171,7 +171,7 @@ class Program:
 
     def _run(self, profile: bool) -> None:
         table, code = self._addresses
-        pool = runtime.pool() if self.shares else 0
+        pool = threads.pool() if self.shares else 0
         self._table[self._begun] = 0
         if self.schedule.checks:
             self._status[:] = 0

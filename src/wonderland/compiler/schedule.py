@@ -17,13 +17,14 @@ import numpy as np
 from .. import dtypes
 from ..errors import WonderlandError
 from ..graph.ir import Atom, Equation, Graph, Literal, Var
-from . import operations, values
-from .complexes import without_complex
+from . import values
+from .complexes.rules import without_complex
 from .contractions import Contraction
 from .finishing import finished, hoist
-from .kernels import Accumulate, Item, Kernel, Reduce, Store
+from .kernels.kernel import Accumulate, Item, Kernel, Reduce, Store
 from .order import ordered
 from .steps import Fallback, Step
+from .text import operations
 from .values import Buffer, Const, Op, Shape, Value, View, leaves, replaced, strides_of, whole
 
 INDEXING = frozenset(["gather", "scatter"])  # they check their indices also where nothing is read or written

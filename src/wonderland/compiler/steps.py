@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ..graph.ir import Equation
-from .labels import Work
-from .routine import Routine
+from .inspect.labels import Work
+from .text.routine import Routine
 from .values import Buffer, View
 
 

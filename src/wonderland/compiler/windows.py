@@ -142,7 +142,7 @@ def spread(s: Schedule, e: Equation) -> bool:
 
 
 class _Part:
-    """The places of an axis with the same remainder: where they are, and which positions of which windows reach them."""
+    """The places of an axis with one remainder: where they are, and which positions of which windows reach them."""
 
     def __init__(self, place: tuple[int, int, int], count: int, taps: list[tuple[int, int]]) -> None:
         self.place, self.count, self.taps = place, count, taps

@@ -263,9 +263,7 @@ class Recent:
         self.strict = state.strict_broadcast
 
     @classmethod
-    def of(
-        cls, args: tuple[Any, ...], arguments: Arguments, traced: Traced, environment: Environment
-    ) -> Recent | None:
+    def of(cls, args: tuple[Any, ...], arguments: Arguments, traced: Traced, environment: Environment) -> Recent | None:
         if not all(type(a) is Tensor or trees.is_stateful(a) for a in args):
             return None
         kinds = [(a.shape, a.dtype) if type(a) is Tensor else Whole(a) for a in args]

@@ -1,0 +1,1 @@
+"""Attention in one pass over its scores, forward and backward."""

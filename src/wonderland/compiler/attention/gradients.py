@@ -1,0 +1,197 @@
+"""The adjoints of attention's arguments, from the log-sum-exps that were kept. Formulas in primitives/attention.py.
+
+For a tile of keys and a few groups of queries, the weights P and A = P * (g v^T + h) are in memory: A k goes to the
+adjoint of these queries, A^T q and P^T g are added to those of the keys and values of the tile.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ... import dtypes
+from ..inspect.labels import Work
+from ..products.blocks import Blocks
+from ..text import functions
+from ..text.routine import Routine
+from ..values import Buffer, View, whole
+from .scores import Group, Scores
+from .tiles import Tile
+
+GROUPS = 2  # of queries that are worked on together
+FEW = 8  # matrices: with fewer, the adjoints of queries and those of keys are computed apart, each in many chunks
+
+
+def gradient_steps(
+    g: View, q: View, k: View, v: View, h: View, lse: View, mask: View | None,
+    dq: View, dk: View, dv: View, causal: bool, scale: float,
+) -> list[AttentionGradients]:  # fmt: skip
+    """Steps that compute dq, dk, dv."""
+
+    def step(dq: View | None, dkv: tuple[View, View] | None) -> AttentionGradients:
+        return AttentionGradients(g, q, k, v, h, lse, mask, dq, dkv, causal, scale)
+
+    together = step(dq, (dk, dv))
+    if math.prod(together.lead) >= FEW or together.microseconds(5) < 100:
+        return [together]
+    return [step(dq, None), step(None, (dk, dv))]
+
+
+class AttentionGradients(Scores):
+    """dq = scale A k, dk = scale A^T q and dv = P^T g, or the first or the last two of them."""
+
+    def __init__(
+        self, g: View, q: View, k: View, v: View, h: View, lse: View, mask: View | None,
+        dq: View | None, dkv: tuple[View, View] | None, causal: bool, scale: float,
+    ) -> None:  # fmt: skip
+        targets = ([] if dq is None else [dq]) + list(dkv or ())
+        super().__init__([g, q, k, v, h, lse], targets, (q, k, v), mask, causal, scale)
+        self.g, self.h, self.lse, self.dq, self.dkv = g, h, lse, dq, dkv
+        self.height = self.w * min(GROUPS, -(-self.t // self.w))
+        self.once = self.keys >= self.s
+        if dq is not None and not self.once and dtypes.is_half(dq.dtype):
+            # what tiles of keys contribute is summed in float32
+            self.sums = whole(Buffer("arena", math.prod(dq.shape), dtypes.float32), dq.shape)
+            self.views.append(self.sums)
+            self.reads.append(self.sums.buffer)
+            self.writes.append(self.sums.buffer)
+        elif dq is not None:
+            self.sums = dq
+        # chunks are groups of whole matrices, or groups of queries, or of keys
+        rows, step = (1, 1) if dq and dkv else (self.t, self.height) if dq else (self.s, self.keys)
+        self.blocks = Blocks(self.lead, rows, 1, step, 1, self.microseconds(5))
+
+    @property
+    def chunks(self) -> int:
+        return self.blocks.chunks
+
+    @property
+    def work(self) -> Work:
+        products = self.d + self.e  # the scores and their adjoints
+        products += self.d if self.dq is not None else 0
+        products += self.d + self.e if self.dkv is not None else 0
+        wanted = ", ".join(name for name, target in (("q", self.dq), ("k, v", self.dkv)) if target is not None)
+        return f"gradients in {wanted} of {self.label}", self.pairs * products
+
+    def describe(self) -> tuple[object, ...]:
+        return (*super().describe(), self.dq is not None, self.dkv is not None)
+
+    def emit(self, r: Routine) -> None:
+        self.start(r)
+        m = self.m
+        self.values_turned = m.tile(self.e, self.keys)
+        self.query, self.adjoint = m.tile(self.height, self.d), m.tile(self.height, self.e)
+        self.weights, self.changes = m.tile(self.height, self.keys), m.tile(self.height, self.keys)
+        self.row = m.tile(2, self.height)  # for each query: its log-sum-exp, and h
+        if self.dq is not None:
+            self.key_rows, self.into_queries = m.tile(self.keys, self.d), m.tile(self.height, self.d)
+        if self.dkv is not None:
+            self.into_keys, self.into_values = m.tile(self.keys, self.d), m.tile(self.keys, self.e)
+
+        def rectangle(lead: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
+            queries, keys = ("0", str(self.t)), ("0", str(self.s))
+            if self.dq is None:
+                keys = row, row_end
+            elif self.dkv is None:
+                queries = row, row_end
+                keys = ("0", self.less(keys[1], row_end)) if self.causal else keys
+            if self.once:
+                self._tile(lead, queries, "0")
+            else:
+                r.b.loop(keys[1], self.keys, lambda key: self._tile(lead, queries, key), keys[0])
+            if self.dq is not None and self.sums is not self.dq:
+                self._rounded(lead, queries)
+
+        self.blocks.each(r, rectangle)
+
+    def _tile(self, lead: list[str], queries: tuple[str, str], key: str) -> None:
+        """One tile of keys, for the queries that see some of it."""
+        b, m = self.b, self.m
+        end = self.end(key)
+        m.columns(self.k, lead, key, end, self.keys_turned)
+        m.columns(self.v, lead, key, end, self.values_turned)
+        if self.dq is not None:
+            m.rows(self.k, lead, key, end, self.key_rows, self.scale)
+        if self.dkv is not None:
+            m.fill(self.into_keys, self.keys)
+            m.fill(self.into_values, self.keys)
+        first, last = queries
+        start = b.intrinsic("smax", "i64", first, key) if self.causal and not self.once else first
+        b.loop(last, self.height, lambda i: self._queries(lead, i, last, key, end), start)
+        if self.dkv is not None:
+            for tile, view in zip((self.into_keys, self.into_values), self.dkv, strict=True):
+                m.out(tile, view, [*lead, key], end)
+
+    def _queries(self, lead: list[str], query: str, last: str, key: str, end: str) -> None:
+        """Some groups of queries."""
+        b, m, r = self.b, self.m, self.r
+        count = str(self.height)
+        if self.t % self.height:
+            count = self.less(self.minus(last, query), count)
+        m.rows(self.q, lead, query, str(self.height), self.query, self.scale)
+        m.rows(self.g, lead, query, str(self.height), self.adjoint)
+
+        def numbers(i: str) -> None:
+            for row, view in enumerate((self.lse, self.h)):
+                found = r.load(view, [*lead, r.linear((1, 1), (query, i))])
+                b.do(f"store {m.scalar} {found}, ptr {m.at(self.row, str(row), i)}, align {m.size}")
+
+        b.loop(count, 1, numbers)
+        b.loop(count, self.w, lambda i: self._group(self.group(lead, r.linear((1, 1), (query, i)), key, end), i))
+        lag = self.minus(query, key) if self.causal else ""
+        if self.dq is not None:
+            m.multiply(self.changes, self.key_rows, self.into_queries, count, self.d_vectors, end, lag)
+            self._store_queries([*lead, query], count, key)
+        if self.dkv is not None:
+            seen = self.seen(query, self.height, key, end)
+            m.multiply(
+                self.changes, self.query, self.into_keys, seen, self.d_vectors, count, lag, turned=True, add=True
+            )
+            m.multiply(
+                self.weights, self.adjoint, self.into_values, seen, self.e_vectors, count, lag, turned=True, add=True
+            )
+
+    def _store_queries(self, index: list[str], count: str, key: str) -> None:
+        """The first tile of keys begins the sums, the others add to them."""
+
+        def store(add: bool) -> None:
+            self.m.out(self.into_queries, self.sums, index, count, add=add)
+
+        if self.once:
+            store(False)
+        else:
+            self.b.when(self.b.emit(f"icmp eq i64 {key}, 0"), lambda: store(False))
+            self.b.when(self.b.emit(f"icmp ne i64 {key}, 0"), lambda: store(True))
+
+    def _group(self, group: Group, i: str) -> None:
+        """P and A for the group of queries from i on."""
+        b, m, r = self.b, self.m, self.r
+
+        def part(tile: Tile) -> Tile:
+            return Tile(m.at(tile, i), tile.step)
+
+        weights, changes = part(self.weights), part(self.changes)
+        self.scores(group, part(self.query), weights)
+        m.multiply(part(self.adjoint), self.values_turned, changes, str(self.w), group.vectors, str(self.e))
+
+        def one(a: str, column: str, place: str) -> None:
+            row = r.linear((1, 1), (i, a))
+            lse, h = (m.spread(m.at(self.row, which, row)) for which in "01")
+            weight = m.vector(functions.exp_flushed(b, [(m.load(place) - lse).name], m.scalar, self.w))
+            m.store(weight, place)
+            other = m.at(changes, a, column)
+            m.store((m.load(other) + h) * weight, other)
+
+        self.each(weights, group.vectors, one)
+
+    def _rounded(self, lead: list[str], queries: tuple[str, str]) -> None:
+        """Sums in float32 as half types."""
+        r, dq = self.r, self.dq
+        assert dq is not None
+
+        def one(i: str) -> None:
+            def part(j: str, w: int, n: int) -> None:
+                r.store(dq, r.load(self.sums, [*lead, i, j], w, n), [*lead, i, j], w, n)
+
+            r.vectors(self.d, self.w, part)
+
+        r.b.loop(queries[1], 1, one, queries[0])

@@ -1,0 +1,1 @@
+"""Steps that write their own loops: scatter, running sums, random words, sorting."""

@@ -1,0 +1,1 @@
+"""Looking inside a compiled function: its steps, their costs and times, a picture."""

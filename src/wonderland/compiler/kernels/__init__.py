@@ -1,0 +1,1 @@
+"""Loop kernels: everything elementwise, and reductions."""

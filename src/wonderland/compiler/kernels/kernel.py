@@ -1,0 +1,248 @@
+"""Loop kernels: everything elementwise, and reductions, over one iteration space.
+
+The first axes of the space are the outer ones, the others are a row. For every row, a kernel goes through its items
+in phases: a reduction of the row (the largest element, a sum) is a number that later phases use, so that softmax and
+layer normalisation are one kernel that finds its row in the nearest cache. Sums over outer axes (the gradient of a
+bias) are accumulated on the side; when chunks share such a sum, each makes a partial one, and these are added in order.
+
+Axes that step evenly through all memory involved are merged. The last one is vectorised.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ... import dtypes
+from ..inspect.labels import Work, names, operations
+from ..machine import machine
+from ..text.describe import Description
+from ..text.routine import Routine, slots_of
+from ..values import COSTS, Buffer, Op, Shape, Value, View, accesses, leaves, parts, strides_of, whole
+
+GRAIN = 1 << 18  # operations in a chunk, roughly: some ten microseconds
+TOUCH = 10  # what reading or writing an element costs, in operations
+MOST = 32  # chunks
+
+
+class Store(NamedTuple):
+    """target = value, for every place of the space, or for every row."""
+
+    target: View
+    value: Value
+
+
+class Reduce(NamedTuple):
+    """target = the row's sum (or other reduction) of value: one number per row."""
+
+    target: View
+    value: Value
+    name: str
+
+
+class Accumulate(NamedTuple):
+    """target = a reduction over outer axes: its strides over the space are 0 along these."""
+
+    target: View
+    value: Value
+    name: str
+
+
+Item = Store | Reduce | Accumulate
+
+
+class Kernel:
+    """Items over a space whose axes from `split` on are the row. Items are added until it is closed."""
+
+    def __init__(self, space: Shape, split: int | None = None) -> None:
+        self.space = space
+        self.split = split  # None: nothing has been said yet, the row is what serves best
+        self.items: list[Item] = []
+        self.own: set[Buffer] = set()  # results of reductions, which later items find in registers
+        self.silent: set[Buffer] = set()  # among them, those that nobody else reads
+        self.operations = 1  # per place of the space
+        self._seen: dict[int, Value] = {}
+        self.whole = False  # whether it must not be cut into chunks
+        self.closed = False
+        self.touched = 0  # when the last item was added
+        self._known: tuple[list[Buffer], list[Buffer], list[View]] | None = None
+
+    def add(self, item: Item) -> None:
+        self.items.append(item)
+        for part in parts(item.value):
+            if id(part) not in self._seen:
+                self._seen[id(part)] = part
+                self.operations += COSTS.get(part.name, 1) if isinstance(part, Op) else 0
+        if isinstance(item, Reduce):
+            self.own.add(item.target.buffer)
+
+    @property
+    def outer(self) -> Shape:
+        return self.space if self.split is None else self.space[: self.split]
+
+    def in_line(self, view: View) -> bool:
+        """Whether a view of a reduction's result reads, for every place, the number of its own row."""
+        strides = [s for s, n in zip(view.strides, view.shape, strict=True) if n > 1]
+        if view.offset:
+            return False
+        if view.shape == self.space:
+            wanted = strides_of(self.outer) + (0,) * (len(self.space) - len(self.outer))
+            return strides == [s for s, n in zip(wanted, self.space, strict=True) if n > 1]
+        return math.prod(view.shape) == math.prod(self.outer) and strides == [
+            s for s, n in zip(strides_of(view.shape), view.shape, strict=True) if n > 1
+        ]
+
+    # --- once all items are there
+
+    def close(self) -> list[Kernel]:
+        """Choose loops and chunks. Partial sums need a second kernel, which adds them."""
+        split = len(self.space) if self.split is None else self.split
+        kinds = [int(axis >= split) for axis in range(len(self.space))]
+        self._all = [s for item in self.items for s in self._accesses(item)]
+        self.groups = merged(self.space, self._all, kinds)
+        self.sizes = [math.prod(self.space[a] for a in group) for group in self.groups]
+        self.rows = sum(kinds[group[0]] == 0 for group in self.groups)  # how many groups are outer
+        if self.split is None and self.groups:
+            self.rows = len(self.groups) - 1
+        self.row = self.sizes[self.rows :]
+        values = [item.value for item in self.items]
+        # 32-bit lanes fill a vector; wider types take several
+        size = 8 if all(v.dtype.itemsize == 8 for value in values for v in parts(value)) else 4
+        self.width = machine().vector_bytes // size
+        if not self.row:
+            self.width = 1
+        while self.row and self.width > 1 and self.width // 2 >= self.row[-1]:
+            self.width //= 2
+        self._cut()
+        extra = [self._shared(i, item) for i, item in enumerate(self.items) if isinstance(item, Accumulate)]
+        self.closed = True
+        return [self, *[kernel for kernels in extra for kernel in kernels]]
+
+    def _accesses(self, item: Item) -> list[Shape]:
+        rank = len(self.space)
+        split = rank if self.split is None else self.split
+        target = item.target.strides
+        if isinstance(item, Reduce) or item.value.shape != self.space:
+            target = strides_of(self.outer) + (0,) * (rank - split)
+        return [target, *[_padded(s, rank) for s in accesses(item.value)]]
+
+    def _cut(self) -> None:
+        """How the first group of axes is shared out. A 1-D space without reductions is cut along its row."""
+        self.along = 0  # the group that is cut
+        self.chunks, self.step = 1, 0
+        touched = sum(1 for strides in self._all if any(strides))
+        work = math.prod(self.space) * (self.operations + TOUCH * touched)
+        if self.whole or not self.sizes or (not self.rows and any(isinstance(i, Reduce) for i in self.items)):
+            return
+        unit = 1 if self.rows else self.width * 4
+        units = -(-self.sizes[0] // unit)
+        wanted = max(1, min(MOST, work // GRAIN, units))
+        self.step = -(-units // wanted) * unit
+        self.chunks = -(-self.sizes[0] // self.step)
+
+    def _shared(self, place: int, item: Accumulate) -> list[Kernel]:
+        """Where several chunks add to one sum, or it is a narrow float: partial sums, and a kernel that adds them."""
+        target, value, name = item
+        narrow = target.dtype in (dtypes.float16, dtypes.bfloat16)
+        together = self.chunks > 1 and target.strides[self.groups[0][-1]] == 0  # the axis that is cut is summed over
+        if not narrow and not together:
+            return []
+        kept = tuple(n if s else 1 for s, n in zip(target.strides, self.space, strict=True))
+        count = math.prod(kept)
+        dtype = dtypes.float32 if narrow else target.dtype
+        partial = Buffer("arena", self.chunks * count, dtype)
+        inside = tuple(s if n > 1 else 0 for s, n in zip(strides_of(kept), kept, strict=True))
+        self.items[place] = Accumulate(View(partial, self.space, inside), value, name)
+        wide = Buffer("arena", count, dtype) if narrow else target.buffer
+        offset = 0 if narrow else target.offset
+        # pieces of the sum in front, so that chunks can share them
+        piece = 512 if count % 512 == 0 else count
+        lead = (count // piece, self.chunks, piece)
+        total = Kernel(lead)
+        total.whole = piece == count
+        sums = View(partial, lead, (piece, count, 1))
+        total.add(Accumulate(View(wide, lead, (piece, 0, 1), offset), sums, name))
+        if not narrow:
+            return total.close()
+        rounding = Kernel((count,))
+        narrowed = Op("astype", [whole(wide, (count,))], (count,), target.dtype)
+        rounding.add(Store(View(target.buffer, (count,), (1,), target.offset), narrowed))
+        return [*total.close(), *rounding.close()]
+
+    @property
+    def reads(self) -> list[Buffer]:
+        return self._touched()[0]
+
+    @property
+    def writes(self) -> list[Buffer]:
+        return self._touched()[1]
+
+    @property
+    def views(self) -> list[View]:
+        return self._touched()[2]
+
+    def _touched(self) -> tuple[list[Buffer], list[Buffer], list[View]]:
+        """The buffers that are read and written, and all views; what stays in registers is not among them."""
+        if self._known is not None:
+            return self._known
+        read = [leaf for item in self.items for leaf in leaves(item.value) if leaf.buffer not in self.own]
+        written = [item.target for item in self.items if item.target.buffer not in self.silent]
+        reads, writes = (list(dict.fromkeys(v.buffer for v in views)) for views in (read, written))
+        found = reads, writes, read + written
+        if self.closed:
+            self._known = found
+        return found
+
+    @property
+    def bytes(self) -> int:
+        return sum(b.nbytes for b in dict.fromkeys([*self.reads, *self.writes]))
+
+    @property
+    def work(self) -> Work:
+        done = operations([item.value for item in self.items])
+        found: dict[str, None] = {}
+        for item in self.items:
+            found |= dict.fromkeys(names([item.value]))
+            if not isinstance(item, Store):
+                found[item.name] = None
+                done += math.prod(item.value.shape)
+        return f"kernel over {self.space}: {', '.join(found) or 'copy'}", done
+
+    def describe(self) -> str:
+        d = Description(slots_of(self.views))
+        lines = [f"kernel {self.space} {self.groups} {self.rows} {self.width} {self.chunks} {self.step}"]
+        for item in self.items:
+            silent = item.target.buffer in self.silent
+            name = "" if isinstance(item, Store) else item.name
+            where = "-" if silent else d.view(item.target)
+            own = d.own(item.target.buffer) if isinstance(item, Reduce) else ""
+            lines.append(f"{type(item).__name__} {name} {where} {own} {d.value(item.value)}")
+        return "\n".join([*lines, *d.lines])
+
+    # --- text
+
+    def emit(self, r: Routine) -> None:
+        Emitter(self, r).emit()
+
+
+def merged(shape: Shape, accesses: list[Shape], kinds: list[int]) -> list[list[int]]:
+    """Groups of adjacent axes that can be walked as one."""
+    groups: list[list[int]] = []
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        if groups and kinds[groups[-1][-1]] == kinds[axis]:
+            last = groups[-1][-1]
+            if all(strides[last] == strides[axis] * n for strides in accesses):
+                groups[-1].append(axis)
+                continue
+        groups.append([axis])
+    return groups
+
+
+def _padded(strides: Shape, rank: int) -> Shape:
+    """Values of a row's own have no strides along the row."""
+    return strides + (0,) * (rank - len(strides))
+
+
+from .text import Emitter  # noqa: E402 - it knows the items above

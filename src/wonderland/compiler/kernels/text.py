@@ -1,0 +1,353 @@
+"""The LLVM text of a loop kernel."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ..text.builder import computed, is_float, literal, splat, typed
+from ..text.operations import TABLE
+from ..text.routine import Memo, Routine, lane_mask, rounded
+from ..values import Buffer, Const, Op, Take, Value, View, accesses, leaves, regrouped, strides_of
+from .kernel import Accumulate, Item, Kernel, Reduce, Store
+
+ROW_BYTES = 1 << 15  # of values kept from one phase to the next
+
+
+class Emitter:
+    """The text of one kernel."""
+
+    def __init__(self, kernel: Kernel, r: Routine) -> None:
+        self.k, self.r, self.b = kernel, r, r.b
+        groups, rows = kernel.groups, kernel.rows
+        memo: dict[int, Value] = {}
+        self.items = [(item, self._on_groups(item, groups, rows, memo)) for item in kernel.items]
+        self.phases: list[int] = []
+        ready: dict[Buffer, int] = {}
+        for item, (value, _) in self.items:
+            phase = max((ready[leaf.buffer] + 1 for leaf in leaves(value) if leaf.buffer in ready), default=0)
+            if isinstance(item, Reduce):
+                ready[item.target.buffer] = phase
+            self.phases.append(phase)
+        self.temporaries: dict[int, str] = {}
+        self.remembered = self._remembered()
+        self.full_rank = len(groups)
+
+    def _on_groups(self, item: Item, groups: list[list[int]], rows: int, memo: dict[int, Value]) -> tuple[Value, View]:
+        """The value and the target, with one axis for every group."""
+        k = self.k
+        if item.value.shape == k.space and not (isinstance(item, Store) and self._per_row(item)):
+            value = regrouped(item.value, groups, memo)
+        else:
+            value = regrouped(item.value, groups[:rows], memo)
+        target = item.target
+        if isinstance(item, Reduce) or (isinstance(item, Store) and self._per_row(item)):
+            outer = tuple(k.sizes[:rows])
+            return value, View(target.buffer, outer, strides_of(outer), target.offset)
+        return value, regrouped(target, groups, {})  # type: ignore[return-value]
+
+    def _per_row(self, item: Store) -> bool:
+        k = self.k
+        return k.split is not None and item.value.shape == k.outer and k.outer != k.space
+
+    def emit(self) -> None:
+        k, r, b = self.k, self.r, self.b
+        low, high = "0", ""
+        if k.chunks > 1:
+            low = b.emit(f"mul nsw i64 {r.chunk}, {k.step}")
+            high = b.intrinsic("smin", "i64", b.emit(f"add nsw i64 {low}, {k.step}"), str(k.sizes[0]))
+        self.low, self.high = low, high
+        self._start_sums()
+
+        def outer(axis: int, index: list[str]) -> None:
+            if axis == k.rows:
+                self._row(index)
+            elif axis == 0 and k.chunks > 1:
+                b.loop(high, 1, lambda i: outer(1, [i]), start=low)
+            else:
+                r.each(k.sizes[axis], lambda i: outer(axis + 1, [*index, i]))
+
+        outer(0, [])
+
+    # --- rows
+
+    def _row(self, index: list[str]) -> None:
+        self.r.registers.clear()
+        self.numbers: Memo = {}  # what is one number for the whole row
+        for phase in range(max(self.phases, default=0) + 1):
+            chosen = [pair for pair, p in zip(self.items, self.phases, strict=True) if p == phase]
+            over = [(item, *pair) for item, pair in chosen if not self._outer_level(item, pair[0])]
+            if over:
+                self._pass(phase, over, index)
+            for item, (value, target) in chosen:
+                if self._outer_level(item, value):
+                    self.r.store(target, self.r.value(value, index, 1, 1), index)
+
+    def _outer_level(self, item: Item, value: Value) -> bool:
+        return isinstance(item, Store) and len(value.shape) == self.k.rows and self.full_rank != self.k.rows
+
+    def _pass(self, phase: int, items: list[Any], index: list[str]) -> None:
+        """One pass over the row: stores, and the reductions that become known with it."""
+        k, w = self.k, self.k.width
+        reduces = [(item, value, target) for item, value, target in items if isinstance(item, Reduce)]
+        single = len(k.row) == 1
+        vectors = k.row[-1] // w if k.row else 0
+        copies = 4 if reduces and single and vectors >= 4 else 1
+        cells = []
+        for item, _, target in reduces:
+            scalar = computed(target.dtype)
+            kind = typed(scalar, w)
+            start = splat(_neutral(item.name, target.dtype), scalar, w)
+            cells.append([self.r.cell(kind, start) for _ in range(copies)])
+
+        even: Memo = {}
+        if k.row:
+            for _, value, _ in items:
+                self._even_parts(value, index, even)
+
+        def body(inner: list[str], n: int, copy: int) -> None:
+            memo = dict(even)
+            place = [*index, *inner]
+            for key, pointer in self.temporaries.items():
+                if self.remembered[key][0] < phase:
+                    op = self.remembered[key][1]
+                    memo[key] = self.r.load_vector(
+                        self._temporary(pointer, op, inner), computed(op.dtype), op.dtype.itemsize, w, w
+                    )
+            ready = []
+            for item, value, target in items:
+                ready.append((item, self.r.value(value, place, w, n, memo), target))
+            for key, (first, op) in self.remembered.items():
+                if first == phase and key in memo:
+                    pointer = self.temporaries.setdefault(key, self.r.stack(self._row_size(), computed(op.dtype)))
+                    self.r.store_vector(
+                        memo[key], self._temporary(pointer, op, inner), computed(op.dtype), op.dtype.itemsize, w, w
+                    )
+            position = 0
+            for item, value, target in ready:
+                if isinstance(item, Reduce):
+                    self._into(cells[position][copy], item.name, value, target.dtype, w, n)
+                    position += 1
+                elif isinstance(item, Accumulate):
+                    self._accumulate(item, target, value, place, w, n)
+                else:
+                    self.r.store(target, value, place, w, n)
+
+        self._along_row(body, copies)
+        for (item, _, target), copies_of in zip(reduces, cells, strict=True):
+            self._settle(item, target, copies_of, index)
+
+    def _even_parts(self, value: Value, index: list[str], even: Memo) -> None:
+        """Compute what is the same along the row once, in front of the loop over it."""
+        if id(value) in even or isinstance(value, Const):
+            return
+        if not any(any(strides[self.k.rows :]) for strides in accesses(value)):
+            place = [*index, *["0"] * len(self.k.row)]
+            number = self.r.value(value, place, 1, 1, self.numbers)
+            even[id(value)] = self.b.spread(number, computed(value.dtype), self.k.width)
+            return
+        for part in value.args if isinstance(value, Op) else value.indices if isinstance(value, Take) else ():
+            self._even_parts(part, index, even)
+
+    def _along_row(self, body: Any, copies: int) -> None:
+        k, b, w = self.k, self.b, self.k.width
+
+        def along(axis: int, inner: list[str]) -> None:
+            if axis < len(k.row) - 1:
+                self.r.each(k.row[axis], lambda i: along(axis + 1, [*inner, i]))
+                return
+            if not k.row:
+                body([], 1, 0)
+                return
+            size = k.row[-1]
+            full = size - size % w
+            if not k.rows and k.chunks > 1:  # the row itself is cut
+                end = b.intrinsic("smin", "i64", self.high, str(full))
+                b.loop(end, w, lambda i: body([*inner, i], w, 0), start=self.low)
+                if full < size:
+                    last = b.emit(f"icmp eq i64 {self.r.chunk}, {k.chunks - 1}")
+                    b.when(last, lambda: body([*inner, str(full)], size - full, 0))
+                return
+            start = 0
+            if copies > 1:
+                start = full - full % (copies * w)
+
+                def several(i: str) -> None:
+                    for copy in range(copies):
+                        place = i if copy == 0 else b.emit(f"add nsw i64 {i}, {copy * w}")
+                        body([*inner, place], w, copy)
+
+                if start == copies * w:
+                    several("0")
+                else:
+                    b.loop(start, copies * w, several)
+            rest = (full - start) // w
+            if rest == 1 or (0 < rest <= 4 and self._light()):
+                for i in range(start, full, w):
+                    body([*inner, str(i)], w, 0)
+            elif rest:
+                b.loop(full, w, lambda i: body([*inner, i], w, 0), start=start)
+            if full < size:
+                body([*inner, str(full)], size - full, 0)
+
+        along(0, [])
+
+    def _light(self) -> bool:
+        return self.k.operations <= 24
+
+    def _row_size(self) -> int:
+        return math.prod(self.k.row[:-1]) * (-(-self.k.row[-1] // self.k.width) * self.k.width)
+
+    def _temporary(self, pointer: str, op: Op, inner: list[str]) -> str:
+        sizes = (*self.k.row[:-1], -(-self.k.row[-1] // self.k.width) * self.k.width)
+        return self.r.at(pointer, computed(op.dtype), strides_of(sizes), inner)
+
+    def _remembered(self) -> dict[int, tuple[int, Op]]:
+        """Expressions that several phases need and that are dear to compute: kept in a row of memory."""
+        k = self.k
+        if max(self.phases, default=0) == 0 or not k.row:
+            return {}
+        first: dict[int, int] = {}
+        found: dict[int, tuple[int, Op]] = {}
+
+        def visit(value: Value, phase: int) -> None:
+            if not isinstance(value, Op) or len(value.shape) != len(k.groups):
+                return
+            before = first.setdefault(id(value), phase)
+            if before < phase:
+                if value.weight >= 4 and value.dtype != dtypes.bool_:
+                    found[id(value)] = (before, value)
+                    return
+                first[id(value)] = before
+            for a in value.args:
+                visit(a, phase)
+
+        for phase in range(max(self.phases) + 1):
+            for (_, (value, _)), p in zip(self.items, self.phases, strict=True):
+                if p == phase:
+                    visit(value, phase)
+        room = ROW_BYTES
+        kept = {}
+        for key, (before, op) in found.items():
+            room -= self._row_size() * 4
+            if room >= 0:
+                kept[key] = (before, op)
+        return kept
+
+    # --- reductions
+
+    def _into(self, cell: str, name: str, value: str, dtype: Any, w: int, n: int) -> None:
+        scalar = computed(dtype)
+        kind = typed(scalar, w)
+        if n < w:
+            neutral = splat(_neutral(name, dtype), scalar, w)
+            value = self.b.emit(f"select <{w} x i1> {lane_mask(w, n)}, {kind} {value}, {kind} {neutral}")
+        old = self.b.emit(f"load {kind}, ptr {cell}")
+        self.b.do(f"store {kind} {self._combine(name, old, value, dtype, w)}, ptr {cell}")
+
+    def _settle(self, item: Reduce, target: View, cells: list[str], index: list[str]) -> None:
+        """The number that the row's reduction comes to."""
+        b, w, dtype = self.b, self.k.width, target.dtype
+        kind = typed(computed(dtype), w)
+        found = [b.emit(f"load {kind}, ptr {cell}") for cell in cells]
+        while len(found) > 1:
+            found = [self._combine(item.name, x, y, dtype, w) for x, y in zip(found[::2], found[1::2], strict=True)]
+        total = self._across(item.name, found[0], dtype, w)
+        if dtype in (dtypes.float16, dtypes.bfloat16):
+            total = rounded(b, total, dtype, 1)
+        self.r.registers[target.buffer] = total
+        if target.buffer not in self.k.silent:
+            self.r.store(target, total, index)
+
+    def _combine(self, name: str, x: str, y: str, dtype: Any, w: int) -> str:
+        kind = typed(computed(dtype), w)
+        if name in ("max", "min"):
+            return TABLE["maximum" if name == "max" else "minimum"](self.b, [x, y], [dtype, dtype], dtype, w)
+        if name in ("any", "all"):
+            return self.b.emit(f"{'or' if name == 'any' else 'and'} {kind} {x}, {y}")
+        op = {"sum": ("fadd", "add"), "prod": ("fmul", "mul")}[name][0 if is_float(dtype) else 1]
+        return self.b.emit(f"{op} {kind} {x}, {y}")
+
+    def _across(self, name: str, vector: str, dtype: Any, width: int) -> str:
+        """Combine the lanes of a vector, halving it: the order is fixed."""
+        if width == 1:
+            return vector
+        kind, w = typed(computed(dtype), width), width
+        while w > 1:
+            mask = ", ".join(f"i32 {i + w // 2 if i < w // 2 else i}" for i in range(width))
+            moved = self.b.emit(f"shufflevector {kind} {vector}, {kind} poison, <{width} x i32> <{mask}>")
+            vector = self._combine(name, vector, moved, dtype, width)
+            w //= 2
+        return self.b.emit(f"extractelement {kind} {vector}, i64 0")
+
+    # --- sums over outer axes
+
+    def _sums(self) -> list[tuple[Accumulate, View]]:
+        return [(item, target) for item, (_, target) in self.items if isinstance(item, Accumulate)]
+
+    def _partial(self, target: View) -> tuple[View, list[str]]:
+        """Where this chunk accumulates: the index in front is that of the chunk, if chunks have sums of their own."""
+        kept = tuple(n if s else 1 for s, n in zip(target.strides, self.k.sizes, strict=True))
+        if self.k.chunks == 1 or target.strides[0]:
+            return target, []
+        return View(target.buffer, (self.k.chunks, *target.shape), (math.prod(kept), *target.strides)), [self.r.chunk]
+
+    def _start_sums(self) -> None:
+        """Every sum begins with its neutral element."""
+        for item, target in self._sums():
+            start = _neutral(item.name, target.dtype)
+            view, lead = self._partial(target)
+
+            self._over_kept(target, functools.partial(self._clear, view, lead, start))
+
+    def _clear(self, view: View, lead: list[str], start: str, place: list[str], w: int, n: int) -> None:
+        self.r.store(view, splat(start, computed(view.dtype), w), [*lead, *place], w, n)
+
+    def _over_kept(self, target: View, body: Any) -> None:
+        k, b = self.k, self.b
+        last = len(k.sizes) - 1
+
+        def along(axis: int, place: list[str]) -> None:
+            if axis > last:
+                if not k.sizes or not target.strides[last]:
+                    body(place, 1, 1)
+                return
+            if target.strides[axis] == 0:
+                along(axis + 1, [*place, "0"])
+            elif axis == 0 and k.chunks > 1:
+                if axis == last:
+                    b.loop(self.high, 1, lambda i: body([i], 1, 1), start=self.low)
+                else:
+                    b.loop(self.high, 1, lambda i: along(1, [i]), start=self.low)
+            elif axis == last:
+                self.r.vectors(k.sizes[axis], k.width, lambda i, w, n: body([*place, i], w, n))
+            else:
+                self.r.each(k.sizes[axis], lambda i: along(axis + 1, [*place, i]))
+
+        along(0, [])
+
+    def _accumulate(self, item: Accumulate, target: View, value: str, place: list[str], w: int, n: int) -> None:
+        view, lead = self._partial(target)
+        where = [*lead, *place]
+        old = self.r.load(view, where, w, n)
+        self.r.store(view, self._combine(item.name, old, value, target.dtype, w), where, w, n)
+
+
+def _neutral(name: str, dtype: Any) -> str:
+    scalar = computed(dtype)
+    if name == "sum":
+        return literal(0.0, scalar) if is_float(dtype) else "0"
+    if name == "prod":
+        return literal(1, scalar)
+    if name in ("any", "all"):
+        return "false" if name == "any" else "true"
+    if is_float(dtype):
+        return literal(-math.inf if name == "max" else math.inf, scalar)
+    if dtype == dtypes.bool_:
+        return "false" if name == "max" else "true"
+    info = np.iinfo(dtype)
+    return str(int(info.min if name == "max" else info.max))

@@ -1,0 +1,1 @@
+"""Matrix products, with elementwise work on their results."""
