@@ -15,7 +15,6 @@ from wonderland.primitives import attention_tiles
 from wonderland.primitives.attention import attention
 
 Array = np.ndarray[Any, Any]
-NAME = "wl.nn.functional.scaled_dot_product_attention"
 
 
 def draw(*shapes: tuple[int, ...], dtype: Any = wl.float64, seed: int = 0) -> list[wl.Tensor]:
@@ -76,7 +75,7 @@ MASKS: dict[str, Any] = {
 }
 
 
-@pytest.mark.book("10.18", "11.28", "11.29", "11.31", name=NAME)
+@pytest.mark.book("10.18", "11.28", "11.29", "11.31", name="wl.nn.functional.scaled_dot_product_attention")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
 def test_values_and_gradients_are_those_of_the_plain_formula(mask: Any, causal: bool, tile: Any) -> None:
@@ -140,7 +139,7 @@ def test_chunks_of_keys_and_values_combine_by_their_sums(cuts: list[int]) -> Non
     close(combined, reference(q, k, v, scale=0.5))
 
 
-@pytest.mark.book("11.30", name=NAME)
+@pytest.mark.book("11.30", name="wl.nn.functional.scaled_dot_product_attention")
 def test_large_scores_do_not_overflow(tile: Any) -> None:
     q, k, v = qkv(t=7)
     close(scaled_dot_product_attention(q * 1000, k, v), reference(q * 1000, k, v))
@@ -264,7 +263,7 @@ def peak(f: Callable[[], Any]) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.book("11.27", "11.31", name=NAME)
+@pytest.mark.book("11.27", "11.31", name="wl.nn.functional.scaled_dot_product_attention")
 def test_memory_is_linear_in_the_sequence() -> None:
     def gradient(f: Callable[..., Any], n: int) -> Callable[[], Any]:
         args = qkv((2, 2), n, n, 8, 8, dtype=wl.float32)
@@ -310,7 +309,7 @@ def test_leading_axes_broadcast() -> None:
         close(a, b)
 
 
-@pytest.mark.book("11.59", name=NAME)
+@pytest.mark.book("11.59", name="wl.nn.functional.scaled_dot_product_attention")
 def test_heads_of_the_query_share_those_of_key_and_value() -> None:
     q, k, v = draw((2, 6, 4, 3), (2, 2, 5, 3), (2, 2, 5, 3))
     out = scaled_dot_product_attention(q, k, v, enable_gqa=True)
@@ -335,7 +334,7 @@ def test_scale() -> None:
     close(scaled_dot_product_attention(q, k, v, scale=0.3), reference(q, k, v, scale=0.3))
 
 
-@pytest.mark.book("11.22", name=NAME)
+@pytest.mark.book("11.22", name="wl.nn.functional.scaled_dot_product_attention")
 def test_scale_one_is_the_core_of_the_box() -> None:
     q, k, v = qkv(())
     close(scaled_dot_product_attention(q, k, v, scale=1.0), wl.softmax(q @ k.mT) @ v)
@@ -372,7 +371,7 @@ def test_heads_after_positions() -> None:
 # --- errors
 
 
-@pytest.mark.book("10.15", name=NAME)
+@pytest.mark.book("10.15", name="wl.nn.functional.scaled_dot_product_attention")
 @pytest.mark.parametrize(
     "shapes, message",
     [

@@ -4,7 +4,8 @@ docs/compiler.md tells the story; here is where things are.
 
 values.py        what is known of a value: a strided view of memory, or an expression not computed yet
 order.py         in which order equations are taken
-schedule.py      a graph as steps; lowering.py: what each primitive becomes; loops.py, windows.py, complexes/, checked.py
+schedule.py      a graph as steps; lowering.py: what each primitive becomes, with loops.py, windows.py, checked.py
+complexes/       complex numbers as pairs of real ones
 contractions.py  products and convolutions that wait for work on their results
 finishing.py     what follows when all is scheduled; memory.py: one arena; donation.py: state in place
 steps.py         what steps are; kernels/, products/, convolutions/, attention/, direct/: the native ones
