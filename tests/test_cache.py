@@ -13,7 +13,7 @@ import pytest
 
 import wonderland as wl
 from wonderland import cache
-from wonderland.compiler.machine import Machine
+from wonderland.compiler.machine import Machine, Module
 
 TEXT = "define i64 @answer() {\n  ret i64 42\n}\n"
 
@@ -26,7 +26,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def answer(machine: Machine) -> int:
     import ctypes
 
-    (address,) = machine.functions("the answer", lambda: TEXT, ["answer"])
+    (address,) = machine.functions(Module("the answer", lambda: TEXT, ("answer",)))
     return int(ctypes.CFUNCTYPE(ctypes.c_int64)(address)())
 
 

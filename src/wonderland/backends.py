@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .context import state
+from .context import state, uncollected
 from .errors import InputError, WonderlandError
 from .graph.evaluate import evaluate
 from .graph.ir import Graph
@@ -113,7 +113,8 @@ def _compiled(graph: Graph) -> Any:
     from .graph.simplify import simplify
 
     try:
-        return Program(simplify(graph), graph.derived.get("states"))
+        with uncollected():
+            return Program(simplify(graph), graph.derived.get("states"))
     except WonderlandError:
         raise
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import itertools
 import os
 import sys
@@ -199,3 +200,16 @@ def place() -> Place:
         return Place(user_source(), module_path(), state.phase)
     source = user_source(until=origin.frame) or origin.source or user_source()
     return Place(source, origin.module or module_path(), state.phase)
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without garbage collection: while a function is traced and compiled, all that is made stays."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

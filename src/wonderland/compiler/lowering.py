@@ -5,6 +5,7 @@ A rule returns whether it could: what it declines is computed by NumPy.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,8 @@ from ..graph.simplify import simplify
 from . import checked, loops, values, windows
 from .complexes import pairs
 from .contractions import Contraction
-from .direct import cumulative, random_words, sorting
 from .direct.scatters import scatter, wrong_index
+from .products import steps as products
 from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
 
 if TYPE_CHECKING:
@@ -259,6 +260,8 @@ def contract(s: Schedule, out: Var, operands: list[View], make: Any) -> None:
 
 
 def _convolution(s: Schedule, e: Equation) -> bool:
+    from .convolutions import steps as convolutions
+
     (out,) = e.outputs
     steps: Any = {
         "convolution": convolutions.convolution_steps,
@@ -285,6 +288,15 @@ def _cheap(s: Schedule, value: Value) -> Value:
     return s.settled(value)
 
 
+def _later(module: str, name: str) -> Rule:
+    """A rule from a module that few programs need; it is loaded when one does."""
+
+    def rule(s: Schedule, e: Equation) -> bool:
+        return getattr(importlib.import_module(f".{module}", __package__), name)(s, e)
+
+    return rule
+
+
 RULES: dict[str, Rule] = {
     "broadcast_to": _broadcast_to,
     "transpose": _transpose,
@@ -304,23 +316,19 @@ RULES: dict[str, Rule] = {
     "custom_vjp": _custom,
     "gather": _gather,
     "scatter": scatter,
-    **dict.fromkeys(["cumsum", "cumprod"], cumulative.running),
-    **dict.fromkeys(["argmax", "argmin"], cumulative.where_extreme),
-    "random_bits": random_words.random_bits,
+    **dict.fromkeys(["cumsum", "cumprod"], _later("direct.cumulative", "running")),
+    **dict.fromkeys(["argmax", "argmin"], _later("direct.cumulative", "where_extreme")),
+    "random_bits": _later("direct.random_words", "random_bits"),
     **checked.RULES,
-    "argsort": sorting.argsort,
-    "searchsorted": sorting.searchsorted,
+    "argsort": _later("direct.sorting", "argsort"),
+    "searchsorted": _later("direct.sorting", "searchsorted"),
     "matmul": _matmul,
     **dict.fromkeys(["convolution", "convolution_input", "convolution_weight"], _convolution),
-    "attention": lambda s, e: attention.attention(s, e),
-    "attention_backward": lambda s, e: attention.attention_backward(s, e),
+    "attention": _later("attention.forward", "attention"),
+    "attention_backward": _later("attention.forward", "attention_backward"),
     **windows.RULES,
     "scan": loops.scan,
     "linear_scan": loops.scan,
     "while": loops.repeat,
     "branch": loops.branch,
 }
-
-from .attention import forward as attention  # noqa: E402 - these are written in terms of the rules above
-from .convolutions import steps as convolutions  # noqa: E402
-from .products import steps as products  # noqa: E402

@@ -10,14 +10,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 from .. import cache
 from ..forking import open_after_fork
+
+
+class Module(NamedTuple):
+    """Functions that are compiled together. Equal descriptions mean equal texts."""
+
+    description: str
+    text: Callable[[], str]
+    names: tuple[str, ...]
 
 
 class Machine:
@@ -45,7 +52,6 @@ class Machine:
         self._lock = open_after_fork(threading.Lock())
         self._threads = threading.local()
         self._addresses: dict[str, int] = {}
-        self._target = self.target()
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.target())
         self._version = "\n".join([llvmlite.__version__, self.cpu, self.features, _sources()])
 
@@ -58,52 +64,55 @@ class Machine:
         """The name under which code is kept, from everything that it depends on."""
         return hashlib.sha256(f"{self._version}\n{description}".encode()).hexdigest()
 
-    def functions(self, description: str, text: Callable[[], str], names: Sequence[str]) -> list[int]:
-        """The addresses of the functions of a module; equal descriptions mean equal modules."""
+    def functions(self, module: Module) -> list[int]:
+        """The addresses of the functions of a module."""
         with self._lock:
-            if any(name not in self._addresses for name in names):
-                self._load([self._code(self.name(description), text, self._target)], names)
-        return [self._addresses[name] for name in names]
+            self._bring([module], module.description)
+            return [self._addresses[name] for name in module.names]
 
-    def routines(self, wanted: Mapping[str, Callable[[str], str]], purpose: str) -> dict[str, int]:
+    def routines(
+        self, wanted: Mapping[str, Callable[[str], str]], purpose: str, beside: Sequence[Module] = ()
+    ) -> dict[str, int]:
         """The addresses of functions by their descriptions; `wanted` makes the text of one, given its name.
 
-        What is not known yet is compiled, on several threads.
+        `beside`: modules that will be asked for soon, to be compiled on the way.
         """
+        names = {description: f"k{self.name(description)[:32]}" for description in wanted}
+        modules = [Module(d, functools.partial(wanted[d], name), (name,)) for d, name in names.items()]
         with self._lock:
-            names = {description: f"k{self.name(description)[:32]}" for description in wanted}
-            missing = [(d, name) for d, name in names.items() if name not in self._addresses]
-            if missing:
-                with Progress(purpose, len(missing)) as progress:
-
-                    def make(pair: tuple[str, str]) -> bytes:
-                        description, name = pair
-                        code = self._code(name, lambda: wanted[description](name), None)
-                        progress.advance()
-                        return code
-
-                    self._load(_together(make, missing), [name for _, name in missing])
+            self._bring([*beside, *modules], purpose)
             return {description: self._addresses[name] for description, name in names.items()}
+
+    def _bring(self, modules: Sequence[Module], purpose: str) -> None:
+        """Bring modules into memory: what is not known yet is compiled, on several threads."""
+        missing = [m for m in modules if m.names[0] not in self._addresses]
+        if not missing:
+            return
+        with Progress(purpose, len(missing)) as progress:
+
+            def make(module: Module) -> bytes:
+                code = self._code(module)
+                progress.advance()
+                return code
+
+            # objects of one call share pages: a process can have some ten thousand mappings
+            for code in _together(make, missing):
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        for name in [name for module in missing for name in module.names]:
+            self._addresses[name] = self._engine.get_function_address(name)
 
     def function(self, description: str, text: Callable[[str], str]) -> int:
         """The address of one function."""
         return self.routines({description: text}, "a function")[description]
 
-    def _load(self, codes: Sequence[bytes], names: Sequence[str]) -> None:
-        """Bring objects into memory. Those of one call share pages: a process can have some ten thousand mappings."""
-        for code in codes:
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
-        for name in names:
-            self._addresses[name] = self._engine.get_function_address(name)
-
-    def _code(self, name: str, text: Callable[[], str], target: Any) -> bytes:
+    def _code(self, module: Module) -> bytes:
+        name = self.name(module.description)
         stored = cache.read(name)
         if stored is not None:
             return stored
-        if target is None:
-            target = self._own_target()
-        code = bytes(target.emit_object(self.optimized(text(), target)))
+        target = self._own_target()
+        code = bytes(target.emit_object(self.optimized(module.text(), target)))
         self.compiled += 1
         cache.write(name, code)
         return code
@@ -127,7 +136,8 @@ class Machine:
 
     def assembly(self, text: str) -> str:
         """The machine code of a module as text, to look at."""
-        return str(self._target.emit_assembly(self.optimized(text, self._target)))
+        target = self._own_target()
+        return str(target.emit_assembly(self.optimized(text, target)))
 
 
 class _Open:
@@ -147,6 +157,8 @@ def _together(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     workers = min(os.cpu_count() or 1, len(items) // 2)
     if workers < 2:
         return [f(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # takes a while to load
+
     guard: Any = getattr(llvm.ffi.lib, "_lock", None)
     inner = getattr(guard, "_lock", None)
     if inner is not None:

@@ -101,7 +101,7 @@ class Program:
         described = [str(step.describe()) for _, step in self.routines]
         for text, (_, step) in zip(described, self.routines, strict=True):
             wanted.setdefault(text, functools.partial(text_of, step))
-        addresses = machine().routines(wanted, self.graph.name)
+        addresses = machine().routines(wanted, self.graph.name, [runtime.MODULE])
         for text, (at, _) in zip(described, self.routines, strict=True):
             self.code[at, 1] = addresses[text]
 

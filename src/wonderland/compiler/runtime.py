@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .machine import machine
+from .machine import Module, machine
 from .runtime_text import text
 
 
@@ -40,9 +40,12 @@ WORDS = 8  # of an instruction
 PAUSED = -16  # minus the position where to go on
 
 
+MODULE = Module("runtime", functools.partial(text, PAUSED), ("run", "worker", "bind"))
+
+
 @functools.cache
 def functions() -> tuple[Any, Any, Any]:
-    run, worker, bind = machine().functions("runtime", lambda: text(PAUSED), ["run", "worker", "bind"])
+    run, worker, bind = machine().functions(MODULE)
     size, word = ctypes.c_size_t, ctypes.c_int64
     return (
         ctypes.CFUNCTYPE(word, size, size, word, size, word, size)(run),

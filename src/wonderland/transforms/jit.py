@@ -22,7 +22,7 @@ from ..arguments import as_function
 from ..array.conversion import SCALAR_KIND, asarray, from_scalar
 from ..backends import run
 from ..cell import Cell
-from ..context import state, structure_version
+from ..context import state, structure_version, uncollected
 from ..errors import InputError, TraceError
 from ..forking import open_after_fork
 from ..graph.ir import Graph
@@ -345,7 +345,8 @@ class Jitted:
             if found is None or found.stale():
                 traces = self._traces
                 purpose = "jit" if self._primitive is call else self._primitive.name
-                found = Traced(f, arguments, self._name, purpose, environment.cells)
+                with uncollected():
+                    found = Traced(f, arguments, self._name, purpose, environment.cells)
                 if found.reusable:
                     traces[key] = found
             self._recent = None

@@ -2,7 +2,7 @@
 
 A complex array in memory is a real array with one more axis of size 2. That is how a program sees its inputs and
 results. In between, real and imaginary parts go their own ways, so all that the compiler knows about real values
-(views, fusion, contractions, loops) holds for complex ones. The arithmetic is in `complex_formulas.py`; what has no
+(views, fusion, contractions, loops) holds for complex ones. The arithmetic is in `formulas.py`; what has no
 formula is computed by NumPy, which gets complex arrays.
 """
 
@@ -22,7 +22,6 @@ from ...interpreter import bind
 from ...primitives.primitive import TABLE, Aval
 from ...tensor import wrap
 from ...transforms.call import once, pure
-from .formulas import FORMULAS
 from .pairs import Own, Pair, apart, interleaved, together
 
 Array = np.ndarray[Any, Any]
@@ -102,6 +101,8 @@ def _equation(e: Equation, args: list[Numbers]) -> list[Numbers]:
         return made if e.primitive.multiple else [made]
     if e.primitive.name in CONTROL:
         return CONTROL[e.primitive.name](e, args)
+    from .formulas import FORMULAS  # few programs need them
+
     formula = FORMULAS.get(e.primitive.name)
     found = None if formula is None else formula(*args, **e.params)
     return _in_numpy(e, args) if found is None else [found]

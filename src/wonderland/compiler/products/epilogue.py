@@ -11,7 +11,7 @@ from ..inspect.labels import Work, fused, operations
 from ..text.describe import Description
 from ..text.operations import rounded
 from ..text.routine import Routine, slots_of
-from ..values import Buffer, Hole, Op, Value, View, accesses, leaves, parts, regrouped, transposed
+from ..values import COSTS, Buffer, Hole, Op, Take, Value, View, accesses, leaves, parts, regrouped, transposed
 
 Stores = list[tuple[View, Value]]
 
@@ -22,7 +22,9 @@ class Epilogue:
     def __init__(self, hole: Hole, stores: Stores) -> None:
         self.hole, self.stores = hole, stores
         inside = {id(part): part for _, value in stores for part in parts(value)}
-        self.weight = sum(isinstance(p, Op | View) for p in inside.values())  # instructions, roughly
+        # instructions, roughly: an elementary function takes some forty
+        self.weight = sum(4 * COSTS.get(p.name, 0) or 1 for p in inside.values() if isinstance(p, Op))
+        self.weight += sum(40 if isinstance(p, Take) else isinstance(p, View) for p in inside.values())
         self.sources = [leaf for _, value in stores for leaf in leaves(value)]
         self.targets = [target for target, _ in stores]
         self.views = self.sources + self.targets
