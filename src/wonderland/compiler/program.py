@@ -157,8 +157,8 @@ class Program:
             if not flags & runtime.CONTIGUOUS:
                 arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
                 flags = self._inputs(arrays)
-            given = self._given(arrays, owned, flags) if owned else {}
-            outs = [given[i] if i in given else self._fresh(i) for i in range(len(self._results))]
+            given = self._given(owned, flags) if owned else {}
+            outs = [arrays[given[i]] if i in given else self._fresh(i) for i in range(len(self._results))]
             self._outputs(outs)
             if len(self._carried[0]):
                 self._table[self._carried[0]] = self._carried[1]
@@ -191,12 +191,12 @@ class Program:
             at = run(table, code, at + 1, pool, profile, begun)
         self._complain()
 
-    def _given(self, arrays: list[Array], owned: Collection[int], flags: int) -> dict[int, Array]:
+    def _given(self, owned: Collection[int], flags: int) -> Mapping[int, int]:
         """The results that take the memory of the inputs that they replace."""
         if len(owned) == len(self.states) and flags & _OWN == _OWN:
-            return {out: arrays[i] for out, i in self.donations.items()}
+            return self.donations
         mine, each = set(owned), self._inputs.flags
-        return {out: arrays[i] for out, i in self.donations.items() if i in mine and each[i] & _OWN == _OWN}
+        return {out: i for out, i in self.donations.items() if i in mine and each[i] & _OWN == _OWN}
 
     def _fresh(self, position: int) -> Array:
         """An array for a result. Large ones are used again when nobody holds them: new memory is slow to touch."""

@@ -200,7 +200,7 @@ class Traced:
             raise
         finally:
             if owned:
-                _in_use.leave(operands, owned)
+                _in_use.leave(operands)
         outs = bind(primitive, *operands, graph=self.graph)
         if len(outs) > self.count:
             self._write(cells, outs[self.count :])

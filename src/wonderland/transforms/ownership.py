@@ -49,23 +49,26 @@ class InUse:
 
     def __init__(self, lock: threading.RLock) -> None:
         self._changed = threading.Condition(lock)
-        self._arrays: set[int] = set()
+        self._runs: dict[int, tuple[Sequence[Any], Sequence[int]]] = {}  # operands and which of them are overwritten
         self._waiting = 0
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._arrays.clear)  # the runs of other threads end there
+            os.register_at_fork(after_in_child=self._runs.clear)  # the runs of other threads end there
 
     def enter(self, operands: Sequence[Any], owned: Sequence[int]) -> None:
         """Called with the lock held, before a run."""
-        while self._arrays and any(type(o) is Tensor and id(o._data) in self._arrays for o in operands):
+        while self._runs and self._overwrites(operands):
             self._waiting += 1
             self._changed.wait()
             self._waiting -= 1
         if owned:
-            self._arrays.update([id(operands[i]._data) for i in owned])
+            self._runs[id(operands)] = (operands, owned)
 
-    def leave(self, operands: Sequence[Any], owned: Sequence[int]) -> None:
-        if owned:
-            with self._changed:
-                self._arrays.difference_update([id(operands[i]._data) for i in owned])
-                if self._waiting:
-                    self._changed.notify_all()
+    def _overwrites(self, operands: Sequence[Any]) -> bool:
+        busy = {id(others[i]._data) for others, owned in self._runs.values() for i in owned}
+        return any(type(o) is Tensor and id(o._data) in busy for o in operands)
+
+    def leave(self, operands: Sequence[Any]) -> None:
+        with self._changed:
+            self._runs.pop(id(operands), None)
+            if self._waiting:
+                self._changed.notify_all()
