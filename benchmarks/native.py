@@ -31,7 +31,7 @@ def _adam(p: Any, g: Any, m: Any, v: Any) -> Any:
 
 def main(options: Options | None = None) -> None:
     if importlib.util.find_spec("llvmlite") is None:
-        print("llvmlite is not installed (pip install 'wonderland[native]'): no native code", file=sys.stderr)
+        print("llvmlite is not installed (pip install llvmlite): no native code", file=sys.stderr)
         return
     table = comparison("Native code", options or Options())
     million = _numbers(1000, 1000)

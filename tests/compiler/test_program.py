@@ -161,6 +161,9 @@ def test_errors_come_out_as_they_do_with_numpy() -> None:
     program, arrays = compiled(lambda x, i: x[i] * 2, numbers(3), np.array([0, 7]))
     with pytest.raises(wl.errors.IndexOutOfRange, match=r"index 7 .* size 3"):
         program(arrays)
+    program, arrays = compiled(lambda x, i, j: x[i, j], numbers(16, 10), np.array([0, 3]), np.array([2, 108]))
+    with pytest.raises(wl.errors.IndexOutOfRange, match=r"index 108 is out of range for axis 1 of size 10"):
+        program(arrays)
 
 
 def test_memory_is_shared_by_values_that_do_not_meet() -> None:

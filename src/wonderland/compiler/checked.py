@@ -42,13 +42,13 @@ def rule(s: Schedule, e: Equation) -> bool:
     return True
 
 
-def _error(e: Equation) -> Callable[[int], InputError]:
+def _error(e: Equation) -> Callable[[int, int], InputError]:
     x, name = e.inputs[0], e.primitive.name
     if name == "astype":
-        return lambda word: no_counterpart(e.outputs[0].dtype, x, np.int64(word).view(np.float64).astype(x.dtype))
+        return lambda word, _: no_counterpart(e.outputs[0].dtype, x, np.int64(word).view(np.float64).astype(x.dtype))
     if name == "power":
-        return lambda word: negative_power(x)
-    return lambda word: refused(name, x, word)
+        return lambda word, _: negative_power(x)
+    return lambda word, _: refused(name, x, word)
 
 
 def _integer(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> tuple[str, str, str]:

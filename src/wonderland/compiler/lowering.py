@@ -5,6 +5,7 @@ A rule returns whether it could: what it declines is computed by NumPy.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 from collections.abc import Callable
@@ -213,7 +214,7 @@ def _gather(s: Schedule, e: Equation) -> bool:
             grown = values.reshaped(s.contiguous(index), block + (1,) * len(left))
         assert grown is not None
         indices.append(s.broadcast(grown, out.shape))
-    label = s.check(e, lambda bad: wrong_index(e, bad))
+    label = s.check(e, functools.partial(wrong_index, e))
     sizes, steps = tuple(x.shape[a] for a in axes), tuple(view.strides[a] for a in axes)
     take = Take(view, indices, steps, sizes, rest, out.shape, label)
     s.values[out] = Op("stop_gradient", [take], out.shape, out.dtype)

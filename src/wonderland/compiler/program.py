@@ -213,7 +213,8 @@ class Program:
         if self.schedule.checks and self._status.any():
             found = int(np.flatnonzero(self._status[::2])[0])
             equation, error = self.schedule.checks[found]
-            raise located(equation, error(int(self._status[2 * found + 1]))) from None
+            mark, word = self._status[2 * found : 2 * found + 2].tolist()
+            raise located(equation, error(word, mark)) from None
 
     def _in_numpy(self, step: Fallback) -> None:
         def array(view: View) -> Array:

@@ -33,7 +33,9 @@ WAITING = 3  # contractions at a time
 PATIENCE = 8  # how many other steps a kernel waits for more items: what it reads stays in memory
 STORING, READING = 40, 13  # what it costs to write a value and read it again, and to read one, in additions
 
-Check = tuple[Equation, Callable[[int], WonderlandError]]  # an equation, and its error from the word that was noted
+Check = tuple[
+    Equation, Callable[[int, int], WonderlandError]
+]  # an equation, and its error from the word that was noted
 
 
 Pieces = list[tuple[tuple[tuple[int, int | None, int], ...], Value]]  # where each part goes, and the part
@@ -88,8 +90,8 @@ class Schedule:
             for old in [k for k in self.open.values() if self.closings - k.touched > PATIENCE]:
                 self.close(old)
 
-    def check(self, equation: Equation, error: Callable[[int], WonderlandError]) -> View:
-        """Where routines note what they find wrong: whether they did, and a word from which the error is made."""
+    def check(self, equation: Equation, error: Callable[[int, int], WonderlandError]) -> View:
+        """Where routines note what they find wrong: a mark, not 0, and a word; `error(word, mark)` is made of them."""
         self.checks.append((equation, error))
         return View(self.status, (2,), (1,), 2 * len(self.checks) - 2)
 

@@ -6,6 +6,7 @@ there is one: if each of several went through all indices to find its own, that 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,9 @@ UNROLLED = 8  # vectors of a row that are written one after the other without a 
 HEAVY = 8  # the weight from which an expression is better computed in vectors beforehand
 
 
-def wrong_index(e: Equation, bad: int) -> IndexOutOfRange:
+def wrong_index(e: Equation, bad: int, size: int) -> IndexOutOfRange:
     shape, axes = e.inputs[0].shape, e.params["axes"]
-    axis = next(a for a in axes if not -shape[a] <= bad < shape[a])
+    axis = next(a for a in axes if shape[a] == size)
     return out_of_range(e.primitive.name, shape, axis, bad)
 
 
@@ -52,7 +53,7 @@ def scatter(s: Schedule, e: Equation) -> bool:
     found = [s.value(i) for i in indices]
     found = [s.in_memory(i) if isinstance(i, Op) and i.weight > 1 else i for i in found]
     new, *found = [s.ready(v) for v in (_as(new, target.dtype), *found)]
-    label = s.check(e, lambda bad: wrong_index(e, bad))
+    label = s.check(e, functools.partial(wrong_index, e))
     s.steps.append(Scatter(target, new, found, axes, mode, label))
     s.values[out] = _as(target, out.dtype)
     return True

@@ -314,11 +314,11 @@ class Routine:
         bad = b.emit(f"icmp uge {kind} {counted}, {whole}")
         if n < w:
             bad = b.emit(f"and <{w} x i1> {bad}, {lane_mask(w, n)}")
-        self.note(bad, at, label, w)
+        self.note(bad, at, label, w, mark=size)
         return counted, bad
 
-    def note(self, bad: str, at: str, label: View, lanes: int) -> None:
-        """Where something is bad, leave the first such lane of `at` where Python will look for it."""
+    def note(self, bad: str, at: str, label: View, lanes: int, mark: int = 1) -> None:
+        """Where something is bad, leave a mark and the first such lane of `at` where Python will look for them."""
         b = self.b
         any_bad = bad
         if lanes > 1:
@@ -335,7 +335,7 @@ class Routine:
             pointer = self.pointer(label)
 
             def write() -> None:
-                b.do(f"store i64 1, ptr {pointer}, align 8")
+                b.do(f"store i64 {mark}, ptr {pointer}, align 8")
                 b.do(f"store i64 {value}, ptr {b.emit(f'getelementptr i64, ptr {pointer}, i64 1')}, align 8")
 
             # what is found first is told
