@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .steps import Native
-from .values import Buffer, Hole, Op, Value, View, leaves, replaced, strides_of
+from .values import Buffer, Hole, Value, View, leaves, replaced, strides_of
 
 Make = Callable[[Hole, list[tuple[View, Value]]], list[Any]]
 
@@ -45,10 +45,6 @@ class Contraction:
         done: dict[int, Value] = {}
         stores = [(view, replaced(value, filled, done)) for view, value in self.stores]
         return self.make(hole, stores)
-
-    @property
-    def operations(self) -> int:
-        return sum(value.weight for _, value in self.stores if isinstance(value, Op))
 
 
 def _plain(view: View) -> bool:

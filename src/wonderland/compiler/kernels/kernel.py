@@ -128,7 +128,6 @@ class Kernel:
 
     def _cut(self) -> None:
         """How the first group of axes is shared out. A 1-D space without reductions is cut along its row."""
-        self.along = 0  # the group that is cut
         self.chunks, self.step = 1, 0
         touched = sum(1 for strides in self._all if any(strides))
         work = math.prod(self.space) * (self.operations + TOUCH * touched)
@@ -192,10 +191,6 @@ class Kernel:
         if self.closed:
             self._known = found
         return found
-
-    @property
-    def bytes(self) -> int:
-        return sum(b.nbytes for b in dict.fromkeys([*self.reads, *self.writes]))
 
     @property
     def work(self) -> Work:
