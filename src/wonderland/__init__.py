@@ -42,7 +42,25 @@ from .transforms.imperative import enable_grad, no_grad
 from .transforms.reverse import grad, linearize, value_and_grad, vjp
 
 if TYPE_CHECKING:
-    from . import cache, debug, fft, linalg, nn, optim, random, shape, viz, wengert
+    from . import (
+        adversarial,
+        cache,
+        data,
+        debug,
+        decisions,
+        distributions,
+        fft,
+        linalg,
+        metrics,
+        models,
+        nn,
+        optim,
+        random,
+        shape,
+        train,
+        viz,
+        wengert,
+    )
     from .backends import get_backend, set_backend, using_backend
     from .checking import check_grads
     from .compiler.inspect.explain import explain
@@ -68,7 +86,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # The same names for those who run the program: where each one is found when it is first used.
-_MODULES = ("cache", "debug", "fft", "linalg", "nn", "optim", "random", "shape", "viz", "wengert")
+_MODULES = (
+    "adversarial",
+    "cache",
+    "data",
+    "debug",
+    "decisions",
+    "distributions",
+    "fft",
+    "linalg",
+    "metrics",
+    "models",
+    "nn",
+    "optim",
+    "random",
+    "shape",
+    "train",
+    "viz",
+    "wengert",
+)
 _FUNCTIONS = {
     "backends": ("get_backend", "set_backend", "using_backend"),
     "checking": ("check_grads",),

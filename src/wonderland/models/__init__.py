@@ -1,0 +1,3 @@
+"""Whole models, each readable from top to bottom."""
+
+__all__: list[str] = []
