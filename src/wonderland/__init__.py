@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from .compiler.threads import get_threads, set_threads
     from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .graph.cost import count, saved
+    from .storage.safetensors import load, save
     from .transforms.associative import associative_scan
     from .transforms.branches import cond, switch
     from .transforms.checkpointing import checkpoint, checkpoint_sequential
@@ -112,6 +113,7 @@ _FUNCTIONS = {
     "compiler.threads": ("get_threads", "set_threads"),
     "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "graph.cost": ("count", "saved"),
+    "storage.safetensors": ("load", "save"),
     "transforms.associative": ("associative_scan",),
     "transforms.branches": ("cond", "switch"),
     "transforms.checkpointing": ("checkpoint", "checkpoint_sequential"),

@@ -22,6 +22,7 @@ __all__ = [
     "BroadcastError",
     "ConversionError",
     "DTypeError",
+    "FileError",
     "GradientError",
     "GraphError",
     "IndexOutOfRange",
@@ -116,6 +117,10 @@ class TreeError(WonderlandError, TypeError):
 
 class ModuleError(WonderlandError, RuntimeError):
     """A module used before it is ready, or a state that does not belong to it."""
+
+
+class FileError(WonderlandError, OSError):
+    """A file that cannot be read or written, or whose contents are not what they should be."""
 
 
 class GraphError(WonderlandError, RuntimeError):

@@ -1,0 +1,107 @@
+"""What all losses share: pairs of one shape, labels, weights, and the reduction to one number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .... import array
+from ....array.conversion import promote_inexact
+from ....dtypes import is_integer
+from ....errors import DTypeError, InputError, ShapeError
+from ....random.arguments import check
+from ....tensor import Tensor
+from ..lookup import counted_from_zero
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def pair(name: str, prediction: Any, target: Any) -> list[Any]:
+    """Predictions and targets as floating tensors of one shape."""
+    prediction, target = promote_inexact(name, prediction, target)
+    check_same(name, prediction, target, "reshape one of them; (n, 1) and (n,) would give n x n differences")
+    return [prediction, target]
+
+
+def check_same(name: str, prediction: Any, target: Any, remedy: str) -> None:
+    if prediction.shape != target.shape:
+        raise ShapeError(
+            f"{name}: predictions of shape {prediction.shape} and targets of shape {target.shape} differ.", remedy
+        )
+
+
+def check_signs(name: str, labels: Any) -> None:
+    """Refuse labels other than -1 and 1, where they can be looked at."""
+    check(name, "a label", labels, lambda v: abs(v) == 1, "labels -1 and 1; 2 * y - 1 turns labels 0 and 1 into them")
+
+
+def check_setting(name: str, what: str, value: float, good: bool, wanted: str) -> None:
+    if not good:
+        raise InputError(f"{name}: {what}={value}.", wanted)
+
+
+def class_count(name: str, scores: Any) -> int:
+    if not scores.ndim or not scores.shape[-1]:
+        raise ShapeError(f"{name}: scores of shape {scores.shape} have no classes.", "scores of shape (..., classes)")
+    return scores.shape[-1]
+
+
+def class_weight(name: str, weight: Any, scores: Any) -> Any:
+    if weight is None:
+        return None
+    weight = array.asarray(weight, dtype=None if hasattr(weight, "dtype") else scores.dtype)
+    if weight.shape != scores.shape[-1:]:
+        raise ShapeError(f"{name}: weights of shape {weight.shape} for {scores.shape[-1]} classes.", "one per class")
+    return weight
+
+
+def class_targets(name: str, scores: Any, target: Any, ignore_index: int = -100) -> tuple[Any, Any]:
+    """The classes to look up, and which of them count."""
+    if not is_integer(target.dtype):
+        raise DTypeError(f"{name}: targets of dtype {target.dtype}.", "integer classes")
+    if target.shape != scores.shape[:-1]:
+        raise ShapeError(
+            f"{name}: classes of shape {target.shape} do not belong to scores of shape {scores.shape}.",
+            f"classes of shape {scores.shape[:-1]}; the axis of classes is the last one",
+        )
+    counted = target != ignore_index
+    return array.where(counted, counted_from_zero(target, scores.shape[-1]), 0), counted
+
+
+def at_class(scores: Any, index: Any) -> Any:
+    """The score of a class of each example."""
+    return array.squeeze(array.take_along_axis(scores, index[..., None], axis=-1), -1)
+
+
+def log_from(q: Tensor) -> Tensor:
+    """The logarithm of probabilities; below -100 it counts as -100, and the derivative of 0 stays finite."""
+    # a probability of 0 has a logarithm with an infinite derivative, so the limit is put on q before it
+    tiny = q <= 3.7e-44  # exp(-100)
+    return array.where(tiny, -100.0, array.log(array.where(tiny, 1.0, q)))
+
+
+def weighted(name: str, losses: Any, weight: Any) -> Any:
+    if weight is None:
+        return losses
+    weight = array.asarray(weight, dtype=None if hasattr(weight, "dtype") else losses.dtype)
+    if array.broadcast_shapes(weight.shape, losses.shape) != losses.shape:
+        raise ShapeError(f"{name}: weights of shape {weight.shape} for losses of shape {losses.shape}.", "fewer axes")
+    return losses * weight
+
+
+def counted_mean(name: str, losses: Any, counted: Any, share: Any, reduction: str) -> Tensor:
+    """The reduction over the examples that count; `share` are the weights of the mean."""
+    losses = array.where(counted, losses, 0.0)
+    if reduction != "mean":
+        return reduced(name, losses, reduction)
+    total = array.sum(array.astype(counted, losses.dtype) if share is None else array.where(counted, share, 0.0))
+    return array.sum(losses) / array.where(total == 0, 1.0, total)
+
+
+def reduced(name: str, losses: Any, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return array.mean(losses)
+    if reduction == "sum":
+        return array.sum(losses)
+    if reduction == "none":
+        return losses
+    raise InputError(f"{name}: reduction={reduction!r}.", '"mean", "sum" or "none"')

@@ -1,0 +1,6 @@
+"""Tensors on disk: files that appear whole or not at all, and that never execute code when they are read."""
+
+from .atomic import write_atomically
+from .safetensors import load, save
+
+__all__ = ["save", "load", "write_atomically"]

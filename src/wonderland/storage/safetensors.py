@@ -1,0 +1,192 @@
+"""The safetensors format: a header in JSON, then the bytes of the tensors; reading one cannot execute anything.
+
+    8 bytes     the length of the header, a little-endian integer
+    header      {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, "__metadata__": {...}}
+    the rest    the tensors in order, without gaps; offsets count from here
+
+Everything that a reader could trip over is checked before a tensor is made: lengths, names that come twice, offsets
+that overlap or leave gaps, sizes that do not fit shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..array import asarray
+from ..errors import DTypeError, FileError, InputError
+from ..tensor import Tensor, wrap
+from .atomic import write_atomically
+
+CODES = {
+    "BOOL": dtypes.bool_,
+    "U8": dtypes.uint8,
+    "I8": dtypes.int8,
+    "U16": dtypes.uint16,
+    "I16": dtypes.int16,
+    "F16": dtypes.float16,
+    "BF16": dtypes.bfloat16,
+    "U32": dtypes.uint32,
+    "I32": dtypes.int32,
+    "F32": dtypes.float32,
+    "U64": dtypes.uint64,
+    "I64": dtypes.int64,
+    "F64": dtypes.float64,
+    "C64": dtypes.complex64,
+}
+_NAMES = {np.dtype(dtype): code for code, dtype in CODES.items()}
+_LONGEST_HEADER = 100_000_000  # as other readers of the format demand
+_METADATA = "__metadata__"
+
+
+def save(values: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
+    """Write named tensors, or the state of a module, as a safetensors file.
+
+    >>> import os, tempfile, wonderland as wl
+    >>> model = wl.nn.Linear(2, 3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     wl.save(model, path)
+    ...     state = wl.load(path)
+    >>> list(state), model.load_state_dict(state)
+    (['bias', 'weight'], Loaded(missing=[], unexpected=[]))
+
+    `values` is a module or an optimizer (anything with `state_dict()`), or a dict from names to tensors or arrays.
+    `metadata` are texts that travel along. The file appears whole or not at all.
+    """
+    write_atomically(path, encode(_named(values), metadata))
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """The tensors of a safetensors file by name; `metadata(path)` has its texts.
+
+    A file that is truncated, tampered with or of another format raises `FileError`, which says what is wrong with it.
+    """
+    return decode(_read(path), os.fspath(path))[0]
+
+
+def metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The texts that were saved with the tensors."""
+    return decode(_read(path), os.fspath(path))[1]
+
+
+def encode(values: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> list[bytes]:
+    """The pieces of a file: its head and the bytes of each tensor."""
+    arrays = {name: np.asarray(value) for name, value in values.items()}
+    header: dict[str, Any] = {}
+    if metadata:
+        if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
+            raise InputError("save: metadata are texts by name.", "json.dumps(...) for anything else")
+        header[_METADATA] = dict(metadata)
+    pieces: list[bytes] = []
+    end = 0
+    # wide elements first, so that every tensor starts at a multiple of its element's size
+    for name, array in sorted(arrays.items(), key=lambda pair: (-pair[1].dtype.itemsize, pair[0])):
+        code = _NAMES.get(array.dtype)
+        if code is None or name == _METADATA:
+            raise DTypeError(
+                f"save: the tensor {name!r} of type {array.dtype} has no place in a safetensors file.",
+                "another name" if code else "real and imaginary parts apart, or another dtype",
+            )
+        begin, end = end, end + array.nbytes
+        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, end]}
+        pieces.append(array.tobytes())
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return [struct.pack("<Q", len(text)), text, *pieces]
+
+
+def decode(contents: bytes, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and texts in the bytes of a file; `name` is for messages."""
+    header, start = _header(contents, name)
+    texts = header.pop(_METADATA, {})
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise _damaged(name, "its metadata are not texts")
+    size = len(contents) - start
+    tensors: dict[str, Tensor] = {}
+    position = 0
+    for key, entry in sorted(header.items(), key=lambda pair: _offsets(name, *pair)):
+        begin, end = _offsets(name, key, entry)
+        dtype, shape = np.dtype(CODES[entry["dtype"]]), tuple(entry["shape"])
+        if begin != position:
+            raise _damaged(name, f"the tensor {key!r} does not start where the one before it ends")
+        if end - begin != math.prod(shape) * dtype.itemsize:
+            raise _damaged(name, f"the tensor {key!r} has {end - begin} bytes for {dtype}{list(shape)}")
+        if end > size:
+            raise _damaged(name, f"{key!r} ends at byte {end} of the tensors, the file at {size}; it is truncated")
+        array = np.frombuffer(contents, dtype, math.prod(shape), start + begin)
+        if dtype.itemsize > 1 and (start + begin) % dtype.itemsize:
+            array = array.copy()
+        tensors[key] = wrap(array.reshape(shape))
+        position = end
+    if position != size:
+        raise _damaged(name, f"{size - position} bytes at its end belong to no tensor")
+    return dict(sorted(tensors.items())), texts
+
+
+def _named(values: Any) -> Mapping[str, Any]:
+    if hasattr(values, "state_dict"):
+        values = values.state_dict()
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+        raise InputError(
+            f"save: received a {type(values).__name__}, which has no named tensors.",
+            "a module, an optimizer, or a dict such as {'weights': w}",
+        )
+    return {name: asarray(value) for name, value in values.items()}
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise FileError(f"cannot read {os.fspath(path)}: {error.strerror}.", "the path of a file that exists") from None
+
+
+def _header(contents: bytes, name: str) -> tuple[dict[str, Any], int]:
+    if len(contents) < 8:
+        raise _damaged(name, f"it has {len(contents)} bytes")
+    length = struct.unpack("<Q", contents[:8])[0]
+    if length > _LONGEST_HEADER:
+        raise _damaged(name, "its first eight bytes are not the length of a header")
+    if 8 + length > len(contents):
+        raise _damaged(name, f"its header should have {length} bytes, of which {len(contents) - 8} are there")
+    try:
+        header = json.loads(contents[8 : 8 + length].decode("utf-8"), object_pairs_hook=_once)
+    except ValueError as error:
+        raise _damaged(name, f"its header is not valid JSON ({error})") from None
+    if not isinstance(header, dict):
+        raise _damaged(name, "its header is not a table")
+    return header, 8 + length
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a name comes twice")
+    return dict(pairs)
+
+
+def _offsets(name: str, key: str, entry: Any) -> tuple[int, int]:
+    """Where a tensor lies, after a look at the form of its entry."""
+    whole = lambda values: isinstance(values, list) and all(type(v) is int and v >= 0 for v in values)  # noqa: E731
+    if (
+        not isinstance(entry, dict)
+        or entry.get("dtype") not in CODES
+        or not whole(entry.get("shape"))
+        or not whole(entry.get("data_offsets"))
+        or len(entry["data_offsets"]) != 2
+        or entry["data_offsets"][0] > entry["data_offsets"][1]
+    ):
+        raise _damaged(name, f"the entry of {key!r} in its header makes no sense")
+    return entry["data_offsets"][0], entry["data_offsets"][1]
+
+
+def _damaged(name: str, what: str) -> FileError:
+    return FileError(f"{name} is not a sound safetensors file: {what}.", "another copy of the file")
