@@ -22,7 +22,7 @@ ONE = """
 abs absolute acos asin asinh atan atanh ceil conj cos cosh erf erfc erfinv exp exp2 expm1 floor imag
 isfinite isinf isnan log log10 log1p log2 logical_not negative positive real reciprocal round rsqrt sign
 signbit sin sinh sqrt square tan tanh trunc angle relu sigmoid softplus log_sigmoid softmax log_softmax
-logsumexp nan_to_num clip norm sq_norm normalize all any max min amax amin sum prod mean std var
+logit logsumexp nan_to_num clip norm sq_norm normalize all any max min amax amin sum prod mean std var
 count_nonzero argmax argmin argsort sort cumsum cumprod diff ravel flatten squeeze transpose
 matrix_transpose flip atleast_1d atleast_2d expand_dims unsqueeze tril triu zeros_like ones_like empty_like
 diagonal trace stop_gradient unstack

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -61,7 +64,46 @@ def adagrad(w, g, s, t, lr=1e-2, lr_decay=0.0, weight_decay=0.0, initial_accumul
     return w - lr / (1 + (t - 1) * lr_decay) * g / (np.sqrt(s["r"]) + eps)
 
 
+def heavy_ball(w, g, s, t, lr=0.1, momentum=0.9, weight_decay=0.0, decay="coupled"):
+    kept = {"coupled": 1.0, "decoupled": 1 - lr * weight_decay, "independent": 1 - weight_decay}[decay]
+    s["v"] = momentum * s.get("v", 0) - lr * (g + weight_decay * w * (decay == "coupled"))
+    return kept * w + s["v"]
+
+
+def lion(w, g, s, t, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
+    m = s.get("m", np.zeros_like(w))
+    s["m"] = betas[1] * m + (1 - betas[1]) * g
+    return w - lr * (np.sign(betas[0] * m + (1 - betas[0]) * g) + weight_decay * w)
+
+
+def lamb(w, g, s, t, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
+    s["m"] = betas[0] * s.get("m", 0) + (1 - betas[0]) * g
+    s["v"] = betas[1] * s.get("v", 0) + (1 - betas[1]) * g**2
+    u = s["m"] / (1 - betas[0] ** t) / (np.sqrt(s["v"] / (1 - betas[1] ** t)) + eps) + weight_decay * w
+    return w - lr * np.linalg.norm(w) / np.linalg.norm(u) * u
+
+
+def muon(w, g, s, t, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, adjust_lr_fn="match_rms_adamw"):
+    if w.ndim < 2:
+        return adamw(w, g, s, t, lr, weight_decay, betas=(0.9, 0.95))
+    s["b"] = momentum * s.get("b", 0) + (1 - momentum) * g
+    u = (1 - momentum) * g + momentum * s["b"] if nesterov else s["b"]
+    left, values, right = np.linalg.svd(u, full_matrices=False)
+    values = values / np.sqrt((values**2).sum())
+    for _ in range(5):  # the polynomial acts on the singular values alone
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    scale = 0.2 * np.sqrt(max(w.shape)) if adjust_lr_fn != "original" else np.sqrt(max(1, w.shape[1] / w.shape[0]))
+    return (1 - lr * weight_decay) * w - lr * scale * left @ np.diag(values) @ right
+
+
 CASES = [
+    (optim.HeavyBall, heavy_ball, {"lr": 0.1, "weight_decay": 0.1}),
+    (optim.HeavyBall, heavy_ball, {"lr": 0.1, "weight_decay": 0.1, "decay": "decoupled"}),
+    (optim.HeavyBall, heavy_ball, {"lr": 0.1, "weight_decay": 0.1, "decay": "independent"}),
+    (optim.Lion, lion, {"lr": 0.01, "weight_decay": 0.1}),
+    (optim.LAMB, lamb, {"lr": 0.05}),
+    (optim.Muon, muon, {"lr": 0.05}),
+    (optim.Muon, muon, {"lr": 0.05, "nesterov": False, "adjust_lr_fn": "original"}),
     (optim.SGD, sgd, {"lr": 0.1}),
     (optim.SGD, sgd, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}),
     (optim.SGD, sgd, {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
@@ -109,6 +151,26 @@ def test_ten_steps_follow_the_formula(make, rule, settings, style, dtype):
     np.testing.assert_allclose(params[0].numpy(), w, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(params[1].numpy(), c, rtol=tolerance, atol=tolerance)
     assert optimizer.count.item() == STEPS
+
+
+REFERENCE = json.loads((Path(__file__).parent / "torch_reference.json").read_text())
+
+
+@pytest.mark.parametrize("style", ["grads", "jit"])
+@pytest.mark.parametrize("case", REFERENCE["rules"], ids=lambda case: case["name"])
+def test_ten_steps_agree_with_pytorch(case, style):
+    params = [nn.Parameter(W), nn.Parameter(C)]
+    optimizer = getattr(optim, case["name"])(params, **case["settings"])
+    step = by_gradients if style == "grads" else wl.jit(by_gradients)
+    sums = []
+    for t in range(STEPS):
+        step(params, optimizer, wl.asarray(A[t]), wl.asarray(B[t]))
+        sums.append(params[0].sum().item() + params[1].sum().item())
+    np.testing.assert_allclose(sums, case["sums"], rtol=1e-10)
+    np.testing.assert_allclose(params[0].numpy(), case["w"], rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(params[1].numpy(), case["c"], rtol=1e-10, atol=1e-11)
+    if "average" in case:
+        np.testing.assert_allclose(optimizer.averages()["0"], case["average"], rtol=1e-10)
 
 
 def descend(optimizer, w, steps, f=lambda w: (w[0] ** 2).sum()):

@@ -49,7 +49,7 @@ def test_every_dtype_round_trips_to_the_same_bytes(tmp_path, code):
     assert np.asarray(read).tobytes() == np.asarray(values).tobytes()
 
 
-@pytest.mark.book("1.04", name="wl.save, wl.load")
+@pytest.mark.book("1.04", name=("wl.save", "wl.load"))
 def test_a_module_saves_and_loads_to_the_same_bytes(tmp_path):
     a = wl.nn.Sequential(wl.nn.Linear(3, 4), wl.nn.BatchNorm1d(4), wl.nn.Dropout(0.5))
     b = wl.nn.Sequential(wl.nn.Linear(3, 4), wl.nn.BatchNorm1d(4), wl.nn.Dropout(0.5))

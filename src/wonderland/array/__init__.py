@@ -81,7 +81,7 @@ __all__ = [
     "cosine_similarity", "is_binary", "is_simplex", "norm", "normalize", "pairwise_sq_distances",
     "sq_norm",
     # activations
-    "log_sigmoid", "log_softmax", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "xlogy",
+    "log_sigmoid", "log_softmax", "logit", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "xlogy",
     # custom derivatives
     "stop_gradient",
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..errors import InputError
 from ..primitives import elementwise as p
 from ..primitives.creation import full_like, ones_like, zeros_like
-from ..tensor import Tensor
+from ..tensor import Tensor, Tracer
 from .conversion import as_real, as_tensor, promote_inexact
 from .logic import as_bool
 from .manipulation import squeeze
@@ -17,6 +18,7 @@ from .reductions import sum as sum_
 __all__ = [
     "log_sigmoid",
     "log_softmax",
+    "logit",
     "logsumexp",
     "relu",
     "sigmoid",
@@ -67,6 +69,23 @@ def log_sigmoid(x: Any, /) -> Tensor:
     return -softplus(-as_real("log_sigmoid", x))
 
 
+def logit(x: Any, /, *, eps: float | None = None) -> Tensor:
+    r"""The log-odds \(\ln\frac{x}{1 - x}\), inverse of the sigmoid; -inf at 0 and inf at 1. Book, E.4.20.
+
+    >>> import wonderland as wl
+    >>> wl.logit(wl.tensor([0.0, 0.5, 0.75])), wl.logit(0.0, eps=0.25)
+    (tensor([   -inf, 0.      , 1.098612]), tensor(-1.098612))
+
+    With `eps` probabilities are first clipped to [eps, 1 - eps].
+    """
+    x = as_real("logit", x)
+    if eps is not None:
+        if not 0 <= eps <= 0.5:
+            raise InputError(f"logit: eps={eps}.", "a number from 0 to 0.5")
+        x = clip(x, eps, 1 - eps)
+    return p.log(x) - p.log1p(-x)
+
+
 # --- sums of exponentials
 
 
@@ -107,16 +126,22 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False, b: Any = N
     return out if keepdims else squeeze(out, tuple(range(out.ndim)) if axis is None else axis)
 
 
-def softmax(x: Any, /, axis: Any = -1, *, where: Any = None) -> Tensor:
-    r"""\(e^{x_i} / \sum_j e^{x_j}\) along an axis: a point of the simplex. Book, notation.
+def softmax(x: Any, /, axis: Any = -1, *, where: Any = None, temperature: Any = 1.0) -> Tensor:
+    r"""\(e^{x_i/\tau} / \sum_j e^{x_j/\tau}\) along an axis: a point of the simplex. Book, D.4.4 and section 4.2.1.
 
     >>> import wonderland as wl
     >>> wl.softmax(wl.tensor([0.0, 0.0, 1000.0]))
     tensor([0., 0., 1.])
 
     `where` is a mask of the entries that take part; the others get 0, and a row without entries is all 0.
+    A high `temperature` \(\tau > 0\) brings the result closer to uniform, a low one closer to the one-hot maximum.
     """
-    x = _masked(as_real("softmax", x), where)
+    x = as_real("softmax", x)
+    if isinstance(temperature, Tensor) or temperature != 1:
+        if not isinstance(temperature, Tracer) and not temperature > 0:
+            raise InputError(f"softmax: temperature={temperature}.", "a temperature above 0")
+        x = x / temperature
+    x = _masked(x, where)
     if 0 in x.shape:
         return x
     terms = p.exp(x - _finite_max(x, axis))
@@ -153,3 +178,4 @@ def xlogy(x: Any, y: Any, /) -> Tensor:
 
 
 from ..transforms.custom import stop_gradient  # noqa: E402 - needs tensors
+from .arithmetic import clip  # noqa: E402 - needs the functions above

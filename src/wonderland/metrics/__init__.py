@@ -1,3 +1,29 @@
 """Numbers that say how good predictions are; each can be updated batch by batch."""
 
-__all__: list[str] = []
+from .calibration import BrierScore, CalibrationError
+from .classification import F1, Accuracy, ConfusionMatrix, Precision, Recall, accuracy, confusion_matrix, topk_error
+from .groups import metric_by_group
+from .metric import Metric
+from .ranking import AUC, AveragePrecision, roc_curve
+from .regression import R2, MeanAbsoluteError, MeanSquaredError
+
+__all__ = [
+    "Metric",
+    "Accuracy",
+    "ConfusionMatrix",
+    "Precision",
+    "Recall",
+    "F1",
+    "AUC",
+    "AveragePrecision",
+    "CalibrationError",
+    "BrierScore",
+    "MeanSquaredError",
+    "MeanAbsoluteError",
+    "R2",
+    "accuracy",
+    "topk_error",
+    "confusion_matrix",
+    "roc_curve",
+    "metric_by_group",
+]

@@ -1,3 +1,106 @@
 """Whole models, each readable from top to bottom."""
 
-__all__: list[str] = []
+from .baselines import MajorityClassifier, MeanRegressor
+from .classifier import Classifier
+from .convex import ConvergenceWarning, gradient_descent, newton
+from .features import Pipeline, PolynomialFeatures, extract_features
+from .feed_forward_graph import CycleError, FeedForwardGraph, layering
+from .gaussian_mixture import GaussianMixture
+from .glm import GLM, log_normal_cdf, normal_cdf, probit
+from .heads import Head, make_head
+from .heteroscedastic import HeteroscedasticRegression
+from .kmeans import KMeans
+from .lasso import ElasticNet, Lasso, soft_threshold
+from .least_squares import (
+    IllConditionedWarning,
+    LinearRegression,
+    Ridge,
+    ls_dual_weights,
+    ls_gd,
+    ls_loss,
+    ls_solve,
+    ridge_solve,
+)
+from .linear_model import LinearModel, add_bias_column, apply_linear, init_linear, linear_gradients, linear_model
+from .logistic import BinaryLogisticRegression, LogisticRegression, SoftmaxRegression, as_softmax
+from .mlp import MLP, RectifierNet
+from .nearest import KNeighborsClassifier, KNeighborsRegressor, LookupModel
+from .neighbors import nearest_neighbors, retrieve
+from .pca import PCA
+from .perceptron import Perceptron, is_linearly_separable
+from .task import Task, TaskWarning
+from .universal_approximation import (
+    bin_function,
+    neurons_needed,
+    relu_interpolant,
+    step_neuron,
+    universal_approx,
+    universal_approx_1d,
+)
+
+__all__ = [
+    # linear models
+    "LinearModel",
+    "LinearRegression",
+    "Ridge",
+    "Lasso",
+    "ElasticNet",
+    "HeteroscedasticRegression",
+    "GLM",
+    "LogisticRegression",
+    "SoftmaxRegression",
+    "BinaryLogisticRegression",
+    "Perceptron",
+    "as_softmax",
+    "is_linearly_separable",
+    "linear_model",
+    "add_bias_column",
+    "ls_loss",
+    "ls_solve",
+    "ls_gd",
+    "ls_dual_weights",
+    "ridge_solve",
+    "soft_threshold",
+    "init_linear",
+    "apply_linear",
+    "linear_gradients",
+    "probit",
+    "normal_cdf",
+    "log_normal_cdf",
+    "gradient_descent",
+    "newton",
+    "ConvergenceWarning",
+    "IllConditionedWarning",
+    # models that remember, and those that know nothing
+    "KNeighborsClassifier",
+    "KNeighborsRegressor",
+    "LookupModel",
+    "MajorityClassifier",
+    "MeanRegressor",
+    # multilayer perceptrons
+    "MLP",
+    "RectifierNet",
+    "FeedForwardGraph",
+    "layering",
+    "CycleError",
+    "make_head",
+    "Head",
+    "universal_approx_1d",
+    "universal_approx",
+    "relu_interpolant",
+    "bin_function",
+    "step_neuron",
+    "neurons_needed",
+    # around models
+    "Classifier",
+    "Task",
+    "TaskWarning",
+    "Pipeline",
+    "PolynomialFeatures",
+    "extract_features",
+    "KMeans",
+    "GaussianMixture",
+    "PCA",
+    "nearest_neighbors",
+    "retrieve",
+]

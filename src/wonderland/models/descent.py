@@ -45,7 +45,7 @@ def descend(
 
     All arrays have the same first axis, the examples. Every epoch has an order of its own, and only whole batches
     are taken, so the rest of an epoch is left out; without `batch_size` a batch is everything. `optimizer` is Adam
-    unless one that was made for `model` is given; `callback(epoch, loss)` watches, and stops the loop by returning True.
+    unless one that was made for `model` is given; `callback(epoch, loss)` watches, and stops it by returning True.
     """
     tensors = [array.asarray(a) for a in arrays]
     sizes = [t.shape[0] if t.ndim else 0 for t in tensors]

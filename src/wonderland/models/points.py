@@ -23,11 +23,9 @@ def as_points(name: str, X: Any, features: int | None = None) -> Tensor:
 
     Points that are NaN or infinite are refused where they are known.
     """
-    X = as_real(name, X)
+    X = as_real(name, array.asarray(X))
     if X.ndim != 2:
-        raise ShapeError(f"{name}: the data has shape {X.shape}.", "a matrix (points, features); x[:, None] for numbers")
-    if not dtypes.is_floating(X.dtype):
-        X = array.astype(X, dtypes.default_float)
+        raise ShapeError(f"{name}: the data has shape {X.shape}.", "(points, features); x[:, None] for a vector")
     if features is not None and X.shape[1] != features:
         raise ShapeError(
             f"{name}: points of {X.shape[1]} features for a model of {features}.", f"data of shape (n, {features})"
@@ -46,7 +44,7 @@ def as_training_points(name: str, X: Any, least: int = 1) -> Tensor:
     """
     X = as_points(name, X)
     if X.shape[0] < least or not X.shape[1]:
-        raise InputError(f"{name}: {X.shape[0]} points of {X.shape[1]} features.", f"at least {least} points, 1 feature")
+        raise InputError(f"{name}: {X.shape[0]} points of {X.shape[1]} features.", f"at least {least} points")
     return X
 
 

@@ -1,99 +1,47 @@
-"""Activation functions as modules, for those who list their layers. Book, section 5.4."""
+"""Smooth activation functions as modules, and softmax with its relatives. Book, section 5.4."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import array
+from ..arguments import as_function, as_int
 from ..errors import InputError
 from ..tensor import Tensor
 from . import functional as F  # noqa: N812 - as everybody calls it
 from .module import Module
-from .parameter import Parameter
 
 
-class ReLU(Module):
-    r"""\(\max(0, x)\); see `wl.relu`. Book, section 5.4.
-
-    >>> import wonderland as wl
-    >>> wl.nn.ReLU()(wl.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        return array.relu(x)
-
-
-class ReLU6(Module):
-    r"""\(\min(\max(x, 0), 6)\).
+class Elementwise(Module):
+    r"""The base of layers \(y_i = \phi(x_i)\) that treat every number alike; `wl.nn.diagnostics` looks for them.
 
     >>> import wonderland as wl
-    >>> wl.nn.ReLU6()(wl.tensor([-1.0, 9.0]))
-    tensor([0., 6.])
+    >>> isinstance(wl.nn.ReLU(), wl.nn.Elementwise), isinstance(wl.nn.Softmax(), wl.nn.Elementwise)
+    (True, False)
     """
 
-    def forward(self, x: Any) -> Tensor:
-        return F.relu6(x)
 
-
-class LeakyReLU(Module):
-    r"""\(x\) where it is positive, else \(\alpha x\). Book, section 5.4.
+class Activation(Elementwise):
+    """Any function of a tensor as a layer, so that hooks and diagnostics see it. Book, section 5.2.
 
     >>> import wonderland as wl
-    >>> wl.nn.LeakyReLU(0.1)(wl.tensor([-1.0, 2.0]))
-    tensor([-0.1,  2. ])
+    >>> layer = wl.nn.Activation(lambda s: s * s)
+    >>> layer(wl.tensor([-1.0, 3.0])), wl.nn.Activation(wl.tanh)
+    (tensor([1., 9.]), Activation(tanh))
     """
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        self.negative_slope = negative_slope
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = as_function("nn.Activation", function)
 
     def forward(self, x: Any) -> Tensor:
-        return F.leaky_relu(x, self.negative_slope)
+        return self.function(x)
+
+    def extra_repr(self) -> str:
+        return getattr(self.function, "__name__", repr(self.function))
 
 
-class PReLU(Module):
-    r"""\(x\) where it is positive, else \(\alpha x\) with \(\alpha\) trained, one or one per channel. Book, 5.4.
-
-    >>> import wonderland as wl
-    >>> wl.nn.PReLU()(wl.tensor([-1.0, 2.0]))
-    tensor([-0.25,  2.  ])
-    """
-
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
-        self.weight = Parameter(array.full((num_parameters,), init, dtype=dtype))
-
-    def forward(self, x: Any) -> Tensor:
-        return array.where(array.asarray(x) > 0, x, self.weight * x)
-
-
-class ELU(Module):
-    r"""\(x\) where it is positive, else \(\alpha(e^x - 1)\). Book, section 5.4.
-
-    >>> import wonderland as wl
-    >>> wl.nn.ELU()(wl.tensor([-1000.0, 2.0]))
-    tensor([-1.,  2.])
-    """
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = alpha
-
-    def forward(self, x: Any) -> Tensor:
-        return F.elu(x, self.alpha)
-
-
-class SELU(Module):
-    """A scaled ELU that keeps mean 0 and variance 1; see `wl.nn.functional.selu`.
-
-    >>> import wonderland as wl
-    >>> wl.nn.SELU()(wl.zeros(2))
-    tensor([0., 0.])
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        return F.selu(x)
-
-
-class GELU(Module):
+class GELU(Elementwise):
     r"""\(x\,\Phi(x)\), or with `approximate="tanh"` nearly so; see `wl.nn.functional.gelu`. Book, section 5.4.
 
     >>> import wonderland as wl
@@ -110,7 +58,7 @@ class GELU(Module):
         return F.gelu(x, self.approximate)
 
 
-class SiLU(Module):
+class SiLU(Elementwise):
     r"""\(x\,\sigma(x)\), also called swish. Book, section 5.4.
 
     >>> import wonderland as wl
@@ -122,7 +70,7 @@ class SiLU(Module):
         return F.silu(x)
 
 
-class Mish(Module):
+class Mish(Elementwise):
     r"""\(x\tanh(\ln(1 + e^x))\).
 
     >>> import wonderland as wl
@@ -134,7 +82,7 @@ class Mish(Module):
         return F.mish(x)
 
 
-class Tanh(Module):
+class Tanh(Elementwise):
     r"""\(\tanh x\). Book, section 5.4.
 
     >>> import wonderland as wl
@@ -146,88 +94,22 @@ class Tanh(Module):
         return array.tanh(x)
 
 
-class Sigmoid(Module):
-    r"""\(\sigma(x) = 1/(1 + e^{-x})\). Book, section 4.3.1.
+class Sigmoid(Elementwise):
+    r"""\(\sigma(as) = 1/(1 + e^{-as})\) with a slope a, by default 1. Book, sections 4.3.1 and 5.4.
 
     >>> import wonderland as wl
     >>> wl.nn.Sigmoid()(wl.tensor([0.0, 100.0]))
     tensor([0.5, 1. ])
     """
 
-    def forward(self, x: Any) -> Tensor:
-        return array.sigmoid(x)
-
-
-class Softplus(Module):
-    r"""\(\ln(1 + e^x)\).
-
-    >>> import wonderland as wl
-    >>> wl.nn.Softplus()(wl.tensor([-100.0, 100.0]))
-    tensor([3.8e-44, 1.0e+02])
-    """
+    def __init__(self, slope: float = 1.0) -> None:
+        self.slope = slope
 
     def forward(self, x: Any) -> Tensor:
-        return array.softplus(x)
+        return F.sigmoid(x, self.slope)
 
 
-class Softsign(Module):
-    r"""\(x / (1 + |x|)\).
-
-    >>> import wonderland as wl
-    >>> wl.nn.Softsign()(wl.tensor([-1.0, 3.0]))
-    tensor([-0.5 ,  0.75])
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        return F.softsign(x)
-
-
-class Hardtanh(Module):
-    """x limited to an interval.
-
-    >>> import wonderland as wl
-    >>> wl.nn.Hardtanh()(wl.tensor([-2.0, 0.5]))
-    tensor([-1. ,  0.5])
-    """
-
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        self.min_val, self.max_val = min_val, max_val
-
-    def forward(self, x: Any) -> Tensor:
-        return F.hardtanh(x, self.min_val, self.max_val)
-
-
-class Softmax(Module):
-    r"""\(e^{x_i} / \sum_j e^{x_j}\) along an axis. Book, section 4.2. Losses of logits need none before them.
-
-    >>> import wonderland as wl
-    >>> wl.nn.Softmax()(wl.zeros((1, 4)))
-    tensor([[0.25, 0.25, 0.25, 0.25]])
-    """
-
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
-
-    def forward(self, x: Any) -> Tensor:
-        return array.softmax(x, self.axis)
-
-
-class LogSoftmax(Module):
-    r"""\(x_i - \ln\sum_j e^{x_j}\) along an axis.
-
-    >>> import wonderland as wl
-    >>> wl.nn.LogSoftmax()(wl.tensor([0.0, 1000.0]))
-    tensor([-1000.,     0.])
-    """
-
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
-
-    def forward(self, x: Any) -> Tensor:
-        return array.log_softmax(x, self.axis)
-
-
-class LogSigmoid(Module):
+class LogSigmoid(Elementwise):
     r"""\(\ln\sigma(x)\) without underflow.
 
     >>> import wonderland as wl
@@ -239,16 +121,149 @@ class LogSigmoid(Module):
         return array.log_sigmoid(x)
 
 
-class GLU(Module):
-    r"""The gated linear unit \(a \odot \sigma(b)\) of two halves. Book, section 5.4.
+class Softplus(Elementwise):
+    r"""\(\ln(1 + e^{\beta x})/\beta\). Book, E.5.10.
 
     >>> import wonderland as wl
-    >>> wl.nn.GLU()(wl.tensor([4.0, 0.0]))
-    tensor([2.])
+    >>> wl.nn.Softplus()(wl.tensor([-100.0, 100.0]))
+    tensor([3.8e-44, 1.0e+02])
     """
 
-    def __init__(self, axis: int = -1) -> None:
-        self.axis = axis
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = beta
 
     def forward(self, x: Any) -> Tensor:
-        return F.glu(x, self.axis)
+        return F.softplus(x, self.beta)
+
+
+class Softsign(Elementwise):
+    r"""\(x / (1 + |x|)\).
+
+    >>> import wonderland as wl
+    >>> wl.nn.Softsign()(wl.tensor([-1.0, 3.0]))
+    tensor([-0.5 ,  0.75])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return F.softsign(x)
+
+
+class ELU(Elementwise):
+    r"""\(x\) where it is positive, else \(\alpha(e^x - 1)\). Book, section 5.4.
+
+    >>> import wonderland as wl
+    >>> wl.nn.ELU()(wl.tensor([-1000.0, 2.0]))
+    tensor([-1.,  2.])
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def forward(self, x: Any) -> Tensor:
+        return F.elu(x, self.alpha)
+
+
+class SELU(Elementwise):
+    """A scaled ELU that keeps mean 0 and variance 1; see `wl.nn.functional.selu`.
+
+    >>> import wonderland as wl
+    >>> wl.nn.SELU()(wl.zeros(2))
+    tensor([0., 0.])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return F.selu(x)
+
+
+class CELU(Elementwise):
+    r"""\(x\) where it is positive, else \(\alpha(e^{x/\alpha} - 1)\); see `wl.nn.functional.celu`.
+
+    >>> import wonderland as wl
+    >>> wl.nn.CELU(2.0)(wl.tensor([-1000.0, 2.0]))
+    tensor([-2.,  2.])
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def forward(self, x: Any) -> Tensor:
+        return F.celu(x, self.alpha)
+
+
+class Tanhshrink(Elementwise):
+    r"""\(x - \tanh x\).
+
+    >>> import wonderland as wl
+    >>> wl.nn.Tanhshrink()(wl.tensor([0.0, 10.0]))
+    tensor([0., 9.])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return F.tanhshrink(x)
+
+
+class PolyActivation(Elementwise):
+    r"""\(s^p\), which grows from layer to layer until it overflows; see `wl.debug.nans`. Book, section 5.4.
+
+    >>> import wonderland as wl
+    >>> wl.nn.PolyActivation(3)(wl.tensor([-1.0, 2.0]))
+    tensor([-1.,  8.])
+    """
+
+    def __init__(self, p: int = 2) -> None:
+        self.p = as_int("PolyActivation", "p", p, 0)
+
+    def forward(self, x: Any) -> Tensor:
+        return F.polynomial(x, self.p)
+
+
+# --- of whole vectors
+
+
+class Softmax(Module):
+    r"""\(e^{x_i/\tau} / \sum_j e^{x_j/\tau}\) along an axis. Book, section 4.2. Losses of logits need none before them.
+
+    >>> import wonderland as wl
+    >>> wl.nn.Softmax()(wl.zeros((1, 4)))
+    tensor([[0.25, 0.25, 0.25, 0.25]])
+    >>> wl.nn.Softmax(temperature=0.1)(wl.tensor([3.0, 0.0, 1.0])).round()
+    tensor([1., 0., 0.])
+
+    A temperature \(\tau\) above 1 evens the result out, one below 1 exaggerates the differences.
+    """
+
+    def __init__(self, axis: int = -1, temperature: float = 1.0) -> None:
+        self.axis, self.temperature = axis, _as_temperature(type(self).__name__, temperature)
+
+    def forward(self, x: Any) -> Tensor:
+        return array.softmax(x, self.axis, temperature=self.temperature)
+
+
+class Softmin(Softmax):
+    r"""\(e^{-x_i/\tau} / \sum_j e^{-x_j/\tau}\) along an axis.
+
+    >>> import wonderland as wl
+    >>> wl.nn.Softmin()(wl.tensor([0.0, 1000.0]))
+    tensor([1., 0.])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return F.softmin(x, self.axis, temperature=self.temperature)
+
+
+class LogSoftmax(Softmax):
+    r"""\(x_i/\tau - \ln\sum_j e^{x_j/\tau}\) along an axis.
+
+    >>> import wonderland as wl
+    >>> wl.nn.LogSoftmax()(wl.tensor([0.0, 1000.0]))
+    tensor([-1000.,     0.])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return array.log_softmax(x if self.temperature == 1.0 else array.asarray(x) / self.temperature, self.axis)
+
+
+def _as_temperature(name: str, temperature: float) -> float:
+    if not temperature > 0:
+        raise InputError(f"{name}: temperature={temperature}.", "a temperature above 0")
+    return temperature

@@ -9,12 +9,13 @@ from .. import array, dtypes
 from ..arguments import as_int
 from ..array.conversion import as_tensor
 from ..errors import DTypeError, InputError, ShapeError
-from ..random.continuous import uniform
 from ..random.keys import split
 from ..random.streams import take_key
 from ..tensor import Tensor
 from .functional.convolution import convolve, convolve_transposed
 from .functional.windows import SPATIAL, as_padding
+from .init.initializer import as_initializer
+from .init.schemes import uniform
 from .lazy import Lazy, at_once
 from .parameter import Parameter
 from .windowed import Windowed, as_setting
@@ -42,6 +43,8 @@ class _Convolution(Windowed):
         bias: bool,
         dtype: Any,
         key: Any,
+        init: Any,
+        bias_init: Any,
     ) -> None:
         name = type(self).__name__
         self.in_channels = None if in_channels is None else as_int(name, "in_channels", in_channels, 0)
@@ -60,6 +63,8 @@ class _Convolution(Windowed):
         self._padding()  # all settings are checked
         self.weight = Lazy()
         self.bias = Lazy() if bias else None
+        self._init = None if init is None else as_initializer(name, init)
+        self._bias_init = None if bias_init is None else as_initializer(name, bias_init)
         self._key = take_key(name, key)
         if self.in_channels is not None:
             self._build(self.in_channels)
@@ -85,14 +90,16 @@ class _Convolution(Windowed):
         self._check_groups("in_channels", in_channels)
         kernel = self._sizes("kernel_size")
         bound = 1 / math.sqrt(max(math.prod(kernel) * in_channels // self.groups, 1))
+        start = uniform(-bound, bound)
         with at_once(self._key):
             keys = split(self._key, 2)
             shape = (*kernel, *self._channels(in_channels))
-            self.weight = Parameter(uniform(shape, -bound, bound, key=keys[0], dtype=self.dtype))
+            self.weight = Parameter((self._init or start)(shape, key=keys[0], dtype=self.dtype))
             if self.bias is not None:
-                self.bias = Parameter(uniform((self.out_channels,), -bound, bound, key=keys[1], dtype=self.dtype))
+                out = (self.out_channels,)
+                self.bias = Parameter((self._bias_init or start)(out, key=keys[1], dtype=self.dtype))
         self.in_channels = in_channels
-        self._key = None
+        self._key = self._init = self._bias_init = None
 
     def _input(self, x: Any) -> Tensor:
         """The input as a tensor of the right shape; the first one makes the parameters of a lazy layer."""
@@ -134,13 +141,17 @@ class _Conv(_Convolution):
         padding_mode: str = "zeros",
         dtype: Any = None,
         key: Any = None,
+        *,
+        init: Any = None,
+        bias_init: Any = None,
     ) -> None:
         if padding_mode not in PADDING_MODES:
             raise InputError(
                 f"{type(self).__name__}: padding_mode={padding_mode!r}.", " or ".join(map(repr, PADDING_MODES))
             )
         self.padding_mode = padding_mode
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, key)
+        settings = (stride, padding, dilation, groups, bias, dtype, key, init, bias_init)
+        super().__init__(in_channels, out_channels, kernel_size, *settings)
 
     def forward(self, x: Any) -> Tensor:
         x = self._input(x)
@@ -183,7 +194,8 @@ class Conv2d(_Conv):
     (*kernel_size, in_channels / groups, out_channels). See `wl.nn.functional.conv2d` for `stride`, `padding`,
     `dilation` and `groups`. `padding_mode` is "zeros", "reflect", "circular" (the other end follows) or "replicate"
     (the element at the border). Parameters start from \(U(-1/\sqrt{c}, 1/\sqrt{c})\), where c is the number of inputs
-    of an output: kernel places times in_channels / groups.
+    of an output: kernel places times in_channels / groups; `init` and `bias_init` are other initialisers, see
+    `wl.nn.init`.
 
     With `in_channels=None` the layer is lazy: its first input decides in_channels and makes the parameters.
     """
@@ -223,10 +235,14 @@ class _ConvTranspose(_Convolution):
         dilation: Any = 1,
         dtype: Any = None,
         key: Any = None,
+        *,
+        init: Any = None,
+        bias_init: Any = None,
     ) -> None:
         self.output_padding = as_setting(output_padding)
         self._sizes("output_padding", least=0)
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, key)
+        settings = (stride, padding, dilation, groups, bias, dtype, key, init, bias_init)
+        super().__init__(in_channels, out_channels, kernel_size, *settings)
 
     def _channels(self, in_channels: int) -> tuple[int, int]:
         return self.out_channels // self.groups, in_channels

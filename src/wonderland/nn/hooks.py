@@ -29,13 +29,15 @@ class Hook:
         self.remove()
 
 
-def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The forward pass between its hooks; what a hook returns, if not None, replaces what it received."""
+def call_with_hooks(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], forward: Callable[..., Any] | None = None
+) -> Any:
+    """The forward pass (or another one) between its hooks; what a hook returns, if not None, replaces what it got."""
     hooks = module._hooks
     for hook in hooks:
         if not hook.after and (changed := hook.function(module, args)) is not None:
             args = changed if isinstance(changed, tuple) else (changed,)
-    output = module.forward(*args, **kwargs)
+    output = (forward or module.forward)(*args, **kwargs)
     for hook in hooks:
         if hook.after and (changed := hook.function(module, args, output)) is not None:
             output = changed

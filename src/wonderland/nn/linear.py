@@ -8,10 +8,11 @@ from typing import Any
 from .. import array, dtypes
 from ..array.conversion import as_tensor
 from ..errors import DTypeError, InputError, ShapeError
-from ..random.continuous import uniform
 from ..random.keys import split
 from ..random.streams import take_key
 from ..tensor import Tensor
+from .init.initializer import as_initializer
+from .init.schemes import uniform
 from .lazy import Lazy, at_once
 from .module import Module
 from .parameter import Parameter
@@ -29,6 +30,11 @@ class Linear(Module):
 
     `weight` is (in_features, out_features) and `bias` (out_features,), or None without one. Both start from
     \(U(-1/\sqrt{c}, 1/\sqrt{c})\) with c = in_features, drawn with `key` or one from the global stream.
+
+    `init` is another initialiser of the weight, and `bias_init` of the bias; see `wl.nn.init`.
+
+    >>> wl.nn.Linear(2, 3, init=wl.nn.init.kaiming_normal(), bias_init="zeros").bias
+    parameter([0., 0., 0.])
 
     With `in_features=None` the layer is lazy: its first input decides in_features and makes the parameters.
 
@@ -48,6 +54,9 @@ class Linear(Module):
         bias: bool = True,
         dtype: Any = None,
         key: Any = None,
+        *,
+        init: Any = None,
+        bias_init: Any = None,
     ) -> None:
         for name, size in (("in_features", in_features), ("out_features", out_features)):
             lazy = size is None and name == "in_features"
@@ -63,6 +72,8 @@ class Linear(Module):
             )
         self.weight = Lazy()
         self.bias = Lazy() if bias else None
+        self._init = None if init is None else as_initializer("Linear", init)
+        self._bias_init = None if bias_init is None else as_initializer("Linear", bias_init)
         self._key = take_key("Linear", key)
         if in_features is not None:
             self._build(in_features)
@@ -94,20 +105,21 @@ class Linear(Module):
         layer.dtype = matrix.dtype
         layer.weight = Parameter(matrix)
         layer.bias = None if vector is None else Parameter(vector)
-        layer._key = None
+        layer._key = layer._init = layer._bias_init = None
         return layer
 
     def _build(self, in_features: int) -> None:
         """Make the parameters."""
         bound = 1 / math.sqrt(max(in_features, 1))
+        start = uniform(-bound, bound)
         with at_once(self._key):
             keys = split(self._key, 2)
-            weight = uniform((in_features, self.out_features), -bound, bound, key=keys[0], dtype=self.dtype)
-            self.weight = Parameter(weight)
+            shape = (in_features, self.out_features)
+            self.weight = Parameter((self._init or start)(shape, key=keys[0], dtype=self.dtype))
             if self.bias is not None:
-                self.bias = Parameter(uniform((self.out_features,), -bound, bound, key=keys[1], dtype=self.dtype))
+                self.bias = Parameter((self._bias_init or start)(shape[1:], key=keys[1], dtype=self.dtype))
         self.in_features = in_features
-        self._key = None
+        self._key = self._init = self._bias_init = None
 
     def forward(self, x: Any) -> Tensor:
         x = as_tensor("Linear", x)
@@ -142,5 +154,14 @@ class LazyLinear(Linear):
     40
     """
 
-    def __init__(self, out_features: int, bias: bool = True, dtype: Any = None, key: Any = None) -> None:
-        super().__init__(None, out_features, bias, dtype, key)
+    def __init__(
+        self,
+        out_features: int,
+        bias: bool = True,
+        dtype: Any = None,
+        key: Any = None,
+        *,
+        init: Any = None,
+        bias_init: Any = None,
+    ) -> None:
+        super().__init__(None, out_features, bias, dtype, key, init=init, bias_init=bias_init)

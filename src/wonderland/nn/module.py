@@ -249,7 +249,7 @@ class Module:
         found = [
             (path, cell)
             for path, cell in cells(self, again=True)
-            if isinstance(cell, Parameter) and (pattern is None or _matches(path, pattern))
+            if isinstance(cell, Parameter) and (pattern is None or matches(path, pattern))
         ]
         if pattern is not None and not found:
             raise ModuleError(
@@ -424,5 +424,6 @@ def _not_made(what: str, root: Module) -> ModuleError:
     return ModuleError(what, "call the model once on an example, or give the sizes to the constructor")
 
 
-def _matches(path: str, pattern: str) -> bool:
+def matches(path: str, pattern: str) -> bool:
+    """Whether a path is, lies below or matches a pattern."""
     return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}.*")

@@ -77,24 +77,49 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
 
 
-class BatchNorm(Module):
-    r"""\(\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}\,\alpha + \beta\) per channel. Book, section 9.3.2.
+class ScaleNorm(Module):
+    r"""\(g\,x/\lVert x\rVert\) over the last axis: a direction, and one length that is learned, from \(\sqrt{c}\).
 
     >>> import wonderland as wl
-    >>> layer = wl.nn.BatchNorm1d(2, eps=0.0)
-    >>> layer(wl.tensor([[1.0, 10.0], [3.0, 30.0]]))
-    tensor([[-1., -1.],
-            [ 1.,  1.]])
-    >>> layer.running_mean
-    buffer([0.2, 2. ])
-
-    While training, the statistics are those of the batch over all axes but the last, and `running_mean` and
-    `running_var` move towards them: \(r \leftarrow (1-m)\,r + m\,s\) with m = `momentum`, or with the mean over all
-    batches so far if it is None. In `eval()` the running ones are used. Without `track_running_stats` there are none,
-    and the batch always gives the statistics. `weight` and `bias` are None without `affine`.
-
-    This base takes (batch, ..., channels) of any number of axes; `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d` insist.
+    >>> wl.nn.ScaleNorm(4)(wl.tensor([3.0, 3.0, 3.0, 3.0]))
+    tensor([1., 1., 1., 1.])
     """
+
+    def __init__(self, num_features: int, eps: float = 1e-5, dtype: Any = None) -> None:
+        self.num_features = as_int("ScaleNorm", "num_features", num_features, 1)
+        self.eps = eps
+        self.g = Parameter(array.full((), self.num_features**0.5, dtype=dtype or dtypes.default_float))
+
+    def forward(self, x: Any) -> Tensor:
+        x = as_real("ScaleNorm", x)
+        if x.shape[-1:] != (self.num_features,):
+            raise ShapeError(f"{self._describe()}: an input of shape {x.shape}.", f"(..., {self.num_features})")
+        return F.scale_norm(x, self.g, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}"
+
+
+class LocalResponseNorm(Module):
+    """Division by the squares of neighbouring channels; see `wl.nn.functional.local_response_norm`.
+
+    >>> import wonderland as wl
+    >>> wl.nn.LocalResponseNorm(5)(wl.ones((2, 4, 4, 8))).shape
+    (2, 4, 4, 8)
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size = as_int("LocalResponseNorm", "size", size, 1)
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, x: Any) -> Tensor:
+        return F.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+
+class _ChannelNorm(Module):
+    """What batch and instance normalization share: one scale, shift and pair of running statistics per channel."""
 
     weight: Any
     bias: Any
@@ -107,11 +132,11 @@ class BatchNorm(Module):
     def __init__(
         self,
         num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        dtype: Any = None,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        dtype: Any,
     ) -> None:
         shape = (as_int(type(self).__name__, "num_features", num_features, 0),)
         self.num_features = shape[0]
@@ -137,13 +162,54 @@ class BatchNorm(Module):
             self.num_batches_tracked = self.num_batches_tracked + 1
             if momentum is None:
                 momentum = 1.0 / array.astype(self.num_batches_tracked, self.running_mean.dtype)
-        return F.batch_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, training, momentum, self.eps
-        )
+        return self._normalized(x, training, momentum)
+
+    def _normalized(self, x: Tensor, training: bool, momentum: Any) -> Tensor:
+        """What becomes of an input of the right shape."""
+        raise NotImplementedError
 
     def extra_repr(self) -> str:
         text = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.weight is not None}"
         return text if self.running_mean is not None else f"{text}, track_running_stats=False"
+
+
+class BatchNorm(_ChannelNorm):
+    r"""\(\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}\,\alpha + \beta\) per channel. Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.BatchNorm1d(2, eps=0.0)
+    >>> layer(wl.tensor([[1.0, 10.0], [3.0, 30.0]]))
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
+    >>> layer.running_mean
+    buffer([0.2, 2. ])
+
+    While training, the statistics are those of the batch over all axes but the last, and `running_mean` and
+    `running_var` move towards them: \(r \leftarrow (1-m)\,r + m\,s\) with m = `momentum`, or with the mean over all
+    batches so far if it is None. In `eval()` the running ones are used. Without `track_running_stats` there are none,
+    and the batch always gives the statistics. `weight` and `bias` are None without `affine`.
+
+    The book writes \(r \leftarrow \lambda r + (1-\lambda)\,s\): its \(\lambda\) is 1 - `momentum`, 0.9 or 0.99 and not
+    the 0.01 that is printed there. The batch is normalized with the variance over n, the running one is over n - 1.
+
+    This base takes (batch, ..., channels) of any number of axes; `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d` insist.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+
+    def _normalized(self, x: Tensor, training: bool, momentum: Any) -> Tensor:
+        return F.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, training, momentum, self.eps
+        )
 
 
 class BatchNorm1d(BatchNorm):
@@ -215,3 +281,71 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"
+
+
+class _InstanceNorm(_ChannelNorm):
+    """What the three instance normalizations share; an input may come without the axis of examples."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+
+    def _normalized(self, x: Tensor, training: bool, momentum: Any) -> Tensor:
+        single = x.ndim == self._ranks[0]
+        y = F.instance_norm(
+            x[None] if single else x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            training,
+            momentum,
+            self.eps,
+        )
+        return y[0] if single else y
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalization of every channel of every sequence, ([batch,] length, channels). Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> wl.nn.InstanceNorm1d(3)(wl.random.normal((8, 5, 3))).shape
+    (8, 5, 3)
+
+    By default there are neither parameters (`affine`) nor running statistics (`track_running_stats`).
+    """
+
+    _ranks = (2, 3)
+    _layout = "([batch,] length, channels)"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalization of every channel of every image, ([batch,] height, width, channels). Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> y = wl.nn.InstanceNorm2d(3)(wl.random.normal((8, 5, 5, 3)))
+    >>> y.shape, float(abs(y.mean((1, 2))).max()) < 1e-5
+    ((8, 5, 5, 3), True)
+    """
+
+    _ranks = (3, 4)
+    _layout = "([batch,] height, width, channels)"
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalization of every channel of every volume, ([batch,] depth, height, width, channels). Book, section 9.3.2.
+
+    >>> import wonderland as wl
+    >>> wl.nn.InstanceNorm3d(3)(wl.random.normal((8, 2, 2, 2, 3))).shape
+    (8, 2, 2, 2, 3)
+    """
+
+    _ranks = (4, 5)
+    _layout = "([batch,] depth, height, width, channels)"

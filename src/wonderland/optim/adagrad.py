@@ -8,7 +8,6 @@ from .. import array
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, Scalars, check_not_negative, refuse_complex
-from .sgd import descent
 
 
 class Adagrad(Optimizer):
@@ -32,6 +31,7 @@ class Adagrad(Optimizer):
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
         *,
+        decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
         super().__init__(
@@ -41,11 +41,12 @@ class Adagrad(Optimizer):
             weight_decay=weight_decay,
             initial_accumulator_value=initial_accumulator_value,
             eps=eps,
+            decay=decay,
             maximize=maximize,
         )
 
     def check(self, group: Group) -> None:
-        check_not_negative(group, "Adagrad", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
+        check_not_negative(group, "Adagrad", "lr_decay", "initial_accumulator_value", "eps")
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("Adagrad", parameter)
@@ -58,6 +59,9 @@ class Adagrad(Optimizer):
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         (lr,) = scalars
-        g = descent(group, w, g)
         s = state["sum"] = state["sum"] + g * g
         return w - lr * g / (array.sqrt(s) + group["eps"])
+
+    def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
+        (lr,) = self.scalars(group)
+        return lr / (array.sqrt(state["sum"]) + group["eps"])

@@ -1,15 +1,13 @@
-"""Adam and its relatives: steps of the mean gradient over the root of the mean square."""
+"""Adam and AdamW: steps of the mean gradient over the root of the mean square."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .. import array
-from ..errors import InputError
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars, check_not_negative, check_range, refuse_complex
-from .sgd import descent
+from .optimizer import Group, Optimizer, Scalars, check_betas, check_not_negative, refuse_complex
 
 
 class Adam(Optimizer):
@@ -23,11 +21,10 @@ class Adam(Optimizer):
     >>> w
     parameter([ 0.5, -2.5])
 
-    `weight_decay` \(\lambda\) adds \(\lambda w\) to the gradient (`AdamW` keeps it apart), `amsgrad` divides by the
-    largest \(\hat v\) so far, and `maximize` ascends. Book, section 2.3.2.
+    `amsgrad` divides by the largest v so far, so that the steps can only shrink; with a constant \(\beta_1\) the AdamX
+    of Tran and Phong (2019) is the same. `weight_decay` is added to the gradient; `AdamW` keeps it apart. Book,
+    section 2.3.2.
     """
-
-    decoupled = False  # whether weight decay acts on the parameters instead of the gradients
 
     def __init__(
         self,
@@ -38,20 +35,23 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         amsgrad: bool = False,
         *,
+        decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
         super().__init__(
-            parameters, lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize
+            parameters,
+            lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            decay=decay,
+            maximize=maximize,
         )
 
     def check(self, group: Group) -> None:
-        name, betas = type(self).__name__, group["betas"]
-        check_not_negative(group, name, "eps", "weight_decay")
-        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-            raise InputError(f"{name}: betas={betas!r}.", "two numbers, such as betas=(0.9, 0.999)")
-        for beta in betas:
-            check_range(name, "betas", beta, lambda v: 0 <= v < 1, "numbers from 0 to below 1")
-        group["betas"] = tuple(betas)
+        check_not_negative(group, type(self).__name__, "eps")
+        check_betas(group, type(self).__name__)
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex(type(self).__name__, parameter)
@@ -61,28 +61,25 @@ class Adam(Optimizer):
     def scalars(self, group: Group) -> Scalars:
         lr, t = group.lr, array.astype(self.count, group.lr.dtype)
         first, second = (1.0 - array.pow(beta, t) for beta in group["betas"])
-        shared = lr / first, array.rsqrt(second)
-        return (*shared, 1.0 - lr * group["weight_decay"]) if self._shrinks(group) else shared
-
-    def _shrinks(self, group: Group) -> bool:
-        return self.decoupled and bool(group["weight_decay"])
+        return lr / first, array.rsqrt(second)
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
-        rate, correction, *keep = scalars
+        rate, correction = scalars
         beta1, beta2 = group["betas"]
-        if self.decoupled:
-            g = -g if group["maximize"] else g
-        else:
-            g = descent(group, w, g)
         m = state["mean"] = beta1 * state["mean"] + (1.0 - beta1) * g
         v = state["square"] = beta2 * state["square"] + (1.0 - beta2) * (g * g)
         if group["amsgrad"]:
             v = state["largest_square"] = array.maximum(state["largest_square"], v)
-        return (keep[0] * w if keep else w) - rate * m / (array.sqrt(v) * correction + group["eps"])
+        return w - rate * m / (array.sqrt(v) * correction + group["eps"])
+
+    def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
+        t = array.maximum(self.count, 1)
+        square = state["largest_square" if group["amsgrad"] else "square"]
+        return group.lr / (array.sqrt(square / (1.0 - group["betas"][1] ** t)) + group["eps"])
 
 
 class AdamW(Adam):
-    r"""Adam with decoupled weight decay: \(w \leftarrow (1 - \eta\lambda)\,w\) before Adam's step.
+    r"""Adam with decoupled weight decay: \(w \leftarrow (1 - \eta\lambda)\,w\) beside Adam's step.
 
     >>> import wonderland as wl
     >>> w = wl.nn.Parameter([2.0])
@@ -90,10 +87,9 @@ class AdamW(Adam):
     >>> w
     parameter([1.9])
 
-    So the decay does not pass through the moments, and large gradients do not hide it. Book, section 2.3.2.
+    So the decay does not pass through the moments, and large gradients do not hide it. The book (section 9.2.1) prints
+    \(w \leftarrow (1 - \lambda)\,w\), without the learning rate: `decay="independent"`.
     """
-
-    decoupled = True
 
     def __init__(
         self,
@@ -104,6 +100,7 @@ class AdamW(Adam):
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
         *,
+        decay: str = "decoupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(parameters, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(parameters, lr, betas, eps, weight_decay, amsgrad, decay=decay, maximize=maximize)

@@ -15,6 +15,7 @@ from ..tensor import Tensor
 from ..transforms.imperative import no_grad
 
 Scalars = tuple[Tensor, ...]
+DECAYS = ("coupled", "decoupled", "independent")
 
 
 class Rated(Module):
@@ -39,11 +40,13 @@ class Group(Rated):
 
     params: dict[str, Parameter]
     state: dict[str, dict[str, Buffer]]  # by kind, such as "momentum", then by the parameter's name
+    shared: dict[str, Buffer]  # state that all parameters of the group share
 
     def __init__(self, lr: Buffer, params: dict[str, Parameter], settings: dict[str, Any]) -> None:
         self.lr = lr
         self.params = params
         self.state = {}
+        self.shared = {}
         for name, value in settings.items():
             setattr(self, name, value)
 
@@ -52,12 +55,13 @@ class Group(Rated):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name == "params" or name not in vars(self):
-            known = ", ".join(repr(n) for n in vars(self) if n not in ("params", "state"))
+            known = ", ".join(repr(n) for n in vars(self) if n not in ("params", "state", "shared"))
             raise InputError(f"optimizer: a group has no setting {name!r} to change.", f"one of {known}")
         setattr(self, name, value)
 
     def extra_repr(self) -> str:
-        settings = {name: value for name, value in vars(self).items() if name not in ("lr", "params", "state")}
+        hidden = ("lr", "params", "state", "shared", *(["decay"] if not self["weight_decay"] else []))
+        settings = {name: value for name, value in vars(self).items() if name not in hidden}
         parts = [f"lr={self.lr.item():g}", *(f"{name}={value!r}" for name, value in settings.items())]
         return ", ".join([*parts, f"parameters={len(self.params)}"])
 
@@ -92,6 +96,13 @@ class Optimizer(Rated):
     `optimizer.lr = 0.01` changes the learning rate of the groups that have none of their own; compiled steps go on
     with the new one, without another trace. All that changes (moments, `count`, learning rates) is in `state_dict()`.
 
+    Every rule has `maximize`, which ascends, and `weight_decay` \(\lambda\), whose form is `decay` (book, section
+    9.2.1): "coupled" adds \(\lambda w\) to the gradient, as a penalty \(\frac\lambda2\|w\|^2\) would; "decoupled"
+    multiplies the weights by \(1 - \eta\lambda\) beside the step, as AdamW does; "independent" by \(1 - \lambda\), as
+    the book prints it, whatever the learning rate. `wl.optim.convert_weight_decay` goes from one to another.
+
+    Parameters of 16 bits have their state, and a copy of themselves, in float32, so that small steps add up.
+
     A subclass defines `init` (which state a parameter has), `scalars` (numbers that one step shares) and `update`.
     """
 
@@ -100,6 +111,8 @@ class Optimizer(Rated):
 
     def __init__(self, parameters: Any, lr: Any, **settings: Any) -> None:
         name = type(self).__name__
+        for setting, value in (("weight_decay", 0.0), ("decay", "coupled"), ("maximize", False)):
+            settings.setdefault(setting, value)
         self.lr = _rate(name, lr)
         self.count = Buffer(0, dtypes.int64)
         parameters = _listed_if_iterator(parameters)
@@ -112,6 +125,7 @@ class Optimizer(Rated):
             rate = _rate(name, given["lr"]) if "lr" in given else self.lr
             params = _listed_if_iterator(given["params"])
             group = Group(rate, _named(name, params), {**settings, **own})
+            _check_decay(name, group)
             self.check(group)
             groups.append(group)
         self.groups = tuple(groups)
@@ -122,8 +136,12 @@ class Optimizer(Rated):
         if len({id(p) for p in found}) < len(found):
             raise InputError(f"{name}: a parameter is in two groups.", "each parameter in one group")
         for group in self.groups:
+            group.shared = {kind: Buffer(value) for kind, value in self.init_shared(group).items()}
             for path, parameter in group.params.items():
-                for kind, value in self.init(group, parameter).items():
+                made = {kind: _widened(value) for kind, value in self.init(group, parameter).items()}
+                if dtypes.is_half(parameter.dtype):
+                    made["master"] = _widened(parameter)
+                for kind, value in made.items():
                     group.state.setdefault(kind, {})[path] = Buffer(value)
 
     # --- what a subclass defines
@@ -135,12 +153,19 @@ class Optimizer(Rated):
         """The state of a parameter before the first step, by kind."""
         return {}
 
+    def init_shared(self, group: Group) -> dict[str, Tensor]:
+        """The state that the parameters of a group share, before the first step; `scalars` may change it."""
+        return {}
+
     def scalars(self, group: Group) -> Scalars:
         """Numbers that all updates of a step share, in float64; `count` is the number of this step, from 1."""
         return (group.lr,)
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
-        """The new value of a parameter; new state goes into the dict."""
+        """The new value of a parameter; new state goes into the dict.
+
+        Here `w` and `g` have been through `maximize` and weight decay.
+        """
         raise ModuleError(
             f"{type(self).__name__}: has no update rule.", "def update(self, group, w, g, state, *scalars)"
         )
@@ -160,28 +185,54 @@ class Optimizer(Rated):
                 self._step_group(group, chosen)
 
     def _step_group(self, group: Group, chosen: dict[int, Any]) -> None:
-        exact = self.scalars(group)
+        keep = self.kept(group)
+        exact = (*self.scalars(group), *keep)
         cast: dict[Any, Scalars] = {}  # each scalar is rounded once per dtype, not once per parameter
         for name, parameter in group.params.items():
             g = chosen.get(id(parameter))
             if g is None:
                 continue
-            dtype = parameter.dtype
-            if dtype not in cast:
-                cast[dtype] = tuple(array.astype(s, _real(dtype)) for s in exact)
-            cells = {kind: buffers[name] for kind, buffers in group.state.items()}
+            cells = {kind: buffers[name] for kind, buffers in group.state.items() if name in buffers}
             values: dict[str, Any] = dict(cells)
+            w = parameter
+            master = values.pop("master", None)
+            if master is not None:
+                # somebody else may have set the parameter since
+                w = array.where(array.astype(master, w.dtype) == w, master, array.astype(w, master.dtype))
+                g = array.astype(g, master.dtype)
+            if w.dtype not in cast:
+                cast[w.dtype] = tuple(array.astype(s, dtypes.real_of(w.dtype)) for s in exact)
+            scalars = cast[w.dtype]
+            w, g = self.decayed(group, w, g, *scalars[len(exact) - len(keep) :])
             try:
-                new = self.update(group, parameter, g, values, *cast[dtype])
+                new = self.update(group, w, g, values, *scalars[: len(exact) - len(keep)])
             except KeyError as missing:
                 raise InputError(
                     f"{type(self).__name__}: a setting that was changed needs the state {missing}, which was not made.",
                     "a new optimizer with these settings",
                 ) from missing
+            if master is not None:
+                values["master"] = new
+                new = array.astype(new, parameter.dtype)
             parameter.assign(new)
             for kind, cell in cells.items():
                 if values[kind] is not cell:
                     cell.assign(values[kind])
+
+    def kept(self, group: Group) -> Scalars:
+        """What a decay beside the step leaves of the weights, in float64; empty without one."""
+        rate = group["weight_decay"]
+        if not rate or group["decay"] == "coupled":
+            return ()
+        return (1.0 - group.lr * rate if group["decay"] == "decoupled" else array.full_like(group.lr, 1.0 - rate),)
+
+    def decayed(self, group: Group, w: Tensor, g: Tensor, *keep: Tensor) -> tuple[Tensor, Tensor]:
+        """The weights and the gradient that the rule sees."""
+        if group["maximize"]:
+            g = -g
+        if group["weight_decay"] and group["decay"] == "coupled":
+            g = g + group["weight_decay"] * w
+        return keep[0] * w if keep else w, g
 
     def _left_by_backward(self) -> dict[int, Any]:
         found = {id(p): p.grad for group in self.groups for p in group.params.values() if p.trainable}
@@ -237,8 +288,51 @@ class Optimizer(Rated):
         """All that changes but the parameters, as a module."""
         holder = State()
         holder.lr, holder.count = self.lr, self.count
-        holder.groups = [{"lr": group.lr, **group.state} for group in self.groups]
+        holder.groups = [{"lr": group.lr, **group.shared, **group.state} for group in self.groups]
         return holder
+
+    def _buffers_of_rule(self) -> list[Buffer]:
+        """The state besides the learning rates and the count of steps."""
+        cells = [cell for group in self.groups for cell in group.shared.values()]
+        return cells + [cell for group in self.groups for kind in group.state.values() for cell in kind.values()]
+
+    def state_size(self) -> int:
+        """The numbers that the rule remembers, besides the parameters: none for gradient descent, twice the
+        parameters for Adam. Book, section 2.3.2.
+
+        >>> import wonderland as wl
+        >>> model = wl.nn.Linear(10, 4)
+        >>> makes = (wl.optim.SGD, wl.optim.HeavyBall, wl.optim.Adam)
+        >>> [make(model).state_size() / model.num_parameters() for make in makes]
+        [0.0, 1.0, 2.0]
+        """
+        return sum(cell.size for cell in self._buffers_of_rule())
+
+    def state_bytes(self) -> int:
+        """The bytes of what the rule remembers."""
+        return sum(cell.size * cell.dtype.itemsize for cell in self._buffers_of_rule())
+
+    def effective_lr(self) -> dict[str, Tensor]:
+        r"""What a constant gradient of size one would now move every weight per step, by the names of the parameters.
+
+        >>> import wonderland as wl
+        >>> w = wl.nn.Parameter([1.0])
+        >>> wl.optim.SGD([w], lr=0.1, momentum=0.9).effective_lr()["0"]
+        tensor(1., dtype=float64)
+
+        With momentum \(\gamma\) it is \(\eta/(1-\gamma)\), the limit; rules that adapt divide by what they have seen.
+        """
+        found: dict[str, Tensor] = {}
+        for i, group in enumerate(self.groups):
+            for name in group.params:
+                state = {kind: buffers[name].value for kind, buffers in group.state.items() if name in buffers}
+                key = name if len(self.groups) == 1 else f"{i}.{name}"
+                found[key] = self.effective(group, state)
+        return found
+
+    def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
+        """The effective learning rate of one parameter, from its state."""
+        return group.lr.value
 
     def state_dict(self) -> dict[str, Tensor]:
         """The learning rates, the count of steps and the moments by path; not the parameters, nor fixed settings.
@@ -289,6 +383,27 @@ def check_not_negative(group: Group, name: str, *settings: str) -> None:
         check_range(name, what, group[what], lambda v: v >= 0, f"{what} >= 0")
 
 
+def check_betas(group: Group, name: str) -> None:
+    """Refuse decay rates of moments outside [0, 1)."""
+    betas = group["betas"]
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+        raise InputError(f"{name}: betas={betas!r}.", "two numbers, such as betas=(0.9, 0.999)")
+    for beta in betas:
+        check_range(name, "betas", beta, lambda v: 0 <= v < 1, "numbers from 0 to below 1")
+    group["betas"] = tuple(betas)
+
+
+def _check_decay(name: str, group: Group) -> None:
+    check_not_negative(group, name, "weight_decay")
+    if group["decay"] not in DECAYS:
+        raise InputError(f"{name}: decay={group['decay']!r}.", f"one of {', '.join(map(repr, DECAYS))}")
+
+
+def _widened(value: Tensor) -> Tensor:
+    """State in 16 bits would lose small squares and small steps."""
+    return array.astype(value, dtypes.float32) if dtypes.is_half(value.dtype) else value
+
+
 def refuse_complex(name: str, parameter: Parameter) -> None:
     """For rules that square gradients."""
     if dtypes.is_complex(parameter.dtype):
@@ -302,10 +417,6 @@ def _rate(name: str, lr: Any) -> Buffer:
     """A learning rate in a cell, in float64 so that parameters of any dtype get it exactly."""
     check_range(name, "lr", lr, lambda v: v >= 0, "a learning rate, 0 or more")
     return Buffer(float(lr), dtypes.float64)
-
-
-def _real(dtype: Any) -> Any:
-    return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(dtype, dtype)
 
 
 def _listed_if_iterator(parameters: Any) -> Any:

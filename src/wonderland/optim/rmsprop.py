@@ -8,7 +8,6 @@ from .. import array
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, check_not_negative, check_range, refuse_complex
-from .sgd import descent
 
 
 class RMSprop(Optimizer):
@@ -34,6 +33,7 @@ class RMSprop(Optimizer):
         momentum: float = 0.0,
         centered: bool = False,
         *,
+        decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
         super().__init__(
@@ -44,11 +44,12 @@ class RMSprop(Optimizer):
             weight_decay=weight_decay,
             momentum=momentum,
             centered=centered,
+            decay=decay,
             maximize=maximize,
         )
 
     def check(self, group: Group) -> None:
-        check_not_negative(group, "RMSprop", "eps", "weight_decay", "momentum")
+        check_not_negative(group, "RMSprop", "eps", "momentum")
         check_range("RMSprop", "alpha", group["alpha"], lambda v: 0 <= v <= 1, "alpha from 0 to 1")
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
@@ -59,7 +60,6 @@ class RMSprop(Optimizer):
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         (lr,) = scalars
         alpha = group["alpha"]
-        g = descent(group, w, g)
         v = state["square"] = alpha * state["square"] + (1.0 - alpha) * (g * g)
         if group["centered"]:
             m = state["mean"] = alpha * state["mean"] + (1.0 - alpha) * g
@@ -68,3 +68,7 @@ class RMSprop(Optimizer):
         if group["momentum"]:
             g = state["momentum"] = group["momentum"] * state["momentum"] + g
         return w - lr * g
+
+    def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
+        variance = state["square"] - state["mean"] ** 2 if group["centered"] else state["square"]
+        return group.lr / ((1.0 - group["momentum"]) * (array.sqrt(variance) + group["eps"]))

@@ -1,4 +1,4 @@
-"""Gradient descent with its forms of momentum. Book, section 2.3.2."""
+"""Gradient descent with momentum in its usual form. Book, section 2.3.2."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class SGD(Optimizer):
 
     With `momentum` \(\mu\) the step follows \(b_t = \mu b_{t-1} + (1 - \tau)\,g\), where \(\tau\) is `dampening` and
     \(b_1 = g_1\): \(w \leftarrow w - \eta b_t\). With `nesterov` it looks ahead:
-    \(w \leftarrow w - \eta(g + \mu b_t)\). `weight_decay` \(\lambda\) adds \(\lambda w\) to the gradient, and
-    `maximize` ascends.
+    \(w \leftarrow w - \eta(g + \mu b_t)\). The learning rate is outside \(b\), as in PyTorch; `HeavyBall` and
+    `Nesterov` have it inside, as in the book. While the rate is constant both take the same path.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class SGD(Optimizer):
         weight_decay: float = 0.0,
         nesterov: bool = False,
         *,
+        decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
         super().__init__(
@@ -44,11 +45,12 @@ class SGD(Optimizer):
             dampening=dampening,
             weight_decay=weight_decay,
             nesterov=nesterov,
+            decay=decay,
             maximize=maximize,
         )
 
     def check(self, group: Group) -> None:
-        check_not_negative(group, "SGD", "momentum", "weight_decay")
+        check_not_negative(group, "SGD", "momentum")
         if group["nesterov"] and (not group["momentum"] or group["dampening"]):
             raise InputError(
                 f"SGD: nesterov with momentum={group['momentum']} and dampening={group['dampening']}.",
@@ -66,16 +68,11 @@ class SGD(Optimizer):
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         lr, *share = scalars
-        g = descent(group, w, g)
         if group["momentum"]:
             b = group["momentum"] * state["momentum"] + (share[0] * g if share else g)
             state["momentum"] = b
             g = g + group["momentum"] * b if group["nesterov"] else b
         return w - lr * g
 
-
-def descent(group: Group, w: Tensor, g: Tensor) -> Tensor:
-    """The gradient with its sign for `maximize` and with the weight decay that is a part of the loss."""
-    if group["maximize"]:
-        g = -g
-    return g + group["weight_decay"] * w if group["weight_decay"] else g
+    def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
+        return group.lr * (1.0 - group["dampening"] if group["momentum"] else 1.0) / (1.0 - group["momentum"])

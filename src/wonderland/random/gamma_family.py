@@ -167,7 +167,7 @@ def _quantile_slope(a: Tensor, y: Tensor) -> Tensor:
     heavy = where(below, 1, z)
     above = where(heavy < 32, log1p(80 / heavy), sqrt(80 / heavy))
     reach = where(below, -(40 / a + sqrt(80 / a)), above)  # beyond it the integrand is below e^-40
-    shift = y - _digamma(a)
+    shift = y - digamma(a)
 
     def add(total: Tensor, node: Any) -> tuple[Tensor, None]:
         r, weight = node
@@ -177,7 +177,7 @@ def _quantile_slope(a: Tensor, y: Tensor) -> Tensor:
     return reach * scan(add, 0 * y, _nodes())[0]
 
 
-def _digamma(a: Tensor) -> Tensor:
+def digamma(a: Tensor) -> Tensor:
     r"""\(\psi(a)\), the derivative of \(\ln\Gamma\): recurrence up to a + 8, then the asymptotic series."""
     x = a + 8
     w = 1 / (x * x)

@@ -1,3 +1,45 @@
 """The training loop and the pieces it is made of: steps, callbacks, checkpoints, logs."""
 
-__all__: list[str] = []
+from .callbacks import Callback, LambdaCallback
+from .checkpoints import Checkpoint, CheckpointFolder, CheckpointWarning
+from .evaluation import evaluate, predict
+from .finder import RateSearch, find_lr
+from .history import History
+from .logs import CSVLog, JSONLines, TensorBoard
+from .search import Range, SearchResult, Trial, grid_settings, random_settings, search
+from .step import as_loss, evaluation_step, supervised, training_step
+from .stopping import EarlyStopping, StopOnConvergence, TimeLimit
+from .trainer import Trainer, fit
+from .watching import TrainingWarning
+
+__all__ = [
+    "fit",
+    "Trainer",
+    "History",
+    "evaluate",
+    "predict",
+    "training_step",
+    "evaluation_step",
+    "supervised",
+    "as_loss",
+    "find_lr",
+    "RateSearch",
+    "search",
+    "grid_settings",
+    "random_settings",
+    "Range",
+    "SearchResult",
+    "Trial",
+    "Callback",
+    "LambdaCallback",
+    "EarlyStopping",
+    "StopOnConvergence",
+    "TimeLimit",
+    "Checkpoint",
+    "CheckpointFolder",
+    "CheckpointWarning",
+    "JSONLines",
+    "CSVLog",
+    "TensorBoard",
+    "TrainingWarning",
+]

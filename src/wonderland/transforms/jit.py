@@ -250,13 +250,37 @@ class Whole:
         self.kind, self.identities = parts.kind, parts.identities
 
 
+class Together:
+    """In a list of arguments: that so many of the next ones were in a tuple, as the parts of a batch are."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
+_TUPLES = [Together(size) for size in range(8)]
+
+
+def _spread(args: tuple[Any, ...]) -> list[Any]:
+    """The arguments, with tuples taken apart."""
+    parts: list[Any] = []
+    for arg in args:
+        if type(arg) is tuple and len(arg) < len(_TUPLES):
+            parts.append(_TUPLES[len(arg)])
+            parts += arg
+        else:
+            parts.append(arg)
+    return parts
+
+
 class Recent:
-    """The last call of a function with tensors, modules and optimizers as arguments; one like it is found quickly."""
+    """The last call with tensors (also in tuples), modules and optimizers; one like it is found quickly."""
 
     __slots__ = ("arguments", "environment", "kinds", "strict", "traced")
 
     def __init__(self, kinds: list[Any], arguments: Arguments, traced: Traced, environment: Environment) -> None:
-        self.kinds = kinds  # for each argument its shape and dtype, or which module it was
+        self.kinds = kinds  # for each argument its shape and dtype, or which module it was, or itself
         self.arguments = arguments
         self.traced = traced
         self.environment = environment
@@ -264,30 +288,44 @@ class Recent:
 
     @classmethod
     def of(cls, args: tuple[Any, ...], arguments: Arguments, traced: Traced, environment: Environment) -> Recent | None:
-        if not all(type(a) is Tensor or trees.is_stateful(a) for a in args):
-            return None
-        kinds = [(a.shape, a.dtype) if type(a) is Tensor else Whole(a) for a in args]
+        kinds: list[Any] = []
+        for arg in _spread(args):
+            if type(arg) is Tensor:
+                kinds.append((arg.shape, arg.dtype))
+            elif arg is None or type(arg) is Together:
+                kinds.append(arg)
+            elif trees.is_stateful(arg):
+                kinds.append(Whole(arg))
+            else:
+                return None
         return cls(kinds, arguments.with_operands([], [], []), traced, environment)
 
     def again(self, args: tuple[Any, ...], environment: Environment) -> tuple[Traced, Arguments] | None:
         """The trace for these arguments, if nothing but the numbers in tensors has changed."""
         if environment is not self.environment or state.strict_broadcast != self.strict or self.traced.stale():
             return None
-        if len(args) != len(self.kinds):
+        parts = _spread(args)
+        if len(parts) != len(self.kinds):
             return None
+        leaves = []
         operands = []
         cells: list[Cell] = []
-        for arg, kind in zip(args, self.kinds, strict=True):
+        for arg, kind in zip(parts, self.kinds, strict=True):
             if type(kind) is tuple:
                 if type(arg) is not Tensor or (arg._data.shape, arg._data.dtype) != kind:
                     return None
                 operands.append(arg)
-            else:
-                parts = opened(arg) if trees.is_stateful(arg) else None
-                if parts is None or parts.kind is not kind.kind or parts.identities != kind.identities:
+            elif kind is None or type(kind) is Together:
+                if arg is not kind:
                     return None
-                cells += parts.cells
-        return self.traced, self.arguments.with_operands(list(args), operands, cells)
+                continue  # no leaf of the arguments
+            else:
+                inside = opened(arg) if trees.is_stateful(arg) else None
+                if inside is None or inside.kind is not kind.kind or inside.identities != kind.identities:
+                    return None
+                cells += inside.cells
+            leaves.append(arg)
+        return self.traced, self.arguments.with_operands(leaves, operands, cells)
 
 
 class Jitted:

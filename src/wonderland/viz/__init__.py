@@ -1,7 +1,9 @@
-"""Pictures as self-contained SVG text: graphs in layers, and curves."""
+"""Pictures as self-contained SVG text: graphs in layers, curves, points, and the regions of classifiers."""
 
+from .boundary import decision_boundary
 from .graph import Edge, Node, draw
 from .layout import levels
 from .plot import Curve, plot
+from .scatter import scatter
 
-__all__ = ["Curve", "Edge", "Node", "draw", "levels", "plot"]
+__all__ = ["Curve", "Edge", "Node", "decision_boundary", "draw", "levels", "plot", "scatter"]

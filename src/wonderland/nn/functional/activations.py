@@ -1,4 +1,4 @@
-"""Elementwise functions between linear layers. Book, section 5.4."""
+"""Smooth elementwise functions between linear layers, and softmax with its relatives. Book, section 5.4."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import math
 from typing import Any
 
 from ... import array
-from ...array import log_sigmoid, log_softmax, relu, sigmoid, softmax, softplus, tanh
+from ...arguments import as_int
+from ...array import log_sigmoid, log_softmax, softmax, tanh
 from ...array.conversion import as_real
-from ...errors import InputError, ShapeError
-from ...primitives.broadcasting import normalize_axis
+from ...errors import InputError
 from ...tensor import Tensor
 
 __all__ = [
+    "celu",
     "elu",
     "gelu",
-    "glu",
-    "hardtanh",
-    "leaky_relu",
     "log_sigmoid",
     "log_softmax",
     "mish",
-    "relu",
-    "relu6",
+    "polynomial",
     "selu",
     "sigmoid",
     "silu",
     "softmax",
+    "softmin",
     "softplus",
     "softsign",
+    "swish",
     "tanh",
+    "tanhshrink",
 ]
 
 _SELU = 1.0507009873554805, 1.6732632423543772  # scale and alpha: mean 0 and variance 1 are a fixed point
@@ -76,17 +76,6 @@ def mish(x: Any) -> Tensor:
     return x * array.tanh(array.softplus(x))
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
-    r"""\(x\) where it is positive, else \(\alpha x\) with \(\alpha\) the negative slope. Book, section 5.4.
-
-    >>> import wonderland as wl
-    >>> wl.nn.functional.leaky_relu(wl.tensor([-1.0, 2.0]), 0.1)
-    tensor([-0.1,  2. ])
-    """
-    x = as_real("leaky_relu", x)
-    return array.where(x > 0, x, negative_slope * x)
-
-
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
     r"""\(x\) where it is positive, else \(\alpha(e^x - 1)\). Book, section 5.4.
 
@@ -121,36 +110,82 @@ def softsign(x: Any) -> Tensor:
     return x / (1.0 + array.abs(x))
 
 
-def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """x limited to an interval.
+def sigmoid(x: Any, slope: float = 1.0) -> Tensor:
+    r"""\(\sigma(a s) = 1/(1 + e^{-as})\); with a growing slope a it approaches a step. Book, section 5.4.
 
     >>> import wonderland as wl
-    >>> wl.nn.functional.hardtanh(wl.tensor([-2.0, 0.5, 2.0]))
-    tensor([-1. ,  0.5,  1. ])
+    >>> wl.nn.functional.sigmoid(wl.tensor([-1.0, 0.0, 1.0]), slope=100.0)
+    tensor([3.8e-44, 5.0e-01, 1.0e+00])
+
+    At 0 it is 1/2 for every slope, where the step of `wl.nn.functional.step` is 1.
     """
-    return array.clip(as_real("hardtanh", x), min_val, max_val)
+    x = as_real("sigmoid", x)
+    return array.sigmoid(x if slope == 1.0 else slope * x)
 
 
-def relu6(x: Any) -> Tensor:
-    r"""\(\min(\max(x, 0), 6)\).
+def softplus(x: Any, beta: float = 1.0) -> Tensor:
+    r"""\(\ln(1 + e^{\beta x})/\beta\), a smooth ReLU that is positive everywhere. Book, E.5.10.
 
     >>> import wonderland as wl
-    >>> wl.nn.functional.relu6(wl.tensor([-1.0, 3.0, 9.0]))
-    tensor([0., 3., 6.])
+    >>> wl.nn.functional.softplus(wl.tensor([-1.0, 0.0, 1000.0]))
+    tensor([3.132617e-01, 6.931472e-01, 1.000000e+03])
     """
-    return array.clip(as_real("relu6", x), 0.0, 6.0)
+    x = as_real("softplus", x)
+    if not beta > 0:
+        raise InputError(f"softplus: beta={beta}.", "a number above 0")
+    return array.softplus(x) if beta == 1.0 else array.softplus(beta * x) / beta
 
 
-def glu(x: Any, axis: int = -1) -> Tensor:
-    r"""The gated linear unit \(a \odot \sigma(b)\) of the two halves of x along an axis. Book, section 5.4.
+def celu(x: Any, alpha: float = 1.0) -> Tensor:
+    r"""\(x\) where it is positive, else \(\alpha(e^{x/\alpha} - 1)\): an ELU with slope 1 at 0 for every \(\alpha\).
 
     >>> import wonderland as wl
-    >>> wl.nn.functional.glu(wl.tensor([4.0, 0.0]))
-    tensor([2.])
+    >>> wl.nn.functional.celu(wl.tensor([-1000.0, 2.0]), 2.0)
+    tensor([-2.,  2.])
     """
-    x = as_real("glu", x)
-    place = normalize_axis("glu", axis, x.ndim)
-    if x.shape[place] % 2:
-        raise ShapeError(f"glu: an axis of size {x.shape[place]} in shape {x.shape} has no halves.", "an even size")
-    value, gate = array.split(x, 2, axis=place)
-    return value * array.sigmoid(gate)
+    x = as_real("celu", x)
+    if alpha == 0:
+        raise InputError("celu: alpha=0 divides by zero.", "another alpha, or wl.relu, its limit")
+    return array.where(x > 0, x, alpha * array.expm1(array.minimum(x, 0.0) / alpha))
+
+
+def swish(x: Any, beta: float = 1.0) -> Tensor:
+    r"""\(x\,\sigma(\beta x)\): SiLU for \(\beta = 1\), ReLU for \(\beta \to \infty\). Book, section 5.4.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.swish(wl.tensor([-1.0, 2.0]), 1000.0)
+    tensor([-0.,  2.])
+    """
+    x = as_real("swish", x)
+    return x * array.sigmoid(beta * x)
+
+
+def tanhshrink(x: Any) -> Tensor:
+    r"""\(x - \tanh x\).
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.tanhshrink(wl.tensor([0.0, 10.0]))
+    tensor([0., 9.])
+    """
+    x = as_real("tanhshrink", x)
+    return x - array.tanh(x)
+
+
+def polynomial(x: Any, p: int = 2) -> Tensor:
+    r"""\(s^p\): values and slopes grow from layer to layer until they overflow. Book, section 5.4.
+
+    >>> import wonderland as wl
+    >>> print(wl.nn.functional.polynomial(3.0, 3), wl.nn.functional.polynomial(1e3, 200))
+    tensor(27.) tensor(inf)
+    """
+    return array.pow(as_real("polynomial", x), as_int("polynomial", "p", p, 0))
+
+
+def softmin(x: Any, axis: Any = -1, *, where: Any = None, temperature: float = 1.0) -> Tensor:
+    r"""\(e^{-x_i/\tau} / \sum_j e^{-x_j/\tau}\) along an axis: the smallest entry gets the most.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.softmin(wl.tensor([0.0, 1000.0]))
+    tensor([1., 0.])
+    """
+    return array.softmax(-as_real("softmin", x), axis, where=where, temperature=temperature)

@@ -5,16 +5,26 @@ Channels are along the last axis, for images (batch, height, width, channels).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ... import array
+from ... import array, linalg
+from ...arguments import as_int
 from ...array.conversion import as_real, as_shape, convert
 from ...cell import Cell
 from ...dtypes import float32, is_half
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor
 
-__all__ = ["batch_norm", "group_norm", "layer_norm", "rms_norm"]
+__all__ = [
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "rms_norm",
+    "scale_norm",
+]
 
 
 def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
@@ -73,14 +83,7 @@ def batch_norm(
     x = as_real("batch_norm", x)
     if x.ndim < 2:
         raise ShapeError(f"batch_norm: an input of shape {x.shape}.", "an input of shape (batch, ..., channels)")
-    for what, given in _given(running_mean=running_mean, running_var=running_var, weight=weight, bias=bias):
-        if given.shape != x.shape[-1:]:
-            raise ShapeError(
-                f"batch_norm: a {what} of shape {given.shape} for an input of shape {x.shape}.",
-                f"one number per channel, {x.shape[-1:]}",
-            )
-    if (running_mean is None) != (running_var is None):
-        raise InputError("batch_norm: one of the running statistics is missing.", "both or none of them")
+    _check_channels("batch_norm", x, running_mean, running_var, weight, bias)
     if not training:
         if running_mean is None:
             raise InputError(
@@ -97,11 +100,88 @@ def batch_norm(
     mean, variance = _moments(_wide(x), axes)
     centred = _wide(x) - mean
     if running_mean is not None:
-        for running, now in ((running_mean, mean), (running_var, variance * (n / (n - 1)))):
-            if not isinstance(running, Cell):
-                raise InputError("batch_norm: a running statistic cannot be changed.", "wl.nn.Buffer(...)")
-            running.assign(running + array.astype(momentum * (array.stop_gradient(now) - running), running.dtype))
+        _move("batch_norm", (running_mean, running_var), (mean, variance * (n / (n - 1))), momentum)
     return _affine_channels(x, centred, variance, weight, bias, eps)
+
+
+def scale_norm(x: Any, g: Any, eps: float = 1e-5) -> Tensor:
+    r"""\(g\,x/\max(\lVert x\rVert, \varepsilon)\) over the last axis, with one number g.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.scale_norm(wl.tensor([3.0, 4.0]), 10.0)
+    tensor([6., 8.])
+    """
+    x = as_real("scale_norm", x)
+    if not x.ndim:
+        raise ShapeError("scale_norm: an input without axes.", "an input of shape (..., features)")
+    wide = _wide(x)
+    length = linalg.vector_norm(wide, axis=-1, keepdims=True)
+    return convert(wide / array.maximum(length, eps), x.dtype) * g
+
+
+def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    r"""\(x_c\,(k + \frac{\alpha}{n}\sum_{c'} x_{c'}^2)^{-\beta}\) over n = `size` channels c' around c, the last axis.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.local_response_norm(wl.ones((2, 4)), 2, alpha=2.0, beta=1.0)[0]
+    tensor([0.5 , 0.33, 0.33, 0.33])
+
+    Channels beyond the first and the last count as 0.
+    """
+    x = as_real("local_response_norm", x)
+    size = as_int("local_response_norm", "size", size, 1)
+    if x.ndim < 2:
+        raise ShapeError(f"local_response_norm: an input of shape {x.shape}.", "an input (batch, ..., channels)")
+    wide = _wide(x)
+    widths = [(0, 0)] * (x.ndim - 1) + [(size // 2, (size - 1) // 2)]
+    squares = array.pad(array.square(wide), widths)
+    c = x.shape[-1]
+    total = squares[..., :c]
+    for first in range(1, size):
+        total = total + squares[..., first : first + c]
+    return convert(wide * array.pow(k + alpha / size * total, -beta), x.dtype)
+
+
+def instance_norm(
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    r"""Normalization of every channel of every example over its positions: x (batch, ..., channels).
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.instance_norm(wl.tensor([[[1.0, 10.0], [3.0, 30.0]]]), eps=0.0)
+    tensor([[[-1., -1.],
+             [ 1.,  1.]]])
+
+    Running statistics, if there are any, move towards the means over the batch of the examples' statistics; without
+    `use_input_stats` they are used. Book, section 9.3.2.
+    """
+    x = as_real("instance_norm", x)
+    if x.ndim < 3:
+        raise ShapeError(
+            f"instance_norm: an input of shape {x.shape} has no positions.", "an input (batch, ..., channels)"
+        )
+    if not use_input_stats:
+        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    _check_channels("instance_norm", x, running_mean, running_var, weight, bias)
+    axes = tuple(range(1, x.ndim - 1))
+    n = math.prod(x.shape[1:-1])
+    if n < 2:
+        raise InputError(
+            f"instance_norm: {n} positions per channel, from an input of shape {x.shape}, leave no variance.",
+            "larger images, or layer_norm",
+        )
+    if running_mean is not None:
+        mean, variance = _moments(_wide(x), axes)
+        over_batch = array.mean(mean, axis=0), array.mean(variance, axis=0) * (n / (n - 1))
+        _move("instance_norm", (running_mean, running_var), over_batch, momentum)
+    return _affine(_standardized(x, axes, eps), weight, bias)
 
 
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
@@ -129,6 +209,25 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
 
 def _given(**arguments: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in arguments.items() if value is not None]
+
+
+def _check_channels(name: str, x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any) -> None:
+    for what, given in _given(running_mean=running_mean, running_var=running_var, weight=weight, bias=bias):
+        if given.shape != x.shape[-1:]:
+            raise ShapeError(
+                f"{name}: a {what} of shape {given.shape} for an input of shape {x.shape}.",
+                f"one number per channel, {x.shape[-1:]}",
+            )
+    if (running_mean is None) != (running_var is None):
+        raise InputError(f"{name}: one of the running statistics is missing.", "both or none of them")
+
+
+def _move(name: str, running: tuple[Any, Any], now: tuple[Tensor, Tensor], momentum: Any) -> None:
+    """Running statistics move towards those of now."""
+    for cell, value in zip(running, now, strict=True):
+        if not isinstance(cell, Cell):
+            raise InputError(f"{name}: a running statistic cannot be changed.", "wl.nn.Buffer(...)")
+        cell.assign(cell + array.astype(momentum * (array.stop_gradient(value) - cell), cell.dtype))
 
 
 def _last_axes(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any) -> tuple[int, ...]:

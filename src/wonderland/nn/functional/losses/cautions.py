@@ -9,7 +9,7 @@ import numpy as np
 
 from ....context import user_level
 from ....dtypes import is_floating, is_half, is_integer
-from ....random.arguments import known
+from ....random.arguments import known, parameter
 from ....tensor import Tensor
 
 __all__ = ["ClassTargetWarning", "DoubleSoftmaxWarning", "FlatLossWarning", "looks_like_probabilities"]
@@ -42,7 +42,7 @@ def looks_like_probabilities(x: Any) -> bool:
     Logits of which this holds have most likely been through a softmax already. False for values that are being traced,
     as they have no numbers yet. Book, section 4.3.2.
     """
-    value = known(x)
+    value = known(parameter("looks_like_probabilities", x))
     if value is None or value.ndim == 0 or value.shape[-1] < 2 or not value.size or not is_floating(value.dtype):
         return False
     if not 0.0 <= value.flat[0] <= 1.0:  # most logits end here
@@ -54,7 +54,7 @@ def looks_like_probabilities(x: Any) -> bool:
 
 def warn_of_probabilities(name: str, logits: Any) -> None:
     """Warn if the first rows of logits are probabilities; nothing is looked at while tracing."""
-    value = known(logits)
+    value = known(parameter(name, logits))
     if value is None:
         return
     rows = value.reshape(-1, value.shape[-1])[:_ROWS]
@@ -74,7 +74,7 @@ def warn_of_classes(name: str, prediction: Any, target: Any) -> None:
         kind = getattr(prediction, "dtype", None)
         if kind is not None and is_floating(kind):
             warnings.warn(
-                f"{name}: the targets are {target.dtype}. Numbers of classes have no order, so they need cross_entropy; "
+                f"{name}: the targets are {target.dtype}. Classes have no order, so they need cross_entropy; "
                 f"quantities should be floating: y.astype(wl.{kind}).",
                 ClassTargetWarning,
                 stacklevel=user_level(),

@@ -1,0 +1,44 @@
+"""Datasets that need no network: bundled, generated from a seed, scikit-learn's, and MNIST from local files."""
+
+from .bundled import digits, iris
+from .generated import (
+    make_bimodal,
+    make_blobs,
+    make_circles,
+    make_heteroscedastic,
+    make_imbalanced,
+    make_income_rule,
+    make_moons,
+    make_outliers,
+    make_parity,
+    make_regression,
+    make_sine,
+    make_spirals,
+    make_swiss_roll,
+    make_xor,
+)
+from .mnist import mnist
+from .scikit import from_sklearn
+from .shapes import make_shapes
+
+__all__ = [
+    "digits",
+    "iris",
+    "mnist",
+    "from_sklearn",
+    "make_xor",
+    "make_parity",
+    "make_moons",
+    "make_circles",
+    "make_blobs",
+    "make_spirals",
+    "make_swiss_roll",
+    "make_regression",
+    "make_sine",
+    "make_income_rule",
+    "make_heteroscedastic",
+    "make_outliers",
+    "make_imbalanced",
+    "make_bimodal",
+    "make_shapes",
+]

@@ -1,0 +1,174 @@
+"""One door to all data: `load` takes the name of a dataset or a path, `list` says which names there are."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError, ShapeError
+from . import builtin
+from .builtin.mnist import has_mnist, mnist
+from .builtin.scikit import NAMES, from_sklearn
+from .builtin.shapes import SHAPES
+from .formats.cifar import PIXELS, cifar10, cifar100, read_cifar10, read_cifar100
+from .formats.delimited import read_csv
+from .formats.files import GZIP, as_path, damaged
+from .formats.folders import ImageFolder
+from .formats.idx import is_idx, read_idx
+from .formats.numpy_files import npz_record, read_npy
+from .formats.parquet import read_parquet
+from .record import DatasetRecord
+
+
+class Entry(NamedTuple):
+    """A dataset that `load` knows by name; `kind` is "bundled", "generated" or "sklearn"."""
+
+    name: str
+    kind: str
+    description: str
+
+
+_BUNDLED: dict[str, tuple[Callable[..., DatasetRecord], str]] = {
+    "digits": (builtin.digits, "1,797 handwritten digits, 8 x 8 pixels"),
+    "iris": (builtin.iris, "150 flowers, 4 lengths, 3 kinds"),
+}
+# name: what makes it, a description, and the names of the classes
+_GENERATED: dict[str, tuple[Callable[..., Any], str, tuple[str, ...]]] = {
+    "bimodal": (builtin.make_bimodal, "a target that is +1 or -1 whatever x is (regression)", ()),
+    "blobs": (builtin.make_blobs, "normal clouds around centres", ()),
+    "circles": (builtin.make_circles, "a circle around another", ("outer", "inner")),
+    "heteroscedastic": (builtin.make_heteroscedastic, "a sine whose noise grows (regression)", ()),
+    "imbalanced": (builtin.make_imbalanced, "two clouds, one with 5 % of the examples", ()),
+    "income_rule": (builtin.make_income_rule, "income 1500 is low, except if age < 30", ("not low", "low")),
+    "moons": (builtin.make_moons, "two half circles that reach into each other", ("upper", "lower")),
+    "outliers": (builtin.make_outliers, "a line with 10 % outliers (regression)", ()),
+    "parity": (builtin.make_parity, "d bits and their sum modulo 2", ("even", "odd")),
+    "regression": (builtin.make_regression, "a linear function with noise (regression)", ()),
+    "shapes": (builtin.make_shapes, "images of squares, discs, triangles and crosses", SHAPES),
+    "sine": (builtin.make_sine, "a sine with noise (regression)", ()),
+    "spirals": (builtin.make_spirals, "arms that wind around the origin", ()),
+    "swiss_roll": (builtin.make_swiss_roll, "a rolled sheet in space (regression)", ()),
+    "xor": (builtin.make_xor, "exclusive or of two bits", ("equal", "different")),
+}
+
+
+def list_datasets(kind: str | None = None) -> list[Entry]:
+    """The datasets that `load` knows by name, all of them or those of a kind. Also called `wl.data.list`.
+
+    >>> import wonderland as wl
+    >>> [entry.name for entry in wl.data.list("bundled")]
+    ['digits', 'iris']
+    """
+    entries = [Entry(name, "bundled", text) for name, (_, text) in _BUNDLED.items()]
+    entries += [Entry(name, "generated", text) for name, (_, text, _) in _GENERATED.items()]
+    entries += [Entry(name, "sklearn", text) for name, text in NAMES.items()]
+    kinds = sorted({entry.kind for entry in entries})
+    if kind is not None and kind not in kinds:
+        raise InputError(f"list: there is no kind {kind!r}.", f"one of {', '.join(kinds)}")
+    return [entry for entry in entries if kind in (None, entry.kind)]
+
+
+def load(source: Any, **options: Any) -> Any:
+    """A dataset by its name, or from a file or folder; the options are those of what reads it.
+
+    >>> import wonderland as wl
+    >>> wl.data.load("moons", n_samples=50, noise=0.1)
+    DatasetRecord('moons', features (50, 2) float32, targets (50,) int64, 2 classes)
+    >>> len(wl.data.load("digits").test)
+    360
+
+    | source | is read by |
+    |---|---|
+    | a name of `wl.data.list()` | `digits`, `make_moons`, `from_sklearn` ... |
+    | CSV, TSV (also .gz) | `read_csv`, with `target=` the column to predict |
+    | Parquet | `read_parquet` |
+    | `.npz`, `.npy` | `read_npz`, `read_npy`; `features=`, `targets=` are the names of arrays (or the path of the labels) |
+    | IDX | `read_idx`; `targets=` is the path of the labels |
+    | CIFAR's `.bin` | `read_cifar10` or `read_cifar100`, by the length of its records |
+    | a folder | `mnist`, `cifar10` or `cifar100` if it holds their files, else `ImageFolder` |
+
+    Files are told apart by their content, then by their ending. `expect_size=` and `expect_sha256=` are checked first.
+    """
+    if isinstance(source, str):
+        if source in _BUNDLED:
+            return _BUNDLED[source][0](**options)
+        if source in _GENERATED:
+            return _generated(source, **options)
+        if source in NAMES:
+            return from_sklearn(source, **options)
+        if not Path(source).expanduser().exists() and not any(mark in source for mark in "./\\"):
+            names = ", ".join(entry.name for entry in list_datasets())
+            raise InputError(f"load: there is no dataset or file {source!r}.", f"a path, or one of {names}")
+    path = as_path("load", source)
+    return (_load_folder if path.is_dir() else _load_file)(path, options)
+
+
+def _generated(name: str, **options: Any) -> DatasetRecord:
+    make, text, classes = _GENERATED[name]
+    if options.pop("coef", False):
+        raise InputError(f"load: {name!r} as a dataset has no place for coef.", "wl.data.make_regression(coef=True)")
+    X, y = make(**options)
+    if not classes and y.dtype.kind == "i":
+        classes = tuple(str(label) for label in range(int(y.max()) + 1))
+    return DatasetRecord(X, y, name, target_names=classes, description=text)
+
+
+def _load_folder(path: Path, options: dict[str, Any]) -> Any:
+    if has_mnist(path):
+        return mnist(path, **options)
+    if (path / "test_batch.bin").exists():
+        return cifar10(path, **options)
+    if (path / "test.bin").exists():
+        return cifar100(path, **options)
+    return ImageFolder(path, **options)
+
+
+def _load_file(path: Path, options: dict[str, Any]) -> Any:
+    head, ending = _head(path), path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if head.startswith(b"PAR1"):
+        return read_parquet(path, **options)
+    if head.startswith(b"PK\3\4"):
+        return npz_record(path, **options)
+    if head.startswith(b"\x93NUMPY"):
+        return _single(path, read_npy, **options)
+    if is_idx(head):
+        return _single(path, read_idx, **options)
+    if ending in ("csv", "tsv", "txt", "data"):
+        return read_csv(path, **options)
+    if ending == "bin":
+        # 30,730,000 and 30,740,000 bytes: the number of records tells the two kinds apart
+        fine = path.stat().st_size % (PIXELS + 1) != 0
+        return DatasetRecord(*(read_cifar100 if fine else read_cifar10)(path, **options), name=str(path))
+    raise InputError(
+        f"load: {str(path)!r} is of no known kind (it begins with {head[:4]!r}).",
+        "CSV, Parquet, NPY, NPZ, IDX, CIFAR's .bin, or a folder of images",
+    )
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a file, unpacked if it is packed."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    if head.startswith(GZIP):
+        try:
+            with gzip.open(path) as unpacked:
+                return unpacked.read(16)
+        except (EOFError, OSError, zlib.error) as error:
+            raise damaged("load", path, "a whole gzip file", error) from None
+    return head
+
+
+def _single(path: Path, read: Callable[..., np.ndarray], *, targets: Any = None, **checks: Any) -> DatasetRecord:
+    """One array per file: features here, targets in another."""
+    features = read(path, **checks)
+    if features.ndim == 0:
+        raise ShapeError(f"load: {str(path)!r} holds one number.", "an array whose first axis counts examples")
+    if targets is None:
+        return DatasetRecord(features, name=str(path))
+    labels = load(targets).features
+    return DatasetRecord(features, labels.astype(np.int64) if labels.dtype.kind in "iu" else labels, str(path))

@@ -1,0 +1,197 @@
+"""Distributions over outcomes: one of several, or yes and no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import array, random
+from ..dtypes import is_floating, is_half, is_integer
+from ..errors import InputError, ShapeError
+from ..random.arguments import as_parameter_tensor, check, known
+from ..tensor import Tensor
+from .distribution import Distribution, Shape, accepted, finite
+
+
+def log_probability(p: Any) -> Tensor:
+    """ln p, and -inf without an infinite derivative at 0."""
+    zero = p == 0
+    return array.where(zero, -array.inf, array.log(array.where(zero, 1.0, p)))
+
+
+class Categorical(Distribution):
+    r"""One of k outcomes, with probabilities \(p_i \ge 0\) that sum to 1: \(p(x) = \prod_i p_i^{x_i}\), x one-hot.
+
+    >>> import wonderland as wl
+    >>> d = wl.distributions.Categorical([0.6, 0.3, 0.1])
+    >>> print(d.prob(1), d.prob(wl.tensor([0.0, 1.0, 0.0])))
+    tensor(0.3) tensor(0.3)
+
+    Give `probs` (..., k), or `logits`, whose softmax they are. Draws are indices. `log_prob` takes indices (integers)
+    of the shape of the batch, or one-hot vectors (..., k) of it; soft ones give \(\sum_i x_i \ln p_i\) with \(0 \ln 0
+    = 0\). The mean and variance are those of the index. Book, sections 3.2.2 and A.3.
+    """
+
+    parameters = ("logits",)  # logarithms of probabilities, however they were given
+    discrete = True
+
+    def __init__(self, probs: Any = None, logits: Any = None) -> None:
+        one_of("Categorical", probs, logits)
+        (given,) = accepted("Categorical", probs if logits is None else logits)
+        if not given.ndim or not given.shape[-1]:
+            raise ShapeError(f"Categorical: parameters of shape {given.shape} have no outcomes.", "shape (..., k)")
+        if logits is None:
+            check_simplex("Categorical", given)
+            self.logits = log_probability(given)
+        else:
+            check("Categorical", "a logit", given, lambda v: v < array.inf, "numbers, or -inf for what cannot happen")
+            self.logits = array.log_softmax(given)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities (..., k)."""
+        return array.exp(self.logits)
+
+    @property
+    def batch_shape(self) -> Shape:
+        return self.logits.shape[:-1]
+
+    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+        lead = sizes[: len(sizes) - len(self.batch_shape)]
+        return random.categorical(self.logits, shape=lead, key=key)
+
+    def log_prob(self, value: Any) -> Tensor:
+        x = as_parameter_tensor("Categorical.log_prob", value)
+        k = self.logits.shape[-1]
+        if is_floating(x.dtype) or (x.ndim > len(self.batch_shape) and x.shape == self.logits.shape):
+            if x.shape[-1:] != (k,):
+                raise ShapeError(f"Categorical: values of shape {x.shape} are not one-hot.", f"(..., {k}), or integers")
+            x = array.astype(x, self.logits.dtype)
+            return array.sum(array.where(x == 0, 0.0, x * self.logits), axis=-1)
+        if not is_integer(x.dtype):
+            raise InputError(f"Categorical: values of dtype {x.dtype}.", "integers from 0, or one-hot vectors")
+        shape = array.broadcast_shapes(x.shape, self.batch_shape)
+        logits = array.broadcast_to(self.logits, (*shape, k))
+        index = array.broadcast_to(array.where(x < 0, k, x), shape)
+        return array.squeeze(array.take_along_axis(logits, index[..., None], axis=-1), -1)
+
+    def cdf(self, value: Any) -> Tensor:
+        x = self._value("cdf", value)
+        below = array.arange(self.logits.shape[-1]) <= x[..., None]
+        return array.sum(array.where(below, self.probs, 0.0), axis=-1)
+
+    def support(self) -> Tensor:
+        k = self.logits.shape[-1]
+        values = array.reshape(array.arange(k), (k, *(1,) * len(self.batch_shape)))
+        return array.broadcast_to(values, (k, *self.batch_shape))
+
+    @property
+    def mean(self) -> Tensor:
+        index = array.arange(self.logits.shape[-1], dtype=self.dtype)
+        return array.sum(self.probs * index, axis=-1)
+
+    @property
+    def variance(self) -> Tensor:
+        index = array.arange(self.logits.shape[-1], dtype=self.dtype)
+        return array.sum(self.probs * array.square(index - self.mean[..., None]), axis=-1)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable index."""
+        return array.argmax(self.logits, axis=-1)
+
+    def entropy(self) -> Tensor:
+        p = self.probs
+        return -array.sum(array.where(p == 0, 0.0, p * array.where(p == 0, 0.0, self.logits)), axis=-1)
+
+
+class Bernoulli(Distribution):
+    r"""1 with probability p and 0 otherwise: \(p^x (1-p)^{1-x}\); its negative logarithm is binary cross-entropy.
+
+    >>> import wonderland as wl
+    >>> d = wl.distributions.Bernoulli(0.7)
+    >>> print(d.prob(1), d.prob(0), d.variance)
+    tensor(0.7) tensor(0.3) tensor(0.21)
+
+    Give `probs`, or `logits` \(\ln\frac{p}{1-p}\), from which the logarithms are computed stably. Book, section A.3.
+    """
+
+    discrete = True
+
+    def __init__(self, probs: Any = None, logits: Any = None) -> None:
+        one_of("Bernoulli", probs, logits)
+        self.form = "probs" if logits is None else "logits"
+        (self.parameter,) = accepted("Bernoulli", probs if logits is None else logits)
+        if logits is None:
+            check("Bernoulli", "a probability", self.parameter, lambda v: (v >= 0) & (v <= 1), "from 0 to 1")
+        else:
+            finite("Bernoulli", "a logit", self.parameter)
+
+    parameters = ("parameter",)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {self.form: self.parameter}
+
+    @property
+    def probs(self) -> Tensor:
+        """The probability of 1."""
+        return self.parameter if self.form == "probs" else array.sigmoid(self.parameter)
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithm of the odds."""
+        hit, miss = self._logs()
+        return self.parameter if self.form == "logits" else hit - miss
+
+    def _logs(self) -> tuple[Tensor, Tensor]:
+        """ln p and ln(1 - p)."""
+        if self.form == "logits":
+            return -array.softplus(-self.parameter), -array.softplus(self.parameter)
+        return log_probability(self.parameter), log_probability(1 - self.parameter)
+
+    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+        return random.bernoulli(sizes, self.probs, key=key, dtype=self.dtype)
+
+    def log_prob(self, value: Any) -> Tensor:
+        x = self._value("log_prob", value)
+        check("Bernoulli.log_prob", "a value", x, lambda v: (v == 0) | (v == 1), "0 and 1")
+        hit, miss = self._logs()
+        return array.where(x == 1, hit, miss)
+
+    def cdf(self, value: Any) -> Tensor:
+        x = self._value("cdf", value)
+        return array.where(x < 0, 0.0, array.where(x < 1, 1 - self.probs, 1.0))
+
+    def support(self) -> Tensor:
+        values = array.reshape(array.arange(2), (2, *(1,) * len(self.batch_shape)))
+        return array.broadcast_to(values, (2, *self.batch_shape))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def entropy(self) -> Tensor:
+        p, (hit, miss) = self.probs, self._logs()
+        return -array.where(p == 0, 0.0, p * hit) - array.where(p == 1, 0.0, (1 - p) * miss)
+
+
+def one_of(name: str, probs: Any, logits: Any) -> None:
+    if (probs is None) == (logits is None):
+        raise InputError(f"{name}: {'neither' if probs is None else 'both'} of probs and logits.", "one of them")
+
+
+def check_simplex(name: str, p: Any) -> None:
+    """Refuse rows that are known and not probabilities."""
+    check(name, "a probability", p, lambda v: v >= 0, "probabilities of at least 0")
+    value = known(p)
+    if value is not None:
+        sums = value.sum(-1, dtype=np.float64)
+        if not (abs(sums - 1) <= (2e-2 if is_half(value.dtype) else 1e-4)).all():
+            worst = np.ravel(sums)[np.argmax(abs(np.ravel(sums) - 1))]
+            raise InputError(f"{name}: the probabilities sum to {worst:.6g}.", "p / p.sum(), or logits=...")

@@ -1,0 +1,103 @@
+"""Metrics of regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .metric import Array, Metric, one_number_each
+
+
+class MeanSquaredError(Metric):
+    r"""\(\frac1n\sum_i (\hat y_i - y_i)^2\); with `squared=False` its root.
+
+    >>> import wonderland as wl
+    >>> wl.metrics.MeanSquaredError()(wl.tensor([1.0, 2.0]), wl.tensor([1.0, 4.0]))
+    2.0
+    """
+
+    higher_is_better = False
+    total: Array
+    count: Array
+
+    def __init__(self, squared: bool = True) -> None:
+        self.squared = squared
+        super().__init__()
+
+    @property
+    def name(self) -> str:
+        return "mse" if self.squared else "rmse"
+
+    def start(self) -> dict[str, Any]:
+        return {"total": 0.0, "count": 0.0}
+
+    def add(self, predictions: Array, targets: Array) -> None:
+        predictions, targets = one_number_each(self.name, predictions, targets)
+        self.total += self.error(predictions - targets)
+        self.count += targets.size
+
+    def error(self, difference: Array) -> Any:
+        return np.sum(difference**2)
+
+    def result(self) -> Any:
+        mean = self.total / self.count
+        return mean if self.squared else np.sqrt(mean)
+
+
+class MeanAbsoluteError(MeanSquaredError):
+    r"""\(\frac1n\sum_i |\hat y_i - y_i|\).
+
+    >>> import wonderland as wl
+    >>> wl.metrics.MeanAbsoluteError()(wl.tensor([1.0, 2.0]), wl.tensor([1.0, 4.0]))
+    1.0
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    @property
+    def name(self) -> str:
+        return "mae"
+
+    def error(self, difference: Array) -> Any:
+        return np.abs(difference).sum()
+
+
+class R2(Metric):
+    r"""The share of the targets' variance that is explained: \(1 - \sum_i(\hat y_i-y_i)^2 / \sum_i (y_i-\bar y)^2\).
+
+    >>> import wonderland as wl
+    >>> wl.metrics.R2()(wl.tensor([1.0, 2.0, 3.0]), wl.tensor([1.0, 2.0, 3.0]))
+    1.0
+
+    Several outputs are averaged. Targets that are all equal leave nothing to explain: 1 for exact predictions, else 0.
+    """
+
+    count: Array
+    mean: Array
+    spread: Array
+    residual: Array
+
+    @property
+    def name(self) -> str:
+        return "r2"
+
+    def start(self) -> dict[str, Any]:
+        return {"count": 0.0, "mean": 0.0, "spread": 0.0, "residual": 0.0}
+
+    def add(self, predictions: Array, targets: Array) -> None:
+        predictions, targets = one_number_each(self.name, predictions, targets)
+        n = len(targets)
+        self.residual = self.residual + np.sum((predictions - targets) ** 2, axis=0)
+        # means and sums of squares of two parts combine without cancellation
+        mean, spread = targets.mean(0), np.sum((targets - targets.mean(0)) ** 2, axis=0)
+        total = self.count + n
+        self.spread = self.spread + spread + (mean - self.mean) ** 2 * self.count * n / total
+        self.mean = self.mean + (mean - self.mean) * n / total
+        self.count = total
+
+    def result(self) -> Any:
+        constant = self.spread == 0
+        explained = 1.0 - self.residual / np.where(constant, 1.0, self.spread)
+        return np.mean(np.where(constant, np.where(self.residual == 0, 1.0, 0.0), explained))

@@ -1,0 +1,287 @@
+"""Autoencoders: networks that learn codes by predicting their own input. Notes, sections 2.3.4, 2.3.5 and 2.4.4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from .. import array, linalg
+from ..arguments import as_int
+from ..array.conversion import as_real
+from ..errors import InputError, ModuleError
+from ..nn.containers import Sequential
+from ..nn.functional import mse_loss
+from ..nn.linear import Linear
+from ..nn.module import Module
+from ..random.continuous import normal
+from ..random.discrete import bernoulli
+from ..random.keys import split
+from ..random.streams import Stream, take_key
+from ..tensor import Tensor
+from .descent import Callback, descend
+from .pca import PCA
+from .points import as_training_points
+
+
+class Autoencoder(Module):
+    r"""\(\hat x = g(f(x))\), an encoder f and a decoder g trained to make \(\|\hat x - x\|^2\) small. Notes, 2.3.4.
+
+    >>> import wonderland as wl
+    >>> encoder = wl.nn.Sequential(wl.nn.Linear(8, 5), wl.tanh, wl.nn.Linear(5, 2))
+    >>> model = wl.models.Autoencoder(encoder)
+    >>> X = wl.random.normal((64, 8), key=wl.random.key(0))
+    >>> losses = model.fit(X, epochs=20, lr=0.02).history
+    >>> losses[-1] < losses[0], model.encode(X).shape, model.reconstruct(X).shape
+    (True, (64, 2), (64, 8))
+
+    Without a decoder it is the mirror of the encoder. Afterwards `model.encoder` serves as a feature detector, its
+    codes for clusters or pictures; the decoder can be thrown away.
+    """
+
+    encoder: Any
+    decoder: Any
+
+    def __init__(self, encoder: Callable[..., Any], decoder: Callable[..., Any] | None = None, key: Any = None) -> None:
+        self.encoder = encoder
+        self.decoder = mirror(encoder, key=key) if decoder is None else decoder
+        self.history: tuple[float, ...] = ()
+
+    def encode(self, x: Any) -> Tensor:
+        """The codes z = f(x), (..., Z)."""
+        return self.encoder(array.asarray(x))
+
+    def decode(self, z: Any) -> Tensor:
+        """The inputs g(z) that codes stand for."""
+        return self.decoder(array.asarray(z))
+
+    def reconstruct(self, x: Any) -> Tensor:
+        """g(f(x)), of the shape of x."""
+        return self(array.asarray(x))
+
+    def forward(self, x: Any) -> Tensor:
+        return self.decoder(self.encoder(x))
+
+    def loss(self, x: Any) -> Tensor:
+        """What `fit` makes small: the mean squared error of the reconstruction."""
+        return mse_loss(self(x), x)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epochs: int = 100,
+        batch_size: int | None = 64,
+        lr: float = 1e-3,
+        optimizer: Any = None,
+        callback: Callback | None = None,
+        key: Any = None,
+    ) -> Self:
+        """Train on inputs (n, ...); `history` gets the mean loss of each epoch. Settings as in `descend`."""
+        X = as_real(type(self).__name__, array.asarray(X))
+        settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "optimizer": optimizer}
+        name = f"{type(self).__name__}.fit"
+        self.history = ()  # not a new setting in every trace of the step
+        history = descend(self, _loss, X, **settings, callback=callback, key=key, name=name)
+        self.history = tuple(history)
+        return self
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+def _loss(model: Autoencoder, x: Tensor) -> Tensor:
+    return model.loss(x)
+
+
+def mirror(encoder: Any, key: Any = None) -> Sequential:
+    """A decoder whose layers run backwards through the widths of a chain of linear layers and functions.
+
+    >>> import wonderland as wl
+    >>> mirror(wl.nn.Sequential(wl.nn.Linear(8, 5), wl.tanh, wl.nn.Linear(5, 2)))
+    Sequential(
+      0: Linear(in_features=2, out_features=5, bias=True)
+      1: tanh
+      2: Linear(in_features=5, out_features=8, bias=True)
+    )
+
+    The weights are new. Functions and layers without parameters stay between the layers where they were; those after
+    the last layer of the encoder shape the code, and have no counterpart.
+    """
+    entries = list(encoder) if isinstance(encoder, Sequential) else [encoder]
+    while entries and not isinstance(entries[-1], Linear):
+        if _has_parameters(entries.pop()):
+            raise _no_mirror(encoder)
+    keys = split(take_key("mirror", key), len(entries) + 1)
+    layers: list[Any] = []
+    for i, entry in enumerate(reversed(entries)):
+        if isinstance(entry, Linear) and entry.in_features is not None:
+            bias = entry.bias is not None
+            layers.append(Linear(entry.out_features, entry.in_features, bias, dtype=entry.dtype, key=keys[i]))
+        elif _has_parameters(entry):
+            raise _no_mirror(encoder)
+        else:
+            layers.append(entry)
+    if not layers:
+        raise _no_mirror(encoder)
+    return Sequential(*layers)
+
+
+def _has_parameters(entry: Any) -> bool:
+    return isinstance(entry, Linear) or (isinstance(entry, Module) and bool(entry.parameters()))
+
+
+def _no_mirror(encoder: Any) -> ModuleError:
+    return ModuleError(
+        f"mirror: {type(encoder).__name__} is not a chain of linear layers of known sizes and functions.",
+        "a decoder of your own: Autoencoder(encoder, decoder)",
+    )
+
+
+class LinearAutoencoder(Autoencoder):
+    r"""\(\hat x = (x W + b) V + c\) with a code of Z < D numbers. Notes, section 2.3.5.
+
+    >>> import wonderland as wl
+    >>> X = wl.random.normal((50, 5), key=wl.random.key(0))
+    >>> model = wl.models.LinearAutoencoder(5, 2).fit(X, method="closed")
+    >>> s = wl.linalg.svdvals(X - X.mean(axis=0))
+    >>> bool(wl.isclose(((model(X) - X) ** 2).sum(), (s[2:] ** 2).sum(), rtol=1e-4))
+    True
+
+    At the optimum its squared error is that of PCA, the sum of the squared singular values (of the data without its
+    mean, or with `bias=False` of the data as it is) beyond the first Z, and V spans the space of the first Z
+    principal directions; W and V themselves are determined up to an invertible matrix between them.
+    """
+
+    def __init__(self, features: int, code: int, bias: bool = True, dtype: Any = None, key: Any = None) -> None:
+        features = as_int("LinearAutoencoder", "features", features, 1)
+        code = as_int("LinearAutoencoder", "code", code, 1)
+        first, second = split(take_key("LinearAutoencoder", key), 2)
+        encoder = Linear(features, code, bias, dtype=dtype, key=first)
+        super().__init__(encoder, Linear(code, features, bias, dtype=dtype, key=second))
+
+    def fit(self, X: Any, y: Any = None, *, method: str = "gradient", **settings: Any) -> Self:
+        """By gradient descent with the settings of `Autoencoder.fit`, or at once with `method="closed"`."""
+        if method not in ("closed", "gradient"):
+            raise InputError(f"LinearAutoencoder: method={method!r}.", '"closed" or "gradient"')
+        if method == "gradient":
+            return super().fit(X, **settings)
+        X = as_training_points("LinearAutoencoder", X, 2)
+        code = self.encoder.out_features
+        if self.encoder.bias is None:
+            if code > min(X.shape):
+                raise InputError(f"LinearAutoencoder: a code of {code} for data of shape {X.shape}.", "a smaller code")
+            directions = linalg.svd(X, full_matrices=False)[2][:code]
+        else:
+            model = PCA(code).fit(X)
+            directions = array.asarray(model.components_)
+            self.encoder.bias = array.astype(-(directions @ model.mean_), self.encoder.dtype)
+            self.decoder.bias = array.astype(model.mean_, self.decoder.dtype)
+        self.encoder.weight = array.astype(directions.mT, self.encoder.dtype)
+        self.decoder.weight = array.astype(directions, self.decoder.dtype)
+        return self
+
+
+class DenoisingAutoencoder(Autoencoder):
+    r"""An autoencoder that sees a noisy \(\tilde x\) and predicts the clean x. Notes, section 2.3.4.
+
+    >>> import wonderland as wl
+    >>> encoder = wl.nn.Sequential(wl.nn.Linear(8, 16), wl.relu)
+    >>> model = wl.models.DenoisingAutoencoder(encoder, wl.nn.Linear(16, 8), noise=0.5, key=wl.random.key(0))
+    >>> model.corrupt(wl.zeros((3, 8))).shape
+    (3, 8)
+
+    `noise` is the standard deviation of Gaussian noise, or a function of x and a key such as `masking(0.3)`, which
+    draws new noise in every step. `reconstruct` and `encode` take their input as it is.
+    """
+
+    def __init__(
+        self,
+        encoder: Callable[..., Any],
+        decoder: Callable[..., Any] | None = None,
+        noise: float | Callable[..., Any] = 0.1,
+        key: Any = None,
+    ) -> None:
+        if not callable(noise) and not noise >= 0:
+            raise InputError(f"DenoisingAutoencoder: noise={noise!r}.", "a standard deviation, or a function(x, key)")
+        self.stream = key if isinstance(key, Stream) else Stream(key)
+        super().__init__(encoder, decoder, key=self.stream)
+        self.noise = noise
+
+    def corrupt(self, x: Any, key: Any = None) -> Tensor:
+        """x with noise."""
+        x = array.asarray(x)
+        key = self.stream.next_key() if key is None else key
+        if callable(self.noise):
+            return self.noise(x, key)
+        return x + self.noise * normal(x.shape, key=key, dtype=x.dtype)
+
+    def loss(self, x: Any) -> Tensor:
+        """The squared error of what is made of a noisy x, against the clean one."""
+        return mse_loss(self(self.corrupt(x)), x)
+
+
+def masking(p: float) -> Callable[[Any, Any], Tensor]:
+    """The noise that sets each number to 0 with probability p.
+
+    >>> import wonderland as wl
+    >>> wl.unique(masking(0.5)(wl.ones(100), wl.random.key(0)))
+    tensor([0., 1.])
+    """
+    if not 0.0 <= p <= 1.0:
+        raise InputError(f"masking: p={p} is not a probability.", "a number from 0 to 1")
+
+    def mask(x: Any, key: Any) -> Tensor:
+        return array.where(bernoulli(x.shape, 1.0 - p, key=key), x, 0.0)
+
+    return mask
+
+
+class BinaryAutoencoder(Autoencoder):
+    r"""\(z = 1[x W + b > 0]\), \(\hat x = z V + c\): a code of m bits. Notes, section 2.4.4.
+
+    >>> import wonderland as wl
+    >>> X = wl.tensor([[0.0, 0.1], [0.1, 0.0], [4.0, 4.1], [4.1, 4.0]])
+    >>> model = wl.models.BinaryAutoencoder(2, 1, key=wl.random.key(1)).fit(X, epochs=100, lr=0.05)
+    >>> sorted(model.encode(X)[:, 0].tolist())
+    [0.0, 0.0, 1.0, 1.0]
+
+    Each bit cuts the space by a hyperplane. One bit gives two cells, and the best decoder answers with their means,
+    which is K-means with K = 2 and a linear border. m bits give up to \(2^m\) cells, but their reconstructions
+    are sums \(c + \sum_k z_k v_k\), not centres of their own.
+
+    The step has no useful derivative, so in training that of a sigmoid stands in for it (straight-through). At the end
+    of `fit` the decoder is replaced by the best one for the codes, by least squares.
+    """
+
+    def __init__(self, features: int, bits: int, dtype: Any = None, key: Any = None) -> None:
+        features = as_int("BinaryAutoencoder", "features", features, 1)
+        bits = as_int("BinaryAutoencoder", "bits", bits, 1)
+        first, second = split(take_key("BinaryAutoencoder", key), 2)
+        encoder = Sequential(Linear(features, bits, dtype=dtype, key=first), straight_through_step)
+        super().__init__(encoder, Linear(bits, features, dtype=dtype, key=second))
+
+    def fit(self, X: Any, y: Any = None, **settings: Any) -> Self:
+        """Train the encoder by straight-through gradients, then solve for the decoder."""
+        X = as_training_points("BinaryAutoencoder", X)
+        # borders start through the middle of the data, where they cut something
+        first = self.encoder[0]
+        first.bias = array.astype(-(array.mean(X, axis=0) @ first.weight), first.dtype)
+        super().fit(X, **settings)
+        z = self.encode(X)
+        A = array.concat([z, array.ones((z.shape[0], 1), dtype=z.dtype)], axis=1)
+        solution = linalg.pinv(A) @ array.astype(X, z.dtype)  # of all best decoders the smallest, if codes are few
+        self.decoder.weight, self.decoder.bias = solution[:-1], solution[-1]
+        return self
+
+
+def straight_through_step(x: Any) -> Tensor:
+    r"""\(1[x > 0]\), with the derivative of the sigmoid in place of its own, which is 0. Notes, section 2.4.4.
+
+    >>> import wonderland as wl
+    >>> straight_through_step(wl.tensor([-1.0, 2.0])), wl.grad(straight_through_step)(wl.tensor(0.0))
+    (tensor([0., 1.]), tensor(0.25))
+    """
+    x = as_real("straight_through_step", x)
+    soft = array.sigmoid(x)
+    return array.astype(x > 0, x.dtype) + (soft - array.stop_gradient(soft))

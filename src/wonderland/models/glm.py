@@ -1,0 +1,160 @@
+"""Generalised linear models: a mean function after the linear one. Book, section 4.3.1; notes, section 2.1.1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import array, dtypes
+from ..errors import InputError
+from ..tensor import Tensor
+from .convex import gradient_descent, newton
+from .linear_model import LinearModel, Params, apply_linear, as_examples, as_targets, warn_if_unsettled
+
+
+class Link(NamedTuple):
+    """A mean function phi of scores, the link that undoes it, the loss of scores, and the targets it can have."""
+
+    mean: Callable[[Any], Tensor]
+    link: Callable[[Any], Tensor]
+    loss: Callable[[Any, Any], Tensor]  # one number per score
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def probit(p: Any) -> Tensor:
+    r"""\(\Phi^{-1}(p)\), the inverse of the normal distribution function.
+
+    >>> import wonderland as wl
+    >>> wl.round(100 * probit(wl.tensor([0.5, 0.975]))) / 100
+    tensor([0.  , 1.96])
+    """
+    return math.sqrt(2) * array.erfinv(2 * array.asarray(p) - 1)
+
+
+def normal_cdf(s: Any) -> Tensor:
+    r"""\(\Phi(s) = \frac12\,\mathrm{erfc}(-s/\sqrt2)\).
+
+    >>> import wonderland as wl
+    >>> normal_cdf(wl.tensor([-40.0, 0.0, 40.0]))
+    tensor([0. , 0.5, 1. ])
+    """
+    return 0.5 * array.erfc(array.asarray(s) * -math.sqrt(0.5))
+
+
+def log_normal_cdf(s: Any) -> Tensor:
+    r"""\(\ln\Phi(s)\), far below 0 as \(-\frac{s^2}2 - \ln(-s\sqrt{2\pi}) + \ln(1 - s^{-2} + 3 s^{-4} - \dots)\).
+
+    >>> import wonderland as wl
+    >>> print(log_normal_cdf(-40.0), log_normal_cdf(0.0))
+    tensor(-804.6084) tensor(-0.693147)
+    """
+    s = array.asarray(s)
+    limit = -25.0 if s.dtype == dtypes.float64 else -10.0  # below it the series is exact, above it erfc is no zero
+    far = s < limit
+    tail, middle = array.where(far, s, limit), array.where(far, 0.0, s)
+    r = 1.0 / (tail * tail)
+    series = 1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r * (1 - 9 * r * (1 - 11 * r)))))
+    below = -0.5 * tail * tail - array.log(-tail * math.sqrt(2 * math.pi)) + array.log(series)
+    return array.where(far, below, array.log(normal_cdf(middle)))
+
+
+LINKS = {
+    "identity": Link(array.asarray, array.asarray, lambda s, y: 0.5 * array.square(s - y)),
+    "logit": Link(array.sigmoid, array.logit, lambda s, y: array.softplus(s) - s * y, 0.0, 1.0),
+    "probit": Link(normal_cdf, probit, lambda s, y: -y * log_normal_cdf(s) - (1 - y) * log_normal_cdf(-s), 0.0, 1.0),
+    "log": Link(array.exp, array.log, lambda s, y: array.exp(s) - s * y, 0.0),
+}
+
+
+class GLM(LinearModel):
+    r"""\(\hat y = \phi(w^\top x + b)\): linear scores and a mean function. Notes, section 2.1.1.
+
+    >>> X, y = [[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0]
+    >>> model = GLM("log").fit(X, y)
+    >>> [round(value, 3) for value in model.predict([[3.0]]).tolist()]
+    [8.0]
+
+    `phi` is the name of the link \(\phi^{-1}\), which brings the usual loss of its family (up to constants):
+
+    - "identity": \(\hat y = s\), half the squared error; this is linear regression;
+    - "logit": \(\hat y = \sigma(s)\), the binary cross-entropy; this is logistic regression;
+    - "probit": \(\hat y = \Phi(s)\) with the normal distribution function, and the same loss;
+    - "log": \(\hat y = e^s\), Poisson counts: \(\hat y - y \ln\hat y\).
+
+    or any function of scores, with a `loss(prediction, y)` per example (half the squared error without one). Calling
+    the model gives \(\phi(s)\); `decision_function` gives s. `l2` adds \(\frac{l_2}2\|w\|^2\) to the mean loss.
+    """
+
+    def __init__(
+        self,
+        phi: str | Callable[[Any], Tensor] = "identity",
+        bias: bool = True,
+        l2: float = 0.0,
+        loss: Callable[[Any, Any], Tensor] | None = None,
+    ) -> None:
+        super().__init__(bias)
+        if isinstance(phi, str) and phi not in LINKS:
+            raise InputError(f"GLM: phi={phi!r}.", f"one of {', '.join(map(repr, LINKS))}, or a function")
+        if not isinstance(phi, str) and not callable(phi):
+            raise InputError(f"GLM: phi is a {type(phi).__name__}.", "the name of a link, or a function")
+        if l2 < 0:
+            raise InputError(f"GLM: l2={l2}.", "a penalty of 0 or more")
+        self.phi = phi
+        self.l2 = l2
+        self.loss = loss
+
+    def decision_function(self, X: Any) -> Tensor:
+        r"""The scores \(w^\top x + b\)."""
+        return super().forward(X)
+
+    def forward(self, X: Any) -> Tensor:
+        mean = LINKS[self.phi].mean if isinstance(self.phi, str) else self.phi
+        return mean(super().forward(X))
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        method: str = "newton",
+        lr: float = 0.1,
+        max_iter: int | None = None,
+        tol: float = 1e-14,
+    ) -> Any:
+        """Find the parameters for inputs (n, c) and targets (n,) or (n, m), by "newton" or "gradient" steps."""
+        X = as_examples("GLM", X)
+        y = as_targets("GLM", y, X)
+        if isinstance(self.phi, str):
+            low, high = LINKS[self.phi].low, LINKS[self.phi].high
+            if not np.all((y.numpy() >= low) & (y.numpy() <= high)):
+                raise InputError(f"GLM: the mean of {self.phi!r} cannot be every target.", f"from {low:g} to {high:g}")
+        start: Params = {"weight": array.zeros((X.shape[1], *y.shape[1:]), dtype=X.dtype)}
+        if self.bias is not None:
+            start["bias"] = array.zeros(y.shape[1:], dtype=X.dtype)
+        if method == "newton":
+            found = newton(self._objective, start, X, y, max_iter=max_iter or 100, tol=tol, name="GLM")
+        elif method == "gradient":
+            found = gradient_descent(
+                self._objective, start, X, y, lr=lr, max_iter=max_iter or 10_000, tol=tol, name="GLM"
+            )
+        else:
+            raise InputError(f"GLM.fit: method={method!r}.", '"newton" or "gradient"')
+        self._take(found.params, found)
+        warn_if_unsettled("GLM", found, "scaled features, a larger max_iter or tol, or l2 > 0")
+        return self
+
+    def _objective(self, params: Params, X: Tensor, y: Tensor) -> Tensor:
+        scores = apply_linear(params, X)
+        if isinstance(self.phi, str) and self.loss is None:
+            losses = LINKS[self.phi].loss(scores, y)
+        else:
+            prediction = LINKS[self.phi].mean(scores) if isinstance(self.phi, str) else self.phi(scores)
+            losses = 0.5 * array.square(prediction - y) if self.loss is None else self.loss(prediction, y)
+        return array.sum(array.mean(losses, axis=0)) + 0.5 * self.l2 * array.sq_norm(params["weight"])
+
+    def extra_repr(self) -> str:
+        phi = repr(self.phi) if isinstance(self.phi, str) else getattr(self.phi, "__name__", "function")
+        return f"{phi}, {super().extra_repr()}"

@@ -1,0 +1,95 @@
+"""Regression with a noise that depends on the input: a mean and a scale from two linear heads. Book, section 4.1.3."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import array
+from ..errors import ModuleError, ShapeError
+from ..nn.lazy import Lazy
+from ..nn.module import Module
+from ..nn.parameter import Buffer
+from ..tensor import Tensor
+from .convex import newton
+from .least_squares import LinearRegression
+from .linear_model import LinearModel, Params, apply_linear, as_examples, as_targets, r2_score, warn_if_unsettled
+
+
+class HeteroscedasticRegression(Module):
+    r"""\(y \sim N(\mu(x), \sigma(x)^2)\) with linear \(\mu\) and \(\ln\sigma^2\), by maximum likelihood.
+
+    >>> import wonderland as wl
+    >>> x = wl.linspace(-1.0, 1.0, 200)[:, None]
+    >>> y = 2 * x[:, 0] + wl.exp(x[:, 0]) * wl.random.normal((200,))
+    >>> model = HeteroscedasticRegression().fit(x, y)
+    >>> scale = model.predict_scale(wl.tensor([[-1.0], [1.0]]))
+    >>> bool(scale[1] > 3 * scale[0])
+    True
+
+    `mean` and `log_variance` are `LinearModel`s. The loss is the mean of \(\frac12(\ln\sigma^2(x) + (y -
+    \mu(x))^2/\sigma^2(x) + \ln 2\pi)\), so noisy examples count less than in least squares. Where the scale does not
+    depend on x both agree. Book, E.3.6 and section 4.1.3.
+    """
+
+    mean: LinearModel
+    log_variance: LinearModel
+    losses: Any
+
+    def __init__(self, bias: bool = True) -> None:
+        self.mean = LinearModel(bias)
+        self.log_variance = LinearModel(bias)
+        self.losses = None
+
+    def forward(self, X: Any) -> tuple[Tensor, Tensor]:
+        """The mean (...,) and the variance (...,)."""
+        if isinstance(self.mean.weight, Lazy):
+            raise ModuleError("HeteroscedasticRegression: it has not been fitted yet.", "fit(X, y) first")
+        return self.mean(X), array.exp(self.log_variance(X))
+
+    def predict(self, X: Any) -> Tensor:
+        """The mean of y for inputs (..., c)."""
+        return self(X)[0]
+
+    def predict_scale(self, X: Any) -> Tensor:
+        """The standard deviation of y for inputs (..., c)."""
+        return array.sqrt(self(X)[1])
+
+    def nll(self, X: Any, y: Any) -> Tensor:
+        """The mean negative log-likelihood of targets (n,)."""
+        X = as_examples("HeteroscedasticRegression", X)
+        return _gaussian_nll(self.mean(X), self.log_variance(X), as_targets("HeteroscedasticRegression", y, X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """R² of the mean."""
+        return r2_score("HeteroscedasticRegression", self.predict(as_examples("HeteroscedasticRegression", X)), y)
+
+    def fit(self, X: Any, y: Any, max_iter: int = 200, tol: float = 1e-12) -> Any:
+        """Find both heads for inputs (n, c) and targets (n,), from least squares with one variance for all."""
+        name = type(self).__name__
+        X = as_examples(name, X)
+        y = as_targets(name, y, X)
+        if y.ndim != 1:
+            raise ShapeError(f"{name}: targets of shape {y.shape}.", "one target per example, (n,)")
+        plain = LinearRegression(self.mean.bias is not None).fit(X, y)
+        level = math.log(max(plain.sigma2.item(), 1e-12))
+        mean: Params = {"weight": array.asarray(plain.weight)}
+        spread: Params = {"weight": array.zeros_like(mean["weight"])}
+        if self.mean.bias is not None:
+            mean["bias"] = array.asarray(plain.bias)
+            spread["bias"] = array.full_like(mean["bias"], level)
+        found = newton(_loss, {"mean": mean, "spread": spread}, X, y, max_iter=max_iter, tol=tol, name=name)
+        self.mean._take(found.params["mean"])
+        self.log_variance._take(found.params["spread"])
+        self.losses = Buffer(found.losses, persistent=False)
+        warn_if_unsettled(name, found, "scaled features, more data or a larger max_iter")
+        return self
+
+
+def _loss(params: dict[str, Params], X: Tensor, y: Tensor) -> Tensor:
+    return _gaussian_nll(apply_linear(params["mean"], X), apply_linear(params["spread"], X), y)
+
+
+def _gaussian_nll(mean: Tensor, log_variance: Tensor, y: Tensor) -> Tensor:
+    squares = array.square(y - mean) * array.exp(-log_variance)
+    return 0.5 * array.mean(log_variance + squares + math.log(2 * math.pi))

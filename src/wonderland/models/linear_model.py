@@ -1,0 +1,233 @@
+"""The linear model: its function, its parameters, its gradients by hand, and the base of models that fit one.
+
+n is the number of examples, c that of features, m that of outputs or classes. Book, table T.4.1 and section 4.1.2.
+"""
+
+# ruff: noqa: F722, F821, UP037 - the strings in annotations are shapes
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import array, dtypes
+from ..context import user_level
+from ..errors import InputError, ModuleError, ShapeError
+from ..nn.lazy import Lazy
+from ..nn.module import Module
+from ..nn.parameter import Buffer, Parameter
+from ..random.continuous import normal
+from ..shape.annotations import Float, checked
+from ..tensor import Tensor, Tracer
+from .convex import ConvergenceWarning, Minimum
+from .points import as_points
+
+Params = dict[str, Tensor]
+
+
+@checked
+def linear_model(w: Float[Tensor, "c"], b: Any, X: Float[Tensor, "n c"]) -> Float[Tensor, "n"]:
+    r"""\(f(X) = X w + \mathbf 1 b\): one number (n,) per row of X (n, c). Book, E.4.5 and Box C.4.1.
+
+    >>> import wonderland as wl
+    >>> linear_model(wl.tensor([1.0, 2.0]), 0.5, wl.tensor([[0.0, 0.0], [1.0, 1.0]]))
+    tensor([0.5, 3.5])
+    """
+    return X @ w + b
+
+
+def add_bias_column(X: Any) -> Tensor:
+    r"""\([X, \mathbf 1]\): a last feature that is always 1, whose weight is the bias. Book, section 4.1.2.
+
+    >>> import wonderland as wl
+    >>> add_bias_column(wl.tensor([[3.0, 4.0]]))
+    tensor([[3., 4., 1.]])
+    """
+    X = array.asarray(X)
+    if not X.ndim:
+        raise ShapeError("add_bias_column: a number has no features.", "an input of shape (..., c)")
+    return array.concat([X, array.ones((*X.shape[:-1], 1), dtype=X.dtype)], axis=-1)
+
+
+# --- the same model as functions of its parameters. Book, exercises 2 and 3 of chapter 4
+
+
+def init_linear(c: int, m: int | None = None, *, bias: bool = True, key: Any = None, dtype: Any = None) -> Params:
+    r"""Parameters of a linear model: `weight` (c, m) from \(N(0, 1/c)\) and, if asked for, `bias` (m,) of zeros.
+
+    >>> {name: value.shape for name, value in init_linear(4, 3).items()}
+    {'weight': (4, 3), 'bias': (3,)}
+
+    Without m there is one output without an axis of its own: `weight` (c,), `bias` ().
+    """
+    outputs = () if m is None else (m,)
+    dtype = dtypes.default_float if dtype is None else dtypes.as_dtype(dtype)
+    params = {"weight": normal((c, *outputs), key=key, dtype=dtype) / max(c, 1) ** 0.5}
+    return {**params, "bias": array.zeros(outputs, dtype=dtype)} if bias else params
+
+
+def apply_linear(params: Params, X: Any) -> Tensor:
+    r"""\(X W + b\) for inputs (..., c); the bias is left out where there is none. Regression and logits alike.
+
+    >>> import wonderland as wl
+    >>> apply_linear({"weight": wl.eye(2)}, wl.ones((3, 2))).shape
+    (3, 2)
+    """
+    scores = array.matmul(X, params["weight"])
+    return scores + params["bias"] if "bias" in params else scores
+
+
+def linear_gradients(params: Params, X: Any, adjoint: Any) -> Params:
+    r"""Gradients by hand: for \(\delta = \partial L/\partial f\) of shape (n, m) or (n,), \(X^\top\delta\) and
+    \(\mathbf 1^\top\delta\), for as many parameters as there are.
+
+    >>> import wonderland as wl
+    >>> params = {"weight": wl.zeros(2), "bias": wl.zeros(())}
+    >>> linear_gradients(params, wl.tensor([[1.0, 2.0]]), wl.tensor([3.0]))
+    {'weight': tensor([3., 6.]), 'bias': tensor(3.)}
+
+    The adjoint is \(\frac2n(f - y)\) for the mean squared error and \(\frac1n(\mathrm{softmax}(f) - y)\) for the
+    cross-entropy.
+    """
+    X, adjoint = array.asarray(X), array.asarray(adjoint)
+    grads = {"weight": X.mT @ adjoint}
+    return {**grads, "bias": array.sum(adjoint, axis=0)} if "bias" in params else grads
+
+
+# --- models that fit one
+
+
+class LinearModel(Module):
+    r"""\(f(x) = w^\top x + b\), so \(f(0) = b\): the base of the models that are fitted. Book, D.4.1.
+
+    >>> import wonderland as wl
+    >>> model = LinearModel.from_weights([1.0, 2.0], 0.5)
+    >>> model(wl.zeros((3, 2)))
+    tensor([0.5, 0.5, 0.5])
+
+    `weight` is (c,) for one number per example, or (c, m) for m of them; they are made by `fit`. A model without a
+    bias has `bias=None`. `losses` is the loss before every step of the last fit, if it took steps.
+    """
+
+    weight: Any
+    bias: Any
+    losses: Any
+
+    def __init__(self, bias: bool = True) -> None:
+        self.weight = Lazy()
+        self.bias = Lazy() if bias else None
+        self.losses = None
+
+    @classmethod
+    def from_weights(cls, weight: Any, bias: Any = None, **settings: Any) -> Any:
+        """A model with given parameters instead of fitted ones.
+
+        >>> LinearModel.from_weights([1.0, 2.0]).bias is None
+        True
+        """
+        model = cls(bias=bias is not None, **settings)
+        params = {"weight": array.asarray(weight)}
+        if bias is not None:
+            params["bias"] = array.asarray(bias, dtype=params["weight"].dtype)
+        model._take(params)
+        return model
+
+    def forward(self, X: Any) -> Tensor:
+        if isinstance(self.weight, Lazy):
+            raise ModuleError(f"{type(self).__name__}: it has not been fitted yet.", "fit(X, y) first")
+        X = array.asarray(X)
+        c = self.weight.shape[0]
+        if not X.ndim or X.shape[-1] != c:
+            raise ShapeError(f"{type(self).__name__}: an input of shape {X.shape}.", f"an input of shape (..., c={c})")
+        return apply_linear({k: v for k, v in (("weight", self.weight), ("bias", self.bias)) if v is not None}, X)
+
+    def predict(self, X: Any) -> Tensor:
+        """The outputs for inputs (..., c)."""
+        return self(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        r"""The share \(R^2 = 1 - \sum(y - \hat y)^2 / \sum(y - \bar y)^2\) of the variance that is explained.
+
+        >>> LinearModel.from_weights([2.0]).score([[1.0], [2.0]], [2.0, 4.0])
+        1.0
+        """
+        return r2_score(type(self).__name__, self.predict(as_examples(type(self).__name__, X)), y)
+
+    @property
+    def coef_(self) -> Any:
+        """scikit-learn's name of the weight, which there is (m, c)."""
+        return self.weight if isinstance(self.weight, Lazy) or self.weight.ndim == 1 else self.weight.mT
+
+    @property
+    def intercept_(self) -> Any:
+        """scikit-learn's name of the bias; 0 without one."""
+        return 0.0 if self.bias is None else self.bias
+
+    def _take(self, params: Params, minimum: Minimum | None = None) -> None:
+        """Make the parameters from what a fit found."""
+        if self.bias is None and "bias" in params:
+            raise ModuleError(f"{type(self).__name__}: it has no bias.", "bias=True")
+        self.weight = Parameter(params["weight"])
+        if "bias" in params:
+            self.bias = Parameter(params["bias"])
+        self.losses = None if minimum is None else Buffer(minimum.losses, persistent=False)
+
+    def extra_repr(self) -> str:
+        size = "not fitted" if isinstance(self.weight, Lazy) else f"weight={list(self.weight.shape)}"
+        return f"{size}, bias={self.bias is not None}"
+
+
+def as_examples(name: str, X: Any) -> Tensor:
+    """Inputs (n, c) of known, finite numbers: lists, arrays or tensors; at least one example and one feature.
+
+    >>> as_examples("fit", [[1, 2]]).shape
+    (1, 2)
+    """
+    X = as_points(name, array.asarray(X))
+    if not X.size:
+        raise InputError(f"{name}: {X.shape[0]} examples of {X.shape[1]} features.", "at least one of each")
+    return X
+
+
+def as_targets(name: str, y: Any, X: Tensor) -> Tensor:
+    """Real targets (n,) or (n, m) for n examples, as numbers of the dtype of X.
+
+    >>> import wonderland as wl
+    >>> as_targets("fit", [1, 2], wl.zeros((2, 3)))
+    tensor([1., 2.])
+    """
+    y = array.asarray(y)
+    if y.ndim not in (1, 2) or y.shape[0] != X.shape[0]:
+        raise ShapeError(
+            f"{name}: targets of shape {y.shape} for {X.shape[0]} examples.",
+            f"targets of shape ({X.shape[0]},) or ({X.shape[0]}, m)",
+        )
+    y = array.astype(y, X.dtype)
+    if not isinstance(y, Tracer) and not np.isfinite(y.numpy()).all():
+        raise InputError(f"{name}: some targets are not finite.", "targets without NaN and infinity")
+    return y
+
+
+def r2_score(name: str, prediction: Tensor, y: Any) -> float:
+    """The share of the variance of y that predictions explain; the mean over several outputs."""
+    p, t = np.asarray(prediction, np.float64), np.asarray(y, np.float64)
+    if p.shape != t.shape or not len(t):
+        raise ShapeError(
+            f"{name}.score: predictions of shape {p.shape} and targets of shape {t.shape}.", "equal shapes, not empty"
+        )
+    total = ((t - t.mean(axis=0)) ** 2).sum(axis=0)
+    if not np.all(total > 0):
+        raise InputError(f"{name}.score: constant targets have no variance to explain.", "targets that differ")
+    return float(np.mean(1 - ((t - p) ** 2).sum(axis=0) / total))
+
+
+def warn_if_unsettled(name: str, minimum: Minimum, remedy: str) -> None:
+    """Tell the user of a fit that reached its last step before it settled."""
+    if not minimum.converged:
+        warnings.warn(
+            f"{name}: the parameters still move after {len(minimum.losses)} steps. Try {remedy}.",
+            ConvergenceWarning,
+            stacklevel=user_level(),
+        )

@@ -1,0 +1,216 @@
+"""Logistic regression, for two classes and for many. Book, sections 4.2.2 and 4.3.1."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import array
+from ..arguments import as_number
+from ..array.similarity import sq_norm
+from ..context import user_level
+from ..decisions.thresholds import predict_binary
+from ..errors import InputError, ShapeError
+from ..nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from ..tensor import Tensor
+from .classifier import Classifier, decode_labels, encode_labels
+from .convex import ConvergenceWarning, gradient_descent, newton
+from .least_squares import largest_curvature
+from .linear_model import LinearModel, Params, apply_linear, as_examples, warn_if_unsettled
+
+NEWTON_SIZE = 300  # so many parameters have a Hessian that is cheap to factor
+
+
+class _Logistic(Classifier, LinearModel):
+    """What the two models share: settings, and a convex loss without a closed form."""
+
+    curvature = 0.5  # of the loss by the logits, at most
+
+    def __init__(self, l2: float = 0.0, bias: bool = True, temperature: float = 1.0) -> None:
+        name = type(self).__name__
+        if not as_number(name, "l2", l2) >= 0:
+            raise InputError(f"{name}: l2={l2}.", "a penalty of 0 or more")
+        if not as_number(name, "temperature", temperature) > 0:
+            raise InputError(f"{name}: temperature={temperature}.", "a temperature above 0")
+        LinearModel.__init__(self, bias)
+        self.l2 = l2
+        self.temperature = temperature
+        self.classes_ = ()
+
+    def decision_function(self, X: Any) -> Tensor:
+        """The logits, before the temperature."""
+        return self(X)
+
+    def _fit(
+        self, loss: Any, X: Tensor, y: Tensor, outputs: tuple[int, ...], method: str | None, settings: dict[str, Any]
+    ) -> Any:
+        name = type(self).__name__
+        start: Params = {"weight": array.zeros((X.shape[1], *outputs), dtype=X.dtype)}
+        if self.bias is not None:
+            start["bias"] = array.zeros(outputs, dtype=X.dtype)
+        if method is None:
+            method = "newton" if sum(p.size for p in start.values()) <= NEWTON_SIZE else "gradient"
+        args = (X, y, self.l2, self.temperature)
+        lr, max_iter, tol = settings["lr"], settings["max_iter"], settings["tol"]
+        if method == "newton":
+            found = newton(loss, start, *args, max_iter=max_iter or 100, tol=tol, name=name)
+        elif method == "gradient":
+            if lr is None:
+                steepest = self.curvature * largest_curvature(X, self.bias is not None) / self.temperature**2
+                lr = 1 / (steepest + self.l2)
+            found = gradient_descent(loss, start, *args, lr=lr, max_iter=max_iter or 10_000, tol=tol, name=name)
+        else:
+            raise InputError(f"{name}.fit: method={method!r}.", '"newton" or "gradient"')
+        self._take(found.params, found)
+        if not self.l2 and self._separates(X, y):
+            warnings.warn(
+                f"{name}: the classes can be separated without error, so larger weights are always better and there is "
+                "no best model. Try l2=1e-3.",
+                ConvergenceWarning,
+                stacklevel=user_level(),
+            )
+        else:
+            warn_if_unsettled(name, found, "scaled features, a larger max_iter or tol, or l2 > 0")
+        return self
+
+    def _separates(self, X: Tensor, y: Tensor) -> bool:
+        raise NotImplementedError
+
+
+class LogisticRegression(_Logistic):
+    r"""\(p(x) = \mathrm{softmax}((W^\top x + b)/\tau)\) with the least mean cross-entropy. Book, section 4.2.2.
+
+    >>> model = LogisticRegression(l2=0.01).fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> model.classes_, model.predict([[0.5], [2.5]]).tolist()
+    (('high', 'low'), ['low', 'high'])
+
+    The objective is \(\frac1n\sum_i -\ln p(x_i)_{y_i} + \frac{l_2}{2}\|W\|^2\), without the bias; scikit-learn's C is
+    \(1/(n\,l_2)\). `weight` is (c, m): its columns, the class vectors, are compared with x (`class_vectors`). It is
+    convex; `fit` takes Newton steps for small models and descends (`method="gradient"`) for large ones. Classes that
+    can be separated without error need l2 > 0, else the weights grow for ever.
+
+    Calling the model gives logits (..., m), as losses want them; `predict_proba` probabilities, `predict` classes.
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        method: str | None = None,
+        *,
+        num_classes: int | None = None,
+        lr: float | None = None,
+        max_iter: int | None = None,
+        tol: float = 1e-14,
+    ) -> Any:
+        """Find the parameters for inputs (n, c) and labels (n,), integers or names. `tol` as in book, E.4.8."""
+        X = as_examples(type(self).__name__, X)
+        indices, self.classes_ = encode_labels(type(self).__name__, y, X.shape[0], num_classes)
+        settings = {"lr": lr, "max_iter": max_iter, "tol": tol}
+        return self._fit(_softmax_loss, X, indices, (len(self.classes_),), method, settings)
+
+    def predict_proba(self, X: Any) -> Tensor:
+        return array.softmax(self(X), temperature=self.temperature)
+
+    @property
+    def class_vectors(self) -> Tensor:
+        r"""The vectors \(w_c\) (m, c) with which inputs are compared: \(p_c\) grows with \(\langle w_c, x\rangle\)."""
+        return array.asarray(self.weight).mT
+
+    def _separates(self, X: Tensor, y: Tensor) -> bool:
+        scores = self(X).numpy()
+        right = np.take_along_axis(scores, y.numpy()[:, None], axis=1)
+        return bool(((scores < right).sum(axis=1) == scores.shape[1] - 1).all())
+
+
+SoftmaxRegression = LogisticRegression
+
+
+class BinaryLogisticRegression(_Logistic):
+    r"""\(p(y{=}1 \mid x) = \sigma((w^\top x + b)/\tau)\) with the least mean cross-entropy. Book, section 4.3.1.
+
+    >>> model = BinaryLogisticRegression(l2=0.01).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model.predict([[0.5], [2.5]]), model.weight.shape
+    (tensor([0, 1]), (1,))
+
+    It is the softmax of the logits \([0, s]\). Calling the model gives the logit (...,) of the second class, the
+    log-odds; `predict_proba` has both probabilities, (..., 2). `predict` says 1 where p > `threshold`; at equality the
+    answer is `tie`, 0 as in the book (a threshold unit \(\mathbb 1(s \ge 0)\) has `tie=1`).
+    """
+
+    curvature = 0.25
+
+    def __init__(
+        self,
+        l2: float = 0.0,
+        bias: bool = True,
+        temperature: float = 1.0,
+        threshold: float = 0.5,
+        tie: int = 0,
+    ) -> None:
+        super().__init__(l2, bias, temperature)
+        self.threshold = threshold
+        self.tie = tie
+        self.classes_ = (0, 1)
+        predict_binary(0.5, threshold, tie)  # refuses what makes no sense
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        method: str | None = None,
+        *,
+        lr: float | None = None,
+        max_iter: int | None = None,
+        tol: float = 1e-14,
+    ) -> Any:
+        """Find the parameters for inputs (n, c) and labels (n,) of two kinds; the larger is class 1."""
+        X = as_examples(type(self).__name__, X)
+        indices, classes = encode_labels(type(self).__name__, y, X.shape[0])
+        if len(classes) != 2:
+            raise InputError(
+                f"BinaryLogisticRegression.fit: {len(classes)} classes.", "LogisticRegression for more than two"
+            )
+        self.classes_ = classes
+        settings = {"lr": lr, "max_iter": max_iter, "tol": tol}
+        return self._fit(_binary_loss, X, array.astype(indices, X.dtype), (), method, settings)
+
+    def predict_proba(self, X: Any) -> Tensor:
+        s = self(X) / self.temperature
+        return array.stack([array.sigmoid(-s), array.sigmoid(s)], axis=-1)
+
+    def predict(self, X: Any) -> Any:
+        p = array.sigmoid(self(X) / self.temperature)
+        return decode_labels(predict_binary(p, self.threshold, self.tie), self.classes_)
+
+    def _separates(self, X: Tensor, y: Tensor) -> bool:
+        return bool(((self(X).numpy() * (2 * y.numpy() - 1)) > 0).all())
+
+
+def _softmax_loss(params: Params, X: Tensor, y: Tensor, l2: Any, temperature: Any) -> Tensor:
+    return cross_entropy(apply_linear(params, X) / temperature, y) + 0.5 * l2 * sq_norm(params["weight"])
+
+
+def _binary_loss(params: Params, X: Tensor, y: Tensor, l2: Any, temperature: Any) -> Tensor:
+    scores = apply_linear(params, X) / temperature
+    return binary_cross_entropy_with_logits(scores, y) + 0.5 * l2 * sq_norm(params["weight"])
+
+
+def as_softmax(model: BinaryLogisticRegression) -> LogisticRegression:
+    r"""The same model with two logits, \(W = [0, w]\) and \(b = [0, b]\). Book, section 4.3.1.
+
+    >>> import wonderland as wl
+    >>> binary = BinaryLogisticRegression.from_weights([2.0], 1.0)
+    >>> bool(wl.allclose(as_softmax(binary).predict_proba([[0.3]]), binary.predict_proba([[0.3]])))
+    True
+    """
+    if not isinstance(model, BinaryLogisticRegression):
+        raise ShapeError(f"as_softmax: a {type(model).__name__} has no single logit.", "a BinaryLogisticRegression")
+    w = array.asarray(model.weight)
+    bias = None if model.bias is None else array.stack([array.zeros_like(model.bias), array.asarray(model.bias)])
+    weight = array.stack([array.zeros_like(w), w], axis=-1)
+    wide = LogisticRegression.from_weights(weight, bias, l2=model.l2, temperature=model.temperature)
+    wide.classes_ = model.classes_
+    return wide

@@ -1,0 +1,143 @@
+"""The multilayer perceptron: fully-connected layers one after another. Book, section 5.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..arguments import as_int
+from ..errors import InputError
+from ..nn.containers import Sequential
+from ..nn.dropout import Dropout
+from ..nn.fully_connected import as_activation
+from ..nn.identity import Identity
+from ..nn.linear import Linear
+from ..nn.module import Module
+from ..nn.normalization import BatchNorm1d, LayerNorm, RMSNorm
+from ..random.keys import split
+from ..random.streams import take_key
+from ..tensor import Tensor
+
+NORMS: dict[str, Callable[[int], Module]] = {"batch": BatchNorm1d, "layer": LayerNorm, "rms": RMSNorm}
+
+
+class MLP(Module):
+    r"""\(y = W_l\,\phi(W_{l-1}\,\phi(\cdots) + b_{l-1}) + b_l\): fully-connected layers. Book, E.5.6.
+
+    >>> import wonderland as wl
+    >>> model = wl.models.MLP(5, [4, 3], 2)
+    >>> model(wl.ones((7, 5))).shape, model.num_parameters(), model.depth, model.widths
+    ((7, 2), 47, 2, (5, 4, 3, 2))
+    >>> wl.models.MLP([3, 8, 1], activation="tanh")
+    MLP(
+      0: Linear(in_features=3, out_features=8, bias=True)
+      1: Tanh()
+      2: Linear(in_features=8, out_features=1, bias=True)
+    )
+
+    (..., in_features) becomes (..., out_features). `hidden` is a list of widths, or one width; all sizes may also come
+    as one list. The last layer has no activation: its outputs are predictions of a regression, or logits. `activation`
+    is a name, a function or a module, of which every layer gets a copy. `norm` ("batch", "layer", "rms", or a function from a width to a module) stands before the
+    activation, dropout after it. `init` and `bias_init` are initialisers, see `wl.nn.init`. With `in_features=None` the
+    first input decides.
+    """
+
+    ends_linear = True
+
+    def __init__(
+        self,
+        in_features: int | Sequence[int] | None,
+        hidden: int | Sequence[int] = (),
+        out_features: int | None = None,
+        activation: Any = "relu",
+        dropout: float = 0.0,
+        norm: Any = None,
+        bias: bool = True,
+        dtype: Any = None,
+        key: Any = None,
+        *,
+        init: Any = None,
+        bias_init: Any = None,
+    ) -> None:
+        name = type(self).__name__
+        self.widths = _as_widths(name, in_features, hidden, out_features)
+        keys = split(take_key(name, key), len(self.widths) - 1)
+        layers: list[Any] = []
+        for i, (inputs, outputs) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
+            settings = {"init": init, "bias_init": bias_init, "dtype": dtype}
+            layers.append(Linear(inputs, outputs, bias, key=keys[i], **settings))
+            last = i == len(self.widths) - 2
+            self._head = len(layers) - 1  # where the last linear layer is
+            if last and self.ends_linear:
+                break
+            layers += [] if norm is None else [_as_norm(name, norm, outputs, dtype)]
+            step = as_activation(name, activation)
+            layers += [] if isinstance(step, Identity) else [step]
+            layers += [Dropout(dropout)] if dropout and not last else []
+        self.layers = Sequential(*layers)
+
+    @property
+    def depth(self) -> int:
+        """The number of hidden layers; a network with more than one is deep."""
+        return len(self.widths) - 2
+
+    def forward(self, x: Any) -> Tensor:
+        return self.layers(x)
+
+    def encode(self, x: Any) -> Tensor:
+        """The embedding of x: what the last layer receives, (..., last hidden width)."""
+        return self.layers[: self._head](x)
+
+    @property
+    def head(self) -> Module:
+        """The last linear layer."""
+        return self.layers[self._head]
+
+    @head.setter
+    def head(self, layer: Module) -> None:
+        self.layers[self._head] = layer
+
+    def extra_repr(self) -> str:
+        return ""
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        return self.layers._shown()
+
+
+class RectifierNet(MLP):
+    r"""An MLP with ReLU after every layer, the last one too: a piecewise linear function that is never negative.
+
+    >>> import wonderland as wl
+    >>> net = wl.models.RectifierNet(2, [4, 4], 1)
+    >>> bool((net(wl.random.normal((100, 2))) >= 0).all())
+    True
+
+    `wl.nn.regions` counts its pieces.
+    """
+
+    ends_linear = False
+
+
+def _as_widths(name: str, first: Any, hidden: Any, last: Any) -> tuple[Any, ...]:
+    """All sizes, from the input's to the output's."""
+    if isinstance(first, (list, tuple)):
+        if last is not None or hidden != ():
+            raise InputError(f"{name}: a list of all sizes comes alone.", f"{name}([3, 8, 1]) or {name}(3, [8], 1)")
+        sizes = list(first)
+    else:
+        if last is None:
+            raise InputError(f"{name}: there is no out_features.", f"{name}(3, [8], 1) or {name}([3, 8, 1])")
+        sizes = [first, *([hidden] if isinstance(hidden, int) else hidden), last]
+    if len(sizes) < 2:
+        raise InputError(f"{name}: the sizes {sizes} make no layer.", "at least those of the input and the output")
+    checked = [as_int(name, "a width", size, 1) for size in sizes[1:]]
+    return (None if sizes[0] is None else as_int(name, "in_features", sizes[0], 1), *checked)
+
+
+def _as_norm(name: str, norm: Any, width: int, dtype: Any) -> Module:
+    if isinstance(norm, str) and norm in NORMS:
+        made = NORMS[norm](width)
+        return made if dtype is None else made.astype(dtype)
+    if isinstance(norm, str) or not callable(norm):
+        raise InputError(f"{name}: norm={norm!r}.", f"{', '.join(map(repr, NORMS))}, or a function of a width")
+    return norm(width)

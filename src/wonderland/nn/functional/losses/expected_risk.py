@@ -1,0 +1,86 @@
+"""Losses over data: empirical risk, its generalisation gap, and expected risk. Book, section 3.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from .... import array
+from ....array.conversion import as_tensor
+from ....errors import InputError, ShapeError
+
+if TYPE_CHECKING:
+    from ....distributions import Estimate
+
+__all__ = ["expected_risk_mc", "generalization_gap", "risk"]
+
+
+def risk(
+    model: Callable[[Any], Any],
+    loss: Callable[[Any, Any], Any],
+    data: Iterable[tuple[Any, Any]],
+    regularizer: Callable[[Any], Any] | None = None,
+) -> float:
+    r"""The empirical risk \(\frac1n\sum_i L(f(x_i), y_i)\) over batches (inputs, targets). Book, section 3.2.
+
+    >>> import wonderland as wl
+    >>> batches = [(wl.ones(3), wl.zeros(3)), (wl.ones(1), wl.full(1, 3.0))]
+    >>> wl.nn.functional.risk(lambda x: x, wl.nn.functional.mse_loss, batches)
+    1.75
+
+    Batches count by their size, so the last one may be smaller: the result is the mean over all examples. `loss` gives
+    a mean, or one loss per example. `regularizer(model)` is added once: the cost \(J = R + \lambda\Omega\).
+    """
+    total, examples = 0.0, 0
+    for inputs, targets in data:
+        size = as_tensor("risk", targets).shape[0]
+        found = as_tensor("risk", loss(model(inputs), targets))
+        total += float(array.mean(found)) * size
+        examples += size
+    if not examples:
+        raise InputError("risk: the data have no examples.", "at least one batch; a generator can be read only once")
+    return total / examples + (0.0 if regularizer is None else float(regularizer(model)))
+
+
+def generalization_gap(model: Any, loss: Any, train: Iterable[Any], test: Iterable[Any]) -> float:
+    """The risk on test data minus that on training data: large for a model that has learned by heart.
+
+    >>> import wonderland as wl
+    >>> seen, new = [(wl.zeros(2), wl.ones(2))], [(wl.zeros(2), wl.full(2, 3.0))]
+    >>> wl.nn.functional.generalization_gap(lambda x: x + 1.0, wl.nn.functional.mse_loss, seen, new)
+    4.0
+
+    The first estimates the expected risk, so the difference estimates the gap of the book, section 3.2.1.
+    """
+    return risk(model, loss, test) - risk(model, loss, train)
+
+
+def expected_risk_mc(
+    sampler: Callable[..., tuple[Any, Any]], model: Callable[[Any], Any], loss: Any, n: int, key: Any = None
+) -> Estimate:
+    r"""The expected risk \(E_{p(x,y)}\,L(f(x), y)\), estimated from n fresh examples. Book, section 3.2.1.
+
+    >>> import wonderland as wl
+    >>> def sampler(n, key):
+    ...     x, noise = wl.random.normal((2, n), key=key)
+    ...     return x, 3 * x + 0.5 * noise
+    >>> loss = wl.nn.MSELoss(reduction="none")
+    >>> found = wl.nn.functional.expected_risk_mc(sampler, lambda x: 3 * x, loss, 10000, wl.random.key(0))
+    >>> abs(found.value - 0.25) < 4 * found.standard_error  # the noise is all that is left
+    True
+
+    `sampler(n, key)` gives n inputs and targets, `loss` one loss per example (`reduction="none"`). The result has a
+    value and its standard error, which falls as \(1/\sqrt n\).
+    """
+    from ....distributions import monte_carlo  # loaded when first used
+
+    def losses(drawn: tuple[Any, Any]) -> Any:
+        x, y = drawn
+        found = as_tensor("expected_risk_mc", loss(model(x), y))
+        if not found.ndim or found.shape[0] != n:
+            raise ShapeError(
+                f"expected_risk_mc: losses of shape {found.shape} for {n} examples.", 'a loss with reduction="none"'
+            )
+        return found
+
+    return monte_carlo(losses, sampler, n, key=key)

@@ -1,0 +1,141 @@
+"""Losses of vectors that should be near or far: pairs, triplets, and one among many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .... import array
+from ....array.conversion import as_real, promote_inexact
+from ....errors import ShapeError
+from ....random.arguments import check
+from ....tensor import Tensor
+from .classification import cross_entropy
+from .reduction import check_same, check_setting, check_signs, reduced
+
+__all__ = ["contrastive_loss", "cosine_embedding_loss", "info_nce_loss", "triplet_margin_loss"]
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    r"""\(1 - \cos(x_1, x_2)\) for pairs with label 1, \(\max(0, \cos(x_1, x_2) - m)\) for those with -1.
+
+    >>> import wonderland as wl
+    >>> a, b = wl.tensor([[1.0, 0.0], [1.0, 0.0]]), wl.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> wl.nn.functional.cosine_embedding_loss(a, b, wl.tensor([1.0, -1.0]), reduction="none")
+    tensor([1., 1.])
+
+    Vectors are (..., d), labels (...).
+    """
+    name = "cosine_embedding_loss"
+    first, second, label = _labelled_pairs(name, input1, input2, target)
+    check_setting(name, "margin", margin, -1.0 <= margin <= 1.0, "a cosine, from -1 to 1")
+    check_signs(name, label)
+    cosine = array.cosine_similarity(first, second)
+    return reduced(name, array.where(label > 0, 1.0 - cosine, array.relu(cosine - margin)), reduction)
+
+
+def contrastive_loss(input1: Any, input2: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    r"""\(y\,d^2 + (1 - y)\max(0, m - d)^2\) with the distance d of vectors: y is 1 for pairs that belong together.
+
+    >>> import wonderland as wl
+    >>> a, b = wl.zeros((2, 2)), wl.tensor([[0.0, 0.5], [0.0, 0.5]])
+    >>> wl.nn.functional.contrastive_loss(a, b, wl.tensor([1.0, 0.0]), reduction="none")
+    tensor([0.25, 0.25])
+
+    Vectors are (..., d), labels (...). Equal vectors of a pair that should differ have derivative 0.
+    """
+    name = "contrastive_loss"
+    first, second, label = _labelled_pairs(name, input1, input2, target)
+    check_setting(name, "margin", margin, margin > 0, "margin > 0")
+    check(name, "a label", label, lambda v: (v >= 0) & (v <= 1), "labels 1 (alike) and 0 (different)")
+    difference = first - second
+    near = array.sum(difference * difference, axis=-1)
+    far = array.square(array.relu(margin - array.norm(difference, axis=-1)))
+    return reduced(name, label * near + (1.0 - label) * far, reduction)
+
+
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    r"""\(\max(0,\ d(a, p) - d(a, n) + m)\): the negative should be farther away than the positive by a margin.
+
+    >>> import wonderland as wl
+    >>> a, near, far = wl.zeros((1, 2)), wl.tensor([[0.0, 1.0]]), wl.tensor([[0.0, 1.5]])
+    >>> print(wl.nn.functional.triplet_margin_loss(a, near, far))
+    tensor(0.5)
+
+    Vectors are (..., d), and distances p-norms of differences, to which `eps` is added. `swap` uses the distance of the
+    positive and the negative where it is the smaller one.
+    """
+    name = "triplet_margin_loss"
+    a, pos, neg = promote_inexact(name, anchor, positive, negative)
+    _check_vectors(name, a)
+    check_same(name, a, pos, "an anchor, a positive and a negative of one shape")
+    check_same(name, a, neg, "an anchor, a positive and a negative of one shape")
+    check_setting(name, "margin", margin, margin > 0, "margin > 0")
+
+    def distance(x: Tensor, y: Tensor) -> Tensor:
+        return array.norm(x - y + eps, ord=p, axis=-1)
+
+    far = distance(a, neg)
+    if swap:
+        far = array.minimum(far, distance(pos, neg))
+    return reduced(name, array.relu(distance(a, pos) - far + margin), reduction)
+
+
+def info_nce_loss(
+    query: Any, positive: Any, negatives: Any = None, temperature: float = 0.1, reduction: str = "mean"
+) -> Tensor:
+    r"""\(-\ln \frac{e^{\cos(q, k_+)/\tau}}{\sum_k e^{\cos(q, k)/\tau}}\): which of many keys belongs to the query.
+
+    >>> import wonderland as wl
+    >>> q = wl.eye(4)
+    >>> loss = wl.nn.functional.info_nce_loss(q, q, temperature=1.0)  # ln(1 + 3 / e)
+    >>> print(loss)
+    tensor(0.743668)
+
+    `query` and `positive` are (n, d). Without `negatives` the positives of the other queries are the wrong keys; with
+    them, (m, d) for all queries or (n, m, d) for each, only they are.
+    """
+    name = "info_nce_loss"
+    check_setting(name, "temperature", temperature, temperature > 0, "temperature > 0")
+    q, k = promote_inexact(name, query, positive)
+    if q.ndim != 2 or q.shape != k.shape:
+        raise ShapeError(f"{name}: queries of shape {q.shape} and positives of shape {k.shape}.", "both (n, d)")
+    q, k = array.normalize(q, axis=-1), array.normalize(k, axis=-1)
+    if negatives is None:
+        return cross_entropy(q @ k.mT / temperature, array.arange(q.shape[0]), reduction=reduction)
+    wrong = as_real(name, negatives)
+    if wrong.shape[-1:] != q.shape[-1:] or wrong.ndim not in (2, 3) or (wrong.ndim == 3 and len(wrong) != len(q)):
+        raise ShapeError(
+            f"{name}: negatives of shape {wrong.shape} for queries of shape {q.shape}.", "(m, d), (n, m, d)"
+        )
+    wrong = array.normalize(wrong, axis=-1)
+    right = array.sum(q * k, axis=-1, keepdims=True)
+    others = q @ wrong.mT if wrong.ndim == 2 else array.einsum("n d, n m d -> n m", q, wrong)
+    scores = array.concat([right, others], axis=-1) / temperature
+    return cross_entropy(scores, array.zeros(q.shape[0], dtype="int64"), reduction=reduction)
+
+
+def _check_vectors(name: str, x: Any) -> None:
+    if not x.ndim or not x.shape[-1]:
+        raise ShapeError(f"{name}: inputs of shape {x.shape} are no vectors.", "shape (..., d)")
+
+
+def _labelled_pairs(name: str, first: Any, second: Any, label: Any) -> list[Any]:
+    first, second, label = promote_inexact(name, first, second, label)
+    _check_vectors(name, first)
+    check_same(name, first, second, "two vectors for every pair")
+    if label.shape != first.shape[:-1]:
+        raise ShapeError(
+            f"{name}: labels of shape {label.shape} for vectors of shape {first.shape}.", f"shape {first.shape[:-1]}"
+        )
+    return [first, second, label]

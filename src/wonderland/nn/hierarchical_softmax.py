@@ -1,0 +1,138 @@
+"""Softmax over many classes as a walk down a tree. Notes, section 4.5.1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import array, dtypes
+from ..arguments import as_int
+from ..array.conversion import as_real, as_tensor
+from ..errors import DTypeError, ShapeError
+from ..random.continuous import uniform
+from ..random.streams import take_key
+from ..tensor import Tensor
+from .class_trees import Tree, arities, balanced_tree, check_tree, leaf_paths
+from .functional.lookup import counted_from_zero
+from .lazy import at_once
+from .module import Module
+from .parameter import Buffer, Parameter
+
+
+class HierarchicalSoftmax(Module):
+    r"""\(p(y \mid z) = \prod_{(v, i)} \mathrm{softmax}(W_v z + b_v)_i\) along the path from the root to y.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.HierarchicalSoftmax(8, 16)
+    >>> layer
+    HierarchicalSoftmax(in_features=8, classes=16, depth=4)
+    >>> z = wl.random.normal((5, 8), key=wl.random.key(0))
+    >>> layer.log_prob(z, wl.tensor([0, 3, 5, 15, 5])).shape, layer.probs(z).shape
+    ((5,), (5, 16))
+    >>> print(layer(z, wl.tensor([0, 3, 5, 15, 5])).shape, layer.cost(5))
+    () 4
+
+    `tree` is a number of classes (then `balanced_tree`) or a tree of `class_trees`: `flat_tree`, `balanced_tree`,
+    `huffman_tree`, `clustered_tree`, or any nested tuple. A vertex with k children has k - 1 vectors; the logit of its
+    first child is 0, so that a binary vertex goes right with probability \(\sigma(w^\top z + b)\). Whatever the tree,
+    there are C - 1 vectors: `weight` (C - 1, in_features) and `bias` (C - 1,).
+
+    For one class only the vectors on its path are read, and only they get gradients: `cost(y)` counts them, about
+    \(\log_2 C\) for a balanced tree and C - 1 for a flat one. `probs` and `predict` need all. The layer called with
+    z and y is the mean of \(-\ln p(y \mid z)\).
+    """
+
+    def __init__(self, in_features: int, tree: Tree, dtype: Any = None, key: Any = None) -> None:
+        self.in_features = as_int("HierarchicalSoftmax", "in_features", in_features, 1)
+        tree = balanced_tree(tree) if isinstance(tree, int) else tree
+        self.classes = check_tree("HierarchicalSoftmax", tree)
+        self.tree = tree
+        sizes = arities(tree)
+        first = np.concatenate([[0], np.cumsum(np.array(sizes) - 1)])  # where the vectors of a vertex begin
+        paths = dict(leaf_paths(tree))
+        self.depth = max(map(len, paths.values()))
+        widest = max(sizes)
+        # for vertex v and child i the number of its vector; C - 1, a logit of 0, for the first; C, -inf, for none
+        rows = np.full((len(sizes), widest), self.classes)
+        for v, size in enumerate(sizes):
+            rows[v, :size] = [self.classes - 1, *range(first[v], first[v + 1])]
+        # vertices and children along each path; past its end, vertex 0 and child -1
+        vertices = np.zeros((self.classes, self.depth), int)
+        children = np.full((self.classes, self.depth), -1)
+        for leaf, path in paths.items():
+            vertices[leaf, : len(path)], children[leaf, : len(path)] = np.array(path).T
+        self._rows = Buffer(rows, persistent=False)
+        self._vertices = Buffer(vertices, persistent=False)
+        self._turns = Buffer(children, persistent=False)
+        costs = np.where(children >= 0, np.array(sizes)[vertices] - 1, 0).sum(axis=1)
+        self._costs = Buffer(costs, persistent=False)
+        key = take_key("HierarchicalSoftmax", key)
+        with at_once(key):
+            bound = 1 / math.sqrt(self.in_features)
+            kind = dtypes.default_float if dtype is None else dtype
+            shape = (self.classes - 1, self.in_features)
+            self.weight = Parameter(uniform(shape, -bound, bound, key=key, dtype=kind))
+            self.bias = Parameter(array.zeros(self.classes - 1, dtype=kind))
+
+    def forward(self, z: Any, y: Any) -> Tensor:
+        return -array.mean(self.log_prob(z, y))
+
+    def log_prob(self, z: Any, y: Any) -> Tensor:
+        r"""\(\ln p(y \mid z)\) (...) of codes z (..., in_features) and classes y (...)."""
+        z, y = self._codes(z), as_tensor("HierarchicalSoftmax", y)
+        if not dtypes.is_integer(y.dtype):
+            raise DTypeError(f"HierarchicalSoftmax: classes of {y.dtype}.", "integers")
+        if y.shape != z.shape[:-1]:
+            raise ShapeError(f"HierarchicalSoftmax: classes {y.shape} for codes {z.shape}.", f"shape {z.shape[:-1]}")
+        y = counted_from_zero(y, self.classes)
+        widest = self._rows.shape[1]
+        if self.depth * (widest - 1) >= self.classes - 1:  # as many vectors on a path as there are
+            return array.squeeze(array.take_along_axis(self.log_probs(z), y[..., None], axis=-1), -1)
+        chosen = array.take(self._turns, y, axis=0)  # (..., depth)
+        rows = array.take(self._rows, array.take(self._vertices, y, axis=0), axis=0)  # (..., depth, widest)
+        there = rows < self.classes - 1
+        index = array.where(there, rows, 0)[..., 1:]  # the first child has no vector
+        logits = array.sum(array.take(self.weight, index, axis=0) * z[..., None, None, :], axis=-1)
+        logits = logits + array.take(self.bias, index, axis=0)
+        logits = array.where(there[..., 1:], logits, -array.inf)
+        logits = array.concat([array.zeros((*logits.shape[:-1], 1), dtype=logits.dtype), logits], axis=-1)
+        steps = array.log_softmax(logits, axis=-1)
+        on_path = chosen >= 0
+        taken = array.take_along_axis(steps, array.where(on_path, chosen, 0)[..., None], axis=-1)
+        return array.sum(array.where(on_path, array.squeeze(taken, -1), 0.0), axis=-1)
+
+    def log_probs(self, z: Any) -> Tensor:
+        r"""\(\ln p(c \mid z)\) of all classes, (..., classes)."""
+        z = self._codes(z)
+        logits = z @ self.weight.mT + self.bias
+        lead = logits.shape[:-1]
+        first = array.zeros((*lead, 1), dtype=logits.dtype)
+        padded = array.concat([logits, first, array.full_like(first, -array.inf)], axis=-1)
+        steps = array.log_softmax(array.take(padded, self._rows, axis=-1), axis=-1)  # (..., vertices, widest)
+        steps = array.reshape(steps, (*lead, self._rows.size))
+        on_path = self._turns >= 0
+        place = self._vertices * self._rows.shape[1] + array.where(on_path, self._turns, 0)
+        return array.sum(array.where(on_path, array.take(steps, place, axis=-1), 0.0), axis=-1)
+
+    def probs(self, z: Any) -> Tensor:
+        r"""\(p(c \mid z)\) of all classes, (..., classes), with sum 1."""
+        return array.exp(self.log_probs(z))
+
+    def predict(self, z: Any) -> Tensor:
+        """The most probable class (...)."""
+        return array.argmax(self.log_probs(z), axis=-1)
+
+    def cost(self, y: Any = None) -> Any:
+        """How many vectors `log_prob` of a class reads; of all classes, if none is named."""
+        return array.asarray(self._costs) if y is None else int(self._costs.numpy()[y])
+
+    def _codes(self, z: Any) -> Tensor:
+        z = as_real("HierarchicalSoftmax", z)
+        if not z.ndim or z.shape[-1] != self.in_features:
+            raise ShapeError(f"{self._describe()}: codes of shape {z.shape}.", f"(..., {self.in_features})")
+        return z
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, classes={self.classes}, depth={self.depth}"

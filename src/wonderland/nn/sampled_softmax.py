@@ -1,0 +1,137 @@
+"""Softmax layers for very many classes, trained with a few sampled ones. Notes, section 4.5.2."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import array, dtypes
+from ..arguments import as_int
+from ..array.conversion import as_real
+from ..errors import InputError, ShapeError
+from ..random.continuous import uniform
+from ..random.keys import split
+from ..random.streams import Stream, take_key
+from ..tensor import Tensor
+from .functional.negative_sampling import nce_loss, negative_sampling_loss, sampled_softmax_loss
+from .lazy import at_once
+from .module import Module
+from .parameter import Buffer, Parameter
+
+LOSSES = ("softmax", "nce", "negative")
+
+
+def unigram_probabilities(counts: Any, power: float = 0.75) -> np.ndarray[Any, Any]:
+    r"""\(q_c \propto n_c^{\alpha}\): word2vec's distribution of negative samples, with \(\alpha\) = 0.75.
+
+    >>> unigram_probabilities([16, 1]).round(4).tolist()
+    [0.8889, 0.1111]
+    """
+    values = np.asarray(counts, np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
+        raise InputError("unigram_probabilities: counts must be 0 or more, and not all 0.", "a vector of counts")
+    raised = np.where(values > 0, values**power, 0.0)
+    return raised / raised.sum()
+
+
+class SampledSoftmax(Module):
+    r"""A softmax layer \(p = \mathrm{softmax}(W z + b)\) over C classes whose training looks at k sampled ones.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.SampledSoftmax(8, 1000, num_sampled=20, key=wl.random.key(0))
+    >>> layer
+    SampledSoftmax(in_features=8, num_classes=1000, num_sampled=20, loss='softmax', corrected=True)
+    >>> z, y = wl.random.normal((4, 8), key=wl.random.key(1)), wl.tensor([3, 999, 0, 7])
+    >>> layer(z, y).shape, layer.logits(z).shape, layer.predict(z).shape
+    ((), (4, 1000), (4,))
+
+    The layer called with codes and classes is the loss; new samples, the same for the whole batch, come from its random
+    stream. `q` are the probabilities of the samples, uniform if None; `unigram_probabilities(counts)` for words.
+    `loss` is one of
+
+    - "softmax": `sampled_softmax_loss`. `corrected` divides by q, so that it tends to the full softmax as
+      `num_sampled` grows. `corrected=False` with uniform q is the negative sampling of the notes: simple, but biased.
+    - "nce": `nce_loss`, noise contrastive estimation.
+    - "negative": `negative_sampling_loss`, that of word2vec.
+
+    In `eval()` mode the loss is the exact one of the full softmax. `weight` is (C, in_features), a row per class.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        num_sampled: int,
+        q: Any = None,
+        loss: str = "softmax",
+        corrected: bool = True,
+        bias: bool = True,
+        dtype: Any = None,
+        key: Any = None,
+    ) -> None:
+        self.in_features = as_int("SampledSoftmax", "in_features", in_features, 1)
+        self.num_classes = as_int("SampledSoftmax", "num_classes", num_classes, 2)
+        self.num_sampled = as_int("SampledSoftmax", "num_sampled", num_sampled, 1)
+        if loss not in LOSSES:
+            raise InputError(f"SampledSoftmax: loss={loss!r}.", "one of " + ", ".join(map(repr, LOSSES)))
+        self.loss, self.corrected = loss, corrected
+        chances = np.full(num_classes, 1 / num_classes) if q is None else np.asarray(q, np.float64)
+        if chances.shape != (num_classes,):
+            raise ShapeError(f"SampledSoftmax: q of shape {chances.shape}.", f"({num_classes},), one per class")
+        if not (chances >= 0).all() or abs(chances.sum() - 1) > 1e-5:
+            raise InputError("SampledSoftmax: q are no probabilities.", "0 or more each, with sum 1")
+        cumulative = np.cumsum(chances / chances.sum())
+        cumulative[np.flatnonzero(chances)[-1] :] = 1.0  # rounding must not leave room for a class of probability 0
+        self.cumulative = Buffer(cumulative, persistent=False)
+        key = take_key("SampledSoftmax", key)
+        kind = dtypes.default_float if dtype is None else dtype
+        with np.errstate(divide="ignore"):
+            self.log_q = Buffer(np.log(chances), kind, persistent=False)
+        with at_once(key):
+            keys = split(key, 2)
+            self.stream = Stream(keys[0])
+            bound = 1 / math.sqrt(self.in_features)
+            self.weight = Parameter(uniform((num_classes, in_features), -bound, bound, key=keys[1], dtype=kind))
+            self.bias = Parameter(array.zeros(num_classes, dtype=kind)) if bias else None
+
+    def sample(self, shape: Any = None, *, key: Any = None) -> Tensor:
+        """Classes drawn from q: `num_sampled` of them, or of any shape."""
+        u = uniform((self.num_sampled,) if shape is None else shape, key=self.stream if key is None else key)
+        return array.searchsorted(self.cumulative, array.astype(u, dtypes.float64), side="right")
+
+    def forward(self, z: Any, y: Any) -> Tensor:
+        if not self.training:
+            from .functional import cross_entropy
+
+            return cross_entropy(self.logits(z), y)
+        samples = self.sample()
+        if self.loss == "negative":
+            return negative_sampling_loss(z, self.weight, self.bias, y, samples)
+        log_q = array.take(self.log_q, samples, axis=0)
+        if self.loss == "nce":
+            log_q_y = array.take(self.log_q, array.asarray(y), axis=0)
+            return nce_loss(z, self.weight, self.bias, y, samples, log_q_y, log_q)
+        return sampled_softmax_loss(z, self.weight, self.bias, y, samples, log_q if self.corrected else None)
+
+    def logits(self, z: Any) -> Tensor:
+        """All logits (..., classes)."""
+        scores = as_real("SampledSoftmax", z) @ self.weight.mT
+        return scores if self.bias is None else scores + self.bias
+
+    def log_probs(self, z: Any) -> Tensor:
+        """The log-probabilities (..., classes) of the full softmax."""
+        return array.log_softmax(self.logits(z), axis=-1)
+
+    def predict(self, z: Any) -> Tensor:
+        """The most probable class (...), which needs no probabilities: it is the one with the largest logit."""
+        return array.argmax(self.logits(z), axis=-1)
+
+    def class_vectors(self) -> Tensor:
+        """The vectors (classes, in_features) that codes are compared with; see `wl.models.MIPSIndex`."""
+        return array.asarray(self.weight)
+
+    def extra_repr(self) -> str:
+        sizes = f"in_features={self.in_features}, num_classes={self.num_classes}, num_sampled={self.num_sampled}"
+        return f"{sizes}, loss={self.loss!r}, corrected={self.corrected}"

@@ -1,0 +1,102 @@
+"""Adafactor: the mean squares of a matrix from those of its rows and columns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import array, dtypes
+from ..errors import InputError
+from ..nn.parameter import Parameter
+from ..tensor import Tensor
+from .optimizer import Group, Optimizer, Scalars, check_range, refuse_complex
+
+
+class Adafactor(Optimizer):
+    r"""\(v \approx r\,c^\top / \bar r\), with r and c the running mean squares of the rows and columns of a gradient:
+    \(u = g/\sqrt v,\ w \leftarrow w - \alpha_t\, u / \max(1, \mathrm{RMS}(u)/d)\).
+
+    >>> import wonderland as wl
+    >>> model = wl.nn.Linear(100, 50, bias=False)
+    >>> wl.optim.Adafactor(model).state_size()  # 100 rows and 50 columns instead of 5000 numbers
+    150
+
+    \(\alpha_t = \max(\varepsilon_2, \mathrm{RMS}(w))\,\min(\eta, 1/\sqrt t)\): steps are relative to the size of the
+    weights. The mean squares decay by \(\beta_t = 1 - t^{\mathrm{beta2\_decay}}\), and vectors keep theirs whole. There
+    is no momentum, and weight decay is decoupled.
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        lr: float = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        decay: str = "decoupled",
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            parameters,
+            lr,
+            beta2_decay=beta2_decay,
+            eps=eps,
+            d=d,
+            weight_decay=weight_decay,
+            decay=decay,
+            maximize=maximize,
+        )
+
+    def check(self, group: Group) -> None:
+        check_range("Adafactor", "beta2_decay", group["beta2_decay"], lambda v: v <= 0, "beta2_decay <= 0")
+        check_range("Adafactor", "d", group["d"], lambda v: v >= 1, "d >= 1")
+        eps = group["eps"]
+        if not isinstance(eps, (tuple, list)) or len(eps) != 2:
+            raise InputError(f"Adafactor: eps={eps!r}.", "two numbers, or None and a number")
+        for value in eps:
+            check_range("Adafactor", "eps", 0.0 if value is None else value, lambda v: v >= 0, "eps >= 0")
+        group["eps"] = tuple(eps)
+
+    def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
+        refuse_complex("Adafactor", parameter)
+        if parameter.ndim < 2:
+            return {"square": array.zeros_like(parameter)}
+        *rest, rows, columns = parameter.shape
+        return {
+            "rows": array.zeros((*rest, rows, 1), dtype=parameter.dtype),
+            "columns": array.zeros((*rest, 1, columns), dtype=parameter.dtype),
+        }
+
+    def scalars(self, group: Group) -> Scalars:
+        t = array.astype(self.count, dtypes.float64)
+        return array.minimum(group.lr, array.rsqrt(t)), t ** group["beta2_decay"], *super().kept(group)
+
+    def kept(self, group: Group) -> Scalars:
+        return ()  # the size of the weights before they decay counts, so that `update` does it
+
+    def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
+        rate, new, *keep = scalars
+        if not w.size:
+            return w
+        tiny, least = group["eps"]
+        tiny = float(array.finfo(w.dtype).eps) if tiny is None else tiny
+
+        def moved(kind: str, value: Tensor) -> Tensor:
+            state[kind] = state[kind] + new * (value - state[kind])
+            return state[kind]
+
+        if w.ndim < 2:
+            v = moved("square", g * g)
+        else:
+            rows = moved("rows", array.mean(g * g, axis=-1, keepdims=True))
+            columns = moved("columns", array.mean(g * g, axis=-2, keepdims=True))
+            v = rows * columns / array.maximum(array.mean(rows, axis=-2, keepdims=True), tiny)
+        u = g * array.rsqrt(array.maximum(v, tiny * tiny))
+        step = rate * array.maximum(_rms(w), least) / array.maximum(_rms(u) / group["d"], 1.0) * u
+        return (keep[0] * w if keep else w) - step
+
+
+def _rms(x: Tensor) -> Tensor:
+    return array.norm(x) / math.sqrt(x.size)

@@ -1,0 +1,66 @@
+"""Rprop: the signs of gradients, each with a step of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import array
+from ..errors import InputError
+from ..nn.parameter import Parameter
+from ..tensor import Tensor
+from .optimizer import Group, Optimizer, check_range, refuse_complex
+
+
+class Rprop(Optimizer):
+    r"""Resilient propagation: \(w \leftarrow w - \mathrm{sign}(g)\,\Delta\), where \(\Delta\) grows by \(\eta_+\) while
+    the sign of g stays and shrinks by \(\eta_-\) when it turns.
+
+    >>> import wonderland as wl
+    >>> w = wl.nn.Parameter([1.0])
+    >>> optimizer = wl.optim.Rprop([w], lr=0.1)
+    >>> for _ in range(2):
+    ...     optimizer.step([wl.tensor([8.0])])  # steps of 0.1 and 0.12
+    >>> w
+    parameter([0.78])
+
+    After a turn the weight rests for a step. `lr` is the first \(\Delta\), `etas` are \((\eta_-, \eta_+)\),
+    `step_sizes` the smallest and the largest \(\Delta\). It is for whole batches: the noise of small ones turns signs.
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(parameters, lr, etas=etas, step_sizes=step_sizes, maximize=maximize)
+
+    def check(self, group: Group) -> None:
+        for what in ("etas", "step_sizes"):
+            if not isinstance(group[what], (tuple, list)) or len(group[what]) != 2:
+                raise InputError(f"Rprop: {what}={group[what]!r}.", "two numbers")
+            group[what] = tuple(group[what])
+        check_range("Rprop", "etas", group["etas"][0], lambda v: 0 < v < 1, "a first eta between 0 and 1")
+        check_range("Rprop", "etas", group["etas"][1], lambda v: v > 1, "a second eta above 1")
+        smallest, largest = group["step_sizes"]
+        check_range("Rprop", "step_sizes", smallest, lambda v: 0 <= v <= largest, "the smallest, then the largest")
+
+    def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
+        refuse_complex("Rprop", parameter)
+        steps = array.full_like(parameter, group.lr.item())
+        return {"before": array.zeros_like(parameter), "step_size": steps}
+
+    def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
+        shrink, grow = group["etas"]
+        agreement = array.sign(g) * array.sign(state["before"])
+        factors = [array.full_like(w, f) for f in (grow, shrink, 1.0)]
+        factor = array.where(agreement > 0, factors[0], array.where(agreement < 0, factors[1], factors[2]))
+        size = state["step_size"] = array.clip(state["step_size"] * factor, *group["step_sizes"])
+        g = state["before"] = array.where(agreement < 0, array.zeros_like(g), g)
+        return w - array.sign(g) * size
+
+    def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
+        return state["step_size"]

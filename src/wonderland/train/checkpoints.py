@@ -1,0 +1,173 @@
+"""Checkpoints: all that a run needs to go on as if it had never stopped.
+
+A checkpoint is two files in a folder: `step-00000120.safetensors` with the tensors, and `step-00000120.json`, a small
+readable record of everything else. The record is written last and has the checksums of both, so a checkpoint is there
+whole or not at all, whenever the process dies; one that was damaged later is refused by name, and the one before it
+serves. Nothing in either file is ever executed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import __version__
+from ..errors import FileError, InputError
+from ..storage.atomic import write_atomically
+from ..storage.safetensors import decode, encode
+from ..tensor import Tensor
+
+FORMAT = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class CheckpointWarning(UserWarning):
+    """A damaged checkpoint was passed over."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The contents of a checkpoint: tensors by name, and plain data."""
+
+    path: str  # of the record
+    tensors: dict[str, Tensor]
+    record: dict[str, Any]
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names begin with the prefix and a dot, without them."""
+        return {name[len(prefix) + 1 :]: t for name, t in self.tensors.items() if name.startswith(f"{prefix}.")}
+
+
+class CheckpointFolder:
+    """A folder of checkpoints; the newest `keep` of them stay, and those with names such as "best".
+
+    >>> import tempfile, wonderland as wl
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     folder = wl.train.CheckpointFolder(path, keep=2)
+    ...     for step in (10, 20, 30):
+    ...         _ = folder.save(f"step-{step:08}", {"w": wl.tensor([1.0 * step])}, {"step": step})
+    ...     folder.names(), folder.newest().record["step"]
+    (['step-00000020', 'step-00000030'], 30)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], keep: int = 2) -> None:
+        if keep < 1:
+            raise InputError(f"checkpoints: keep={keep}.", "at least one; two let a damaged file be replaced")
+        self.path, self.keep = os.fspath(path), keep
+
+    def names(self) -> list[str]:
+        """The steps that have a checkpoint, oldest first."""
+        try:
+            files = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        return sorted(name[:-5] for name in files if name.startswith("step-") and name.endswith(".json"))
+
+    def save(self, name: str, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> str:
+        """Write a checkpoint, remove what is too old, and return the path of its record."""
+        if not _NAME.fullmatch(name):
+            raise InputError(f"checkpoints: the name {name!r}.", "letters, digits, dots, dashes and underscores")
+        pieces = encode(tensors)
+        sha = hashlib.sha256()
+        for piece in pieces:
+            sha.update(piece)
+        file = f"{name}.safetensors"
+        if not name.startswith("step-"):  # a name that is used again must not lose its old file to a crash in between
+            file = f"{name}-{sha.hexdigest()[:12]}.safetensors"
+        full = {
+            "format": FORMAT,
+            "wonderland": __version__,
+            "tensors": {"file": file, "bytes": sum(map(len, pieces)), "sha256": sha.hexdigest()},
+            **record,
+        }
+        path = os.path.join(self.path, f"{name}.json")
+        write_atomically(os.path.join(self.path, file), pieces)
+        write_atomically(path, json.dumps({**full, "sha256": _digest(full)}, indent=1))
+        self._tidy()
+        return path
+
+    def load(self, name: str) -> Checkpoint:
+        """A checkpoint by name; a damaged one raises `FileError`."""
+        return read(os.path.join(self.path, f"{name}.json"))
+
+    def newest(self) -> Checkpoint | None:
+        """The newest sound checkpoint; for a damaged one there is a warning, and the one before it is taken."""
+        for name in reversed(self.names()):
+            try:
+                return self.load(name)
+            except FileError as error:
+                reason = str(error).splitlines()[0]
+                warnings.warn(f"{reason} The checkpoint before it is used.", CheckpointWarning, stacklevel=2)
+        return None
+
+    def _tidy(self) -> None:
+        """Remove all but the newest checkpoints, and tensors that no record names."""
+        for name in self.names()[: -self.keep]:
+            _remove(os.path.join(self.path, f"{name}.json"))  # first the record: then there is no checkpoint
+        kept = set()
+        for name in os.listdir(self.path):
+            if name.endswith(".json"):
+                with contextlib.suppress(FileError):
+                    kept.add(_record(os.path.join(self.path, name))["tensors"]["file"])
+        for name in os.listdir(self.path):
+            whole = re.fullmatch(r"(step-\d+|.+-[0-9a-f]{12})\.safetensors", name)
+            if (whole and name not in kept) or name.endswith(".part"):
+                _remove(os.path.join(self.path, name))
+
+
+def read(path: str | os.PathLike[str]) -> Checkpoint:
+    """A checkpoint by the path of its record, or of a folder, of which it is the newest."""
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        found = CheckpointFolder(path).newest()
+        if found is None:
+            raise FileError(f"there is no sound checkpoint in {path}.", "a folder that a run wrote to")
+        return found
+    record = _record(path)
+    entry = record["tensors"]
+    file = os.path.join(os.path.dirname(path), os.path.basename(entry["file"]))
+    try:
+        with open(file, "rb") as stream:
+            contents = stream.read()
+    except OSError as error:
+        raise FileError(f"the checkpoint {path} has lost its tensors: {file}: {error.strerror}.", "another one") from None
+    if len(contents) != entry["bytes"]:
+        raise FileError(
+            f"{file} has {len(contents)} bytes instead of {entry['bytes']}; the checkpoint is not used.", "another one"
+        )
+    if hashlib.sha256(contents).hexdigest() != entry["sha256"]:
+        raise FileError(f"{file} was changed after it was written; the checkpoint is not used.", "another one")
+    return Checkpoint(path, decode(contents, file)[0], record)
+
+
+def _record(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}.", "a checkpoint that exists") from None
+    except ValueError:
+        raise FileError(f"{path} is not the record of a checkpoint: it is no JSON.", "another one") from None
+    if not isinstance(record, dict) or not {"format", "tensors", "sha256"} <= record.keys():
+        raise FileError(f"{path} is not the record of a checkpoint.", "another one")
+    if record["format"] != FORMAT:
+        raise FileError(f"{path} has the format {record['format']}, this version reads {FORMAT}.", "a newer version")
+    if record.pop("sha256") != _digest(record):
+        raise FileError(f"{path} was changed after it was written; the checkpoint is not used.", "another one")
+    return record
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):  # another process may tidy the same folder
+        os.remove(path)

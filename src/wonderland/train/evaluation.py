@@ -1,0 +1,120 @@
+"""How good a model is on data, and what it says about them: no parameter and no statistic moves."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import array, trees
+from ..errors import InputError
+from ..nn.module import Module
+from ..transforms.jit import jit
+from .feeding import as_loader, size_of
+from .step import Objective, as_loss, evaluation_step, supervised
+
+
+def evaluate(
+    model: Any,
+    loss: Any,
+    data: Any,
+    *,
+    metrics: Any = None,
+    batch_size: int = 256,
+    objective: Objective = supervised,
+    step: Callable[..., Any] | None = None,
+) -> dict[str, Any]:
+    r"""The mean loss over the data, \(\frac1n\sum_i \ell(f(x_i), y_i)\), and the metrics, in evaluation mode.
+
+    >>> import wonderland as wl
+    >>> x = wl.tensor([[1.0], [2.0], [3.0]])
+    >>> wl.train.evaluate(wl.nn.Linear.from_matrix([[2.0]]), "mse_loss", (x, 2 * x + 1), batch_size=2)
+    {'loss': 1.0}
+
+    Batches of different sizes count by their examples. Book, sections 3.2 and 9.2.2.
+    """
+    loss, metrics = as_loss(loss), named_metrics(metrics)
+    step = step or evaluation_step(objective)
+    total, count = 0.0, 0
+    for metric in metrics.values():
+        metric.reset()
+    with evaluating(model):
+        for batch in as_loader(data, batch_size, shuffle=False, seed=0):
+            value, outputs = step(model, loss, batch)
+            size = size_of(batch)
+            total, count = total + float(value) * size, count + size
+            for metric in metrics.values():
+                metric.update(outputs, batch[1])
+    if not count:
+        raise InputError("evaluate: there are no examples.", "data that are not empty")
+    return {"loss": total / count, **{name: metric.compute() for name, metric in metrics.items()}}
+
+
+def predict(model: Any, data: Any, *, batch_size: int = 256, compiled: bool = True) -> Any:
+    """The outputs of the model for all inputs, computed batch by batch in evaluation mode.
+
+    >>> import wonderland as wl
+    >>> wl.train.predict(wl.nn.Linear.from_matrix([[2.0]]), wl.tensor([[1.0], [2.0], [3.0]]), batch_size=2)
+    tensor([[2.], [4.], [6.]])
+    """
+    forward = jit(_forward) if compiled else _forward
+    outputs = []
+    with evaluating(model):
+        for batch in as_loader(data, batch_size, shuffle=False, seed=0):
+            inputs = batch[0] if isinstance(batch, (tuple, list)) else batch
+            outputs.append(forward(model, inputs))
+    if not outputs:
+        raise InputError("predict: there are no examples.", "data that are not empty")
+    return trees.map(lambda *parts: array.concat(parts, axis=0), *outputs)
+
+
+def _forward(model: Any, inputs: Any) -> Any:
+    return model(inputs)
+
+
+@contextlib.contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Evaluation mode for the time of a block; every module then has its own mode again."""
+    modules = model.modules() if isinstance(model, Module) else []
+    modes = [module.training for module in modules]
+    for module in modules:
+        if module.training:
+            module.training = False
+    try:
+        yield
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            if module.training != mode:
+                module.training = mode
+
+
+def named_metrics(metrics: Any) -> dict[str, Any]:
+    """Metrics by name: a dict, one metric or a list of them; an object is called by its class, in small letters."""
+    if metrics is None:
+        return {}
+    if isinstance(metrics, Mapping):
+        named = dict(metrics)
+    else:
+        listed = metrics if isinstance(metrics, (list, tuple)) else [metrics]
+        named = {getattr(metric, "name", type(metric).__name__.lower()): metric for metric in listed}
+        if len(named) < len(listed):
+            raise InputError("metrics: two have the same name.", "a dict that names them")
+    for name, metric in named.items():
+        if not all(callable(getattr(metric, method, None)) for method in ("update", "compute", "reset")):
+            raise InputError(
+                f"metrics: {name!r} is a {type(metric).__name__}, which is not a metric.",
+                "an object of wl.metrics such as wl.metrics.Accuracy()",
+            )
+    return named
+
+
+def plain(value: Any) -> Any:
+    """A measured value as plain data for records: a number, or nested lists of numbers."""
+    if isinstance(value, (int, float, str, bool)) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    found = np.asarray(value)
+    return found.item() if found.ndim == 0 else found.tolist()

@@ -1,0 +1,91 @@
+"""Batches from whatever a user has: arrays, datasets, loaders, lists of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import trees
+from ..data.dataset import TensorDataset
+from ..data.loader import DataLoader
+from ..errors import InputError
+from ..tensor import Tensor
+
+
+class Batches:
+    """Batches that come from an iterable without a position of its own, such as a list of them.
+
+    After a resume the batches that were used before are skipped, so the iterable has to give the same ones again.
+    """
+
+    def __init__(self, source: Iterable[Any]) -> None:
+        if isinstance(source, Iterator):
+            raise InputError(
+                f"data: a {type(source).__name__} can be walked through only once.",
+                "a list of batches, a wl.data.DataLoader, or an object whose __iter__ starts anew",
+            )
+        self.source = source
+        self.epoch = self.position = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        skip = self.position
+        for i, batch in enumerate(self.source):
+            if i >= skip:
+                self.position = i + 1
+                yield batch
+        self.epoch, self.position = self.epoch + 1, 0
+
+    def __len__(self) -> int:
+        return len(self.source)  # type: ignore[arg-type]  # TypeError for streams, as for any iterable
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        self.epoch, self.position = state["epoch"], state["position"]
+
+
+def as_loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> Any:
+    """A loader of batches from a loader, a dataset, arrays (one, or a tuple of them), or an iterable of batches."""
+    if isinstance(data, (DataLoader, Batches)):
+        return data
+    if isinstance(data, (Tensor, np.ndarray)):
+        data = TensorDataset(data)
+    elif isinstance(data, tuple) and data and all(isinstance(part, (Tensor, np.ndarray)) for part in data):
+        data = TensorDataset(*data)
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (list, tuple, dict)):
+        return DataLoader(data, batch_size=batch_size, shuffle=shuffle, seed=seed)
+    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
+        return Batches(data)
+    raise InputError(
+        f"data: a {type(data).__name__} has no batches.",
+        "a tuple of arrays (x, y), a dataset, a wl.data.DataLoader, or a list of batches",
+    )
+
+
+def hold_out(data: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Part of the data for validation."""
+    if isinstance(data, (DataLoader, Batches)) or not 0 < share < 1:
+        raise InputError(
+            f"validation={share}: a share between 0 and 1 is taken from arrays or a dataset.",
+            "validation=(x, y), or another loader",
+        )
+    from ..data.splits import train_test_split
+
+    if isinstance(data, tuple):
+        parts = train_test_split(*data, test_size=share, seed=seed)
+        return tuple(parts[::2]), tuple(parts[1::2])
+    first, second = train_test_split(data, test_size=share, seed=seed)
+    return first, second
+
+
+def size_of(batch: Any) -> int:
+    """The number of examples in a batch: the size of the first axis of its first tensor."""
+    if type(batch) is tuple and batch and type(batch[0]) is Tensor and batch[0].shape:  # nearly always
+        return batch[0].shape[0]
+    for leaf in trees.leaves(batch):
+        if getattr(leaf, "shape", ()):
+            return int(leaf.shape[0])
+    raise InputError("data: a batch without a tensor that has a first axis.", "batches whose first axis is the examples")

@@ -1,0 +1,95 @@
+"""The learning-rate finder: try rates from small to large on a copy of the model, and see where the loss falls."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..optim.adam import Adam
+from ..random.streams import default_stream
+from .feeding import as_loader
+from .step import Objective, as_loss, supervised, training_step
+
+
+@dataclass(frozen=True)
+class RateSearch:
+    """Rates, the smoothed losses after a step with each, and the rate where the loss falls most steeply."""
+
+    rates: list[float]
+    losses: list[float]
+    suggestion: float
+
+    def svg(self) -> str:
+        """The losses over the rates (as powers of ten) as an SVG picture."""
+        from ..viz.plot import Curve, plot
+
+        powers = [math.log10(rate) for rate in self.rates]
+        chosen = self.losses[self.rates.index(self.suggestion)]
+        dot = Curve([math.log10(self.suggestion)], [chosen], f"suggestion {self.suggestion:.1e}", dots=True)
+        return plot([Curve(powers, self.losses, "loss"), dot], title="learning rates", x_label="log10 of the rate")
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def find_lr(
+    model: Any,
+    loss: Any,
+    data: Any,
+    *,
+    low: float = 1e-6,
+    high: float = 1.0,
+    steps: int = 80,
+    batch_size: int = 32,
+    optimizer: Any = Adam,
+    smoothing: float = 0.9,
+    seed: int = 0,
+    objective: Objective = supervised,
+) -> RateSearch:
+    r"""Try learning rates from `low` to `high`, one step each; the model, its state and the random stream stay.
+
+    >>> import wonderland as wl
+    >>> wl.random.seed(0)
+    >>> x = wl.random.normal((128, 2))
+    >>> found = wl.train.find_lr(wl.models.MLP(2, [8], 1), "mse_loss", (x, x.sum(axis=1, keepdims=True)), steps=40)
+    >>> 1e-5 < found.suggestion < 1.0
+    True
+
+    The rates grow by a constant factor; the loss is smoothed, \(s \leftarrow \beta s + (1-\beta)\ell\), and the search
+    ends when it is four times the best. The suggestion is where it falls most steeply.
+    """
+    if not 0 < low < high or steps < 5:
+        raise InputError(f"find_lr: low={low}, high={high}, steps={steps}.", "0 < low < high, and 5 steps or more")
+    stream = default_stream.value
+    try:
+        model = model.copy().train()
+        tried = optimizer(model, lr=low)
+        step = training_step(objective)
+        loader = as_loader(data, batch_size, shuffle=True, seed=seed)
+        position = loader.state_dict()
+        batches = itertools.chain.from_iterable(itertools.repeat(loader))
+        rates, losses, smooth = [], [], 0.0
+        for i, batch in zip(range(steps), batches, strict=False):
+            rate = low * (high / low) ** (i / (steps - 1))
+            tried.lr = rate
+            value, _ = step(model, as_loss(loss), tried, None, batch)
+            smooth = smoothing * smooth + (1.0 - smoothing) * float(value)
+            now = smooth / (1.0 - smoothing ** (i + 1))
+            if not math.isfinite(now) or (losses and now > 4.0 * min(losses)):
+                break
+            rates.append(rate)
+            losses.append(now)
+        loader.load_state_dict(position)
+    finally:
+        default_stream.assign(stream)
+    if len(losses) < 3:
+        raise InputError(
+            f"find_lr: the loss was not finite or grew from the rate {rates[-1] if rates else low:.1e} on.", "a smaller `low`"
+        )
+    slopes = np.gradient(np.array(losses), np.log(rates))
+    return RateSearch(rates, losses, rates[int(np.argmin(slopes))])

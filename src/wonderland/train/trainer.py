@@ -1,0 +1,398 @@
+"""The training loop: `fit`, and the `Trainer` that it is made of. Book, sections 3.2, 5.3 and 9.2."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import array, trees
+from ..errors import FileError, InputError, ModuleError, NonFiniteError
+from ..optim.adam import Adam
+from ..random.streams import default_stream
+from . import progress as progress_of
+from .callbacks import Callback, Callbacks
+from .checkpoints import Checkpoint, CheckpointFolder
+from .evaluation import evaluate, named_metrics, plain
+from .feeding import as_loader, hold_out, size_of
+from .history import History
+from .step import Objective, as_loss, evaluation_step, supervised, training_step
+from .watching import look_at_first_batch
+
+INTERRUPTED = "interrupted"
+
+
+class Trainer:
+    """A model, its data, and all that changes while it is trained. `fit` makes one and runs it.
+
+    >>> import wonderland as wl
+    >>> x = wl.linspace(-1.0, 1.0, 64).reshape(64, 1)
+    >>> trainer = wl.train.Trainer(
+    ...     wl.nn.Linear(1, 1), wl.nn.MSELoss(), (x, 3 * x), optimizer=wl.optim.Adam, lr=0.1, progress=False
+    ... )
+    >>> history = trainer.fit(epochs=60)
+    >>> trainer.epoch, trainer.step, f"{history['loss'][-1]:.3f}"
+    (60, 120, '0.000')
+
+    The arguments are those of `fit`. To write your own loop, take its parts: `wl.train.training_step`,
+    `wl.train.evaluate`, `wl.train.CheckpointFolder`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        loss: Any,
+        data: Any,
+        *,
+        optimizer: Any = None,
+        lr: float | None = None,
+        batch_size: int = 32,
+        validation: Any = None,
+        metrics: Any = None,
+        schedule: Callable[[int], float] | None = None,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        regularizer: Callable[[Any], Any] | None = None,
+        accumulate: int = 1,
+        average: Any = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | CheckpointFolder | None = None,
+        checkpoint_every: int | None = None,
+        resume: bool = True,
+        monitor: str | None = None,
+        seed: int = 0,
+        progress: Any = None,
+        objective: Objective = supervised,
+        jit: bool = True,
+        check: bool = True,
+    ) -> None:
+        if isinstance(validation, float):
+            data, validation = hold_out(data, validation, seed)
+        self.model, self.loss_function = model, as_loss(loss)
+        self.loader = as_loader(data, batch_size, shuffle=True, seed=seed)
+        self.validation = None if validation is None else as_loader(validation, 256, shuffle=False, seed=seed)
+        self.optimizer = _optimizer(optimizer, model, lr)
+        self.metrics = named_metrics(metrics)
+        self.schedule, self.average = schedule, average
+        self.callbacks = Callbacks(callbacks)
+        if checkpoint is not None and not isinstance(checkpoint, CheckpointFolder):
+            checkpoint = CheckpointFolder(checkpoint)
+        self.checkpoints, self.checkpoint_every, self.resume = checkpoint, checkpoint_every, resume
+        self.monitor = monitor or ("loss" if self.validation is None else "validation_loss")
+        self.check = check
+        self.progress = progress_of.make(progress)
+        self.measures_training = bool(self.metrics) and accumulate == 1  # pieces of a batch have no outputs as a whole
+        self.step_function = training_step(
+            objective,
+            clip_norm=clip_norm,
+            clip_value=clip_value,
+            regularizer=regularizer,
+            accumulate=accumulate,
+            outputs=self.measures_training,
+            compiled=jit,
+        )
+        self.objective, self.evaluation_function = objective, evaluation_step(objective, jit)
+
+        self.history = History()
+        self.epoch = self.step = 0  # how many are done
+        self.loss = math.nan  # of the last step
+        self.batch: Any = None
+        self._total, self._count = 0.0, 0  # of the losses of the epoch, and of its examples
+        self._stop: str | None = None
+        self._saved_at = -1
+
+    # --- the loop
+
+    def fit(self, epochs: int = 10) -> History:
+        """Train until so many epochs are done, counting those before a resume; see `wl.train.fit`."""
+        if isinstance(epochs, bool) or not isinstance(epochs, (int, np.integer)) or epochs < 1:
+            raise InputError(f"fit: epochs={epochs!r}.", "a number of epochs, 1 or more")
+        self._stop = self.history.stopped = None
+        if self.resume and self.checkpoints is not None and self.step == 0:
+            self._take_up(self.checkpoints.newest())
+        self.callbacks.tell("on_fit_start", self)
+        with _stopping_on_interrupt(self) as interrupted, contextlib.closing(self.progress):
+            while self.epoch < epochs and self._stop is None:
+                self._run_epoch(epochs)
+            if interrupted:
+                self.save()
+                raise KeyboardInterrupt(f"after epoch {self.epoch}, step {self.step}")
+        self.history.stopped = self._stop
+        self.callbacks.tell("on_fit_end", self)
+        return self.history
+
+    def _run_epoch(self, epochs: int) -> None:
+        fresh = self._count == 0  # not in the middle of an epoch that a checkpoint interrupted
+        if fresh:
+            for metric in self.metrics.values():
+                metric.reset()
+            self.callbacks.tell("on_epoch_start", self)
+        good = self._snapshot()
+        self.model.train()
+        total = _length(self.loader)
+        self.progress.epoch(self.epoch + 1, epochs, total, self.loader.state_dict()["position"])
+        start = time.perf_counter()
+        model, loss, optimizer, average = self.model, self.loss_function, self.optimizer, self.average
+        measured = self.metrics.values() if self.measures_training else ()
+        tell, show = self.callbacks.listeners["on_step_end"], self.progress.step
+        every = self.checkpoint_every if self.checkpoints is not None else None
+        for batch in self.loader:
+            if self.step == 0 and self.check:
+                look_at_first_batch(model, loss, self.objective, batch)
+            if self.schedule is not None:
+                optimizer.lr = self.schedule(self.step)
+            self.batch = batch
+            value, outputs = self.step_function(model, loss, optimizer, average, batch)
+            self.loss = value = float(value)
+            if not math.isfinite(value):
+                self._restore(good)
+                raise _not_finite(value, self.epoch, self.step, batch)
+            size = size_of(batch)
+            self._total += value * size
+            self._count += size
+            self.step += 1
+            for metric in measured:
+                metric.update(outputs, batch[1])
+            for listener in tell:
+                listener(self)
+            show(value)
+            if every is not None and self.step % every == 0:
+                self.save()
+            if self._stop is not None:
+                break
+        if not self._count:
+            raise InputError("fit: the data have no batches.", "data that are not empty; drop_last=False if they are few")
+        if self._stop is None or _at_end(self.loader, total):
+            self._finish_epoch(start)
+
+    def _finish_epoch(self, start: float) -> None:
+        record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "loss": self._total / self._count}
+        if self.measures_training:
+            record |= {name: plain(metric.compute()) for name, metric in self.metrics.items()}
+        if self.validation is not None:
+            record |= {f"validation_{name}": plain(value) for name, value in self.evaluate(self.validation).items()}
+        record["lr"] = float(self.optimizer.lr)
+        record["seconds"] = time.perf_counter() - start
+        self.epoch += 1
+        self._total, self._count = 0.0, 0
+        self.history.records.append(record)
+        observe = getattr(self.schedule, "step", None)  # a schedule such as plateau, which looks at the results
+        if observe is not None:
+            before = self.schedule(self.step)  # type: ignore[misc]  # it is not None
+            observe(record[self.monitor])
+            if (now := self.schedule(self.step)) != before:  # type: ignore[misc]
+                self.mark(f"learning rate {now:.3g}")
+        self.callbacks.tell("on_epoch_end", self, record)
+        self.progress.end(record)
+        if self.checkpoints is not None:
+            self.save()
+
+    # --- what callbacks use
+
+    def stop(self, reason: str) -> None:
+        """End the run after this step; the history keeps the reason."""
+        self._stop = reason
+
+    def mark(self, text: str) -> None:
+        """Note an event, such as a reduced learning rate, in the history."""
+        self.history.events.append({"step": self.step, "epoch": self.epoch, "text": text})
+
+    def evaluate(self, data: Any) -> dict[str, Any]:
+        """The loss and the metrics on other data, with the averaged weights if there are some."""
+        kept = {name: metric.state_dict() for name, metric in self.metrics.items()}
+        swapped = contextlib.nullcontext() if self.average is None else self.average.swapped(self.model)
+        with swapped:
+            found = evaluate(
+                self.model, self.loss_function, data, metrics=self.metrics, step=self.evaluation_function
+            )
+        for name, metric in self.metrics.items():
+            metric.load_state_dict(kept[name])
+        return found
+
+    # --- nothing is lost
+
+    def save(self) -> str | None:
+        """Write a checkpoint of this step, unless there is one; the path of its record."""
+        if self.checkpoints is None or self._saved_at == self.step:
+            return None
+        tensors = {f"model.{name}": t for name, t in self.model.state_dict().items()}
+        tensors |= {f"optimizer.{name}": t for name, t in self.optimizer.state_dict().items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": t for name, t in self.average.state_dict().items()}
+        for name, metric in self.metrics.items():
+            tensors |= {f"metrics.{name}.{key}": array.asarray(v) for key, v in metric.state_dict().items()}
+        states = {}
+        for name, callback in zip(self.callbacks.names(), self.callbacks.all, strict=True):
+            states[name] = callback.state_dict()
+            tensors |= {f"callbacks.{name}.{key}": t for key, t in callback.tensors().items()}
+        record = {
+            "model": type(self.model).__name__,
+            "optimizer": type(self.optimizer).__name__,
+            "epoch": self.epoch,
+            "step": self.step,
+            "stopped": None if self._stop == INTERRUPTED else self._stop,
+            "running": {"total": self._total, "count": self._count},
+            "loader": self.loader.state_dict(),
+            "random": np.asarray(default_stream.value).tolist(),
+            "schedule": self.schedule.state_dict() if hasattr(self.schedule, "state_dict") else None,
+            "callbacks": states,
+            "history": self.history.state_dict(),
+        }
+        path = self.checkpoints.save(f"step-{self.step:08}", tensors, record)
+        self._saved_at = self.step
+        return path
+
+    def _take_up(self, found: Checkpoint | None) -> None:
+        """Go on where a checkpoint was made."""
+        if found is None:
+            return
+        record = found.record
+        for part, owner in (("model", self.model), ("optimizer", self.optimizer)):
+            if record[part] != type(owner).__name__:
+                raise ModuleError(
+                    f"fit: the checkpoint {found.path} is of a {record[part]}, this {part} is a {type(owner).__name__}.",
+                    "the same model and optimizer as before, another checkpoint folder, or resume=False to start anew",
+                )
+        try:
+            self.model.load_state_dict(found.part("model"))
+            self.optimizer.load_state_dict(found.part("optimizer"))
+            if self.average is not None:
+                self.average.load_state_dict(found.part("average"))
+            self.loader.load_state_dict(record["loader"])
+        except (ModuleError, InputError) as error:
+            raise type(error)(f"fit: the checkpoint {found.path} does not fit. {error.args[0]}") from None
+        for name, metric in self.metrics.items():
+            if values := found.part(f"metrics.{name}"):
+                metric.load_state_dict({key: np.asarray(value) for key, value in values.items()})
+        for name, callback in zip(self.callbacks.names(), self.callbacks.all, strict=True):
+            if name in record["callbacks"]:
+                callback.load_state_dict(record["callbacks"][name])
+                callback.load_tensors(found.part(f"callbacks.{name}"))
+        if record["schedule"] is not None and hasattr(self.schedule, "load_state_dict"):
+            self.schedule.load_state_dict(record["schedule"])  # type: ignore[union-attr]
+        default_stream.assign(array.asarray(np.array(record["random"], np.uint32)))
+        self.epoch, self.step = record["epoch"], record["step"]
+        self._total, self._count = record["running"]["total"], record["running"]["count"]
+        self.history.load_state_dict(record["history"])
+        self._stop = record["stopped"]  # a run that has come to its end stays there
+        self._saved_at = self.step
+        self.progress.note(f"going on after epoch {self.epoch}, step {self.step} ({found.path})")
+
+    def _snapshot(self) -> Any:
+        return self.model.state_dict(), self.optimizer.state_dict()
+
+    def _restore(self, good: Any) -> None:
+        self.model.load_state_dict(good[0])
+        self.optimizer.load_state_dict(good[1])
+
+
+def fit(model: Any, loss: Any, data: Any, epochs: int = 10, **settings: Any) -> History:
+    """Train a model: minimize the mean loss over the data, epoch by epoch; returns the history.
+
+    >>> import wonderland as wl
+    >>> wl.random.seed(0)
+    >>> x = wl.random.normal((256, 2))
+    >>> y = (x[:, 0] * x[:, 1] > 0).astype(wl.int64)
+    >>> model = wl.models.MLP(2, [32], 2)
+    >>> history = wl.train.fit(
+    ...     model, wl.nn.CrossEntropyLoss(), (x, y), epochs=60, lr=0.02, metrics=wl.metrics.Accuracy(), progress=False
+    ... )
+    >>> history["accuracy"][-1] > 0.9
+    True
+
+    - `model`: a module. `loss`: a module or function `(outputs, targets) -> loss`, or the name of one in `nn.functional`.
+    - `data`: a tuple of arrays `(x, y)`, a dataset, a `wl.data.DataLoader`, or a list of batches. `batch_size` and `seed`
+      are for those that are not batched yet; they are shuffled anew each epoch.
+    - `optimizer`: an optimizer, or its class, which then gets the learning rate `lr`; Adam if nothing is said.
+    - `validation`: data like the others, or a share of them to hold out; measured after each epoch.
+    - `metrics`: of `wl.metrics`, measured on the training batches and on the validation data.
+    - `schedule`: a function from the step to the learning rate, as in `wl.optim.schedules`.
+    - `clip_norm`, `clip_value`: limits of the gradients. `regularizer`: a function of the model that is added to the
+      loss. `accumulate`: in how many pieces a batch goes through the model. `average`: a `wl.optim.EMA` that follows the model and stands in for it in validation.
+    - `callbacks`: see `wl.train.Callback`. `monitor`: what callbacks and schedules watch if not told otherwise.
+    - `checkpoint`: a folder. A checkpoint is written after each epoch, and every `checkpoint_every` steps; if the folder
+      has one, the run goes on from there (unless `resume=False`) and ends with the same bits as one without a break.
+    - `progress`: "bar", "lines", False, or None to choose by the terminal.
+    - `objective`: `(model, loss, batch) -> (loss, outputs)` for batches that are not pairs; `jit=False` runs eagerly.
+    - `check`: look at the gradients of the first batch and warn of what cannot be learned.
+
+    A loss that is not finite ends the run with an error that says where it comes from; the model is then as it was
+    before that epoch. Ctrl-C ends it after the step, with a checkpoint.
+    """
+    return Trainer(model, loss, data, **settings).fit(epochs)
+
+
+def _optimizer(optimizer: Any, model: Any, lr: float | None) -> Any:
+    if optimizer is None:
+        optimizer = Adam
+    if isinstance(optimizer, type):
+        return optimizer(model) if lr is None else optimizer(model, lr=lr)
+    if lr is not None:
+        raise InputError(
+            "fit: lr is for an optimizer that is still to be made.", "optimizer.lr = ..., or the class as `optimizer`"
+        )
+    return optimizer
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:  # a stream
+        return None
+
+
+def _at_end(loader: Any, total: int | None) -> bool:
+    """Whether a run that was stopped had come to the end of an epoch."""
+    return total is not None and loader.state_dict()["position"] in (0, total)
+
+
+def _not_finite(value: float, epoch: int, step: int, batch: Any) -> NonFiniteError:
+    """The error for a loss that is NaN or infinite, with a look at where it may come from."""
+    for path, leaf in trees.flatten_with_paths(batch)[0]:
+        values = np.asarray(leaf)
+        if values.dtype.kind in "fc" and not (finite := np.isfinite(values)).all():
+            where = np.argwhere(~finite)[0]
+            name = {"0": "inputs", "1": "targets"}.get(".".join(map(str, path)), ".".join(map(str, path)))
+            cause = f"the {name} of the batch have {values[tuple(where)]} at {tuple(where.tolist())}"
+            remedy = "data without NaN and infinities; wl.data.DataReport finds them"
+            break
+    else:
+        cause = "the data of the batch are finite, so the parameters or the loss overflowed"
+        remedy = "a smaller learning rate, clip_norm=1.0, or `with wl.debug.nans():` around an eager step to find the operation"
+    return NonFiniteError(
+        f"fit: the loss is {value} in epoch {epoch + 1}, step {step + 1}: {cause}. "
+        f"The model is as it was when the epoch began.",
+        remedy,
+    )
+
+
+@contextlib.contextmanager
+def _stopping_on_interrupt(trainer: Trainer) -> Iterator[list[int]]:
+    """Ctrl-C lets the step end first, so that what is saved is whole; a second one ends at once."""
+    caught: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield caught  # only the main thread hears signals
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def hear(number: int, frame: Any) -> None:
+        if caught:
+            raise KeyboardInterrupt
+        caught.append(number)
+        trainer.stop(INTERRUPTED)
+
+    if before is not signal.default_int_handler:  # somebody else takes care of it
+        yield caught
+        return
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield caught
+    finally:
+        signal.signal(signal.SIGINT, before)
