@@ -17,7 +17,7 @@ import numpy as np
 FOLDER = Path(__file__).parent.parent / "src" / "wonderland" / "data" / "builtin"
 
 
-def test_mask(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+def held_out(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     """True for `count` examples, with the share of each class kept as well as whole numbers can."""
     ideal = np.bincount(labels) * count / len(labels)
     sizes = np.floor(ideal).astype(int)
@@ -35,17 +35,17 @@ def pack(path: Path, **arrays: Any) -> None:
 
 
 def main(folder: Path) -> None:
-    from sklearn.datasets import load_digits, load_iris
+    from sklearn.datasets import load_digits, load_iris  # type: ignore[import-untyped]  # the package has no stubs
 
     digits = load_digits()
     labels = digits.target.astype(np.uint8)
-    mask = np.packbits(test_mask(labels, 360, seed=0))
+    mask = np.packbits(held_out(labels, 360, seed=0))
     pack(folder / "digits.npz", images=digits.images.astype(np.uint8), labels=labels, test=mask)
     iris = load_iris()
     labels = iris.target.astype(np.uint8)
     tenths = np.round(iris.data * 10).astype(np.uint8)  # millimetres: the measurements have one decimal
     assert np.array_equal(tenths / 10, iris.data)
-    pack(folder / "iris.npz", millimetres=tenths, labels=labels, test=np.packbits(test_mask(labels, 30, seed=0)))
+    pack(folder / "iris.npz", millimetres=tenths, labels=labels, test=np.packbits(held_out(labels, 30, seed=0)))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,81 @@ def test_rows_and_their_gradients(dtype):
     assert not gradient.numpy()[[2, 4]].any()
 
 
+@pytest.mark.book("A4-04", "A4-02", name="wl.nn.Embedding")
+def test_a_lookup_is_the_product_with_one_hot_vectors_for_less_work():
+    layer = nn.Embedding(300, 8, dtype=wl.float64)
+    bias = wl.random.normal((8,), dtype=wl.float64)
+    ids = wl.asarray(IDS)
+    one_hot = wl.one_hot(ids, 300, dtype=wl.float64)
+    np.testing.assert_allclose(layer(ids), one_hot @ layer.weight, rtol=1e-12)
+    np.testing.assert_allclose(wl.tanh(layer(ids) + bias), wl.tanh(one_hot @ layer.weight + bias), rtol=1e-12)
+    lookup = wl.count(layer, ids).multiply_adds
+    product = wl.count(lambda i: wl.one_hot(i, 300, dtype=wl.float64) @ layer.weight, ids).multiply_adds
+    assert lookup < 300 * 8 < 6 * 300 * 8 <= product
+
+
+@pytest.mark.book("A4-07", name="wl.nn.Embedding")
+def test_the_gradients_of_several_uses_add_up():
+    layer = nn.Embedding(5, 2, dtype=wl.float64)
+    first, second = wl.tensor([0, 1]), wl.tensor([1, 4])
+    use = lambda i, c: lambda m: (c * m(i) ** 2).sum()
+    both = wl.grad(lambda m: use(first, 1.0)(m) + use(second, 3.0)(m))(layer)["weight"]
+    apart = [wl.grad(use(first, 1.0))(layer)["weight"], wl.grad(use(second, 3.0))(layer)["weight"]]
+    np.testing.assert_allclose(both, apart[0] + apart[1], rtol=1e-12)
+
+    class Tied(nn.Module):  # the same table as the input and the output layer
+        def __init__(self):
+            self.table = layer
+            self.out = layer.weight
+
+        def forward(self, i):
+            return self.table(i) @ self.out.mT
+
+    model = Tied()
+    assert [path for path, _ in model.named_parameters()] == ["table.weight"]
+    loss = lambda read, out: ((read @ out.mT)[:, 3] ** 2).sum()
+    w = layer.weight.value
+    parts = wl.grad(lambda a, b: loss(a[wl.asarray([0, 1])], b), (0, 1))(w, w)
+    total = wl.grad(lambda m: (m(first)[:, 3] ** 2).sum())(model)["table.weight"]
+    np.testing.assert_allclose(total, parts[0] + parts[1], rtol=1e-12)
+
+
+@pytest.mark.book("A4-08", "A4-06", name=("wl.models.nearest_neighbors", "wl.nn.Embedding"))
+def test_categories_with_the_same_effect_become_similar():
+    # of 6 categories the pairs (0, 1), (2, 3), (4, 5) have the same effects on three outputs
+    effects = wl.asarray(np.eye(3, dtype=np.float32)[[0, 0, 1, 1, 2, 2]] * 4 - 2)
+    model = nn.Sequential(nn.Embedding(6, 4, key=wl.random.key(0)), nn.Linear(4, 3, bias=False, key=wl.random.key(1)))
+    optimizer = wl.optim.Adam(model, lr=0.05)
+    ids = wl.arange(6)
+
+    @wl.jit
+    def step(model, optimizer):
+        # a little decay, for what has no effect
+        loss = lambda m: ((m(ids) - effects) ** 2).mean() + 0.02 * (m[0].weight ** 2).mean()
+        value, grads = wl.value_and_grad(loss)(model)
+        optimizer.step(grads)
+        return value
+
+    for _ in range(400):
+        step(model, optimizer)
+    table = model[0].weight.value
+    for category in range(6):
+        similarity, nearest = wl.models.nearest_neighbors(table, category, k=1)
+        assert nearest.tolist() == [category ^ 1]
+        assert float(similarity[0]) > 0.95
+
+
+def test_long_rows_are_shortened():
+    table = wl.tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    layer = nn.Embedding(3, 2, max_norm=1.0)
+    layer.weight = table
+    np.testing.assert_allclose(layer(wl.arange(3)), [[0.6, 0.8], [0.3, 0.4], [0.0, 0.0]], rtol=1e-6)
+    np.testing.assert_allclose(wl.jit(layer)(wl.arange(3)), layer(wl.arange(3)), rtol=1e-6)
+    assert "max_norm=1.0" in repr(layer)
+    with pytest.raises(InputError, match="max_norm"):
+        nn.Embedding(3, 2, max_norm=0.0)
+
+
 def test_the_table_starts_normal():
     values = nn.Embedding(400, 50, key=wl.random.key(0)).weight.numpy()
     assert abs(values.mean()) < 0.02

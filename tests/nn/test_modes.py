@@ -61,11 +61,32 @@ def test_eager_and_compiled_agree():
     assert twin[1].training
 
 
+def test_dropout_inside_recurrent_layers_counts():
+    class Last(nn.Module):
+        def __init__(self, dropout):
+            self.rnn = nn.GRU(3, 4, num_layers=2, dropout=dropout)
+
+        def forward(self, x):
+            return self.rnn(x)[0][-1]
+
+    _, std = nn.mc_predict(Last(0.5).eval(), wl.ones((5, 2, 3)), k=5)
+    assert (std > 0).any()
+    with pytest.raises(ModuleError, match="no dropout"):
+        nn.mc_predict(Last(0.0), wl.ones((5, 2, 3)))
+
+
 def test_modes_come_back_after_an_error():
     model = network()
-    with pytest.raises(ZeroDivisionError), nn.enable_dropout_only(model):
-        assert [m.training for m in model.modules()] == [False, False, False, False, True, False]
-        raise ZeroDivisionError
+    modes = []
+
+    def fails():
+        with nn.enable_dropout_only(model):
+            modes.extend(m.training for m in model.modules())
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert modes == [False, False, False, False, True, False]
     assert all(m.training for m in model.modules())
 
 

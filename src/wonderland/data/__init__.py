@@ -40,7 +40,7 @@ from .dataset import (
     Subset,
     TensorDataset,
 )
-from .drift import DriftReport, TestResult, classifier_test, drift_report, ks_test, mmd_test
+from .drift import DriftReport, TwoSampleResult, classifier_test, drift_report, ks_test, mmd_test
 from .encoding import OneHotEncoder, OrdinalEncoder, Vocabulary
 from .formats import (
     ImageFolder,
@@ -146,7 +146,7 @@ __all__ = [
     "leakage",
     "row_hashes",
     "DriftReport",
-    "TestResult",
+    "TwoSampleResult",
     "classifier_test",
     "drift_report",
     "ks_test",

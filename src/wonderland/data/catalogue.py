@@ -87,8 +87,8 @@ def load(source: Any, **options: Any) -> Any:
     | a name of `wl.data.list()` | `digits`, `make_moons`, `from_sklearn` ... |
     | CSV, TSV (also .gz) | `read_csv`, with `target=` the column to predict |
     | Parquet | `read_parquet` |
-    | `.npz`, `.npy` | `read_npz`, `read_npy`; `features=`, `targets=` are the names of arrays (or the path of the labels) |
-    | IDX | `read_idx`; `targets=` is the path of the labels |
+    | `.npz` | `read_npz`; `features=` and `targets=` name its arrays, if these are not called x and y |
+    | `.npy`, IDX | `read_npy`, `read_idx`; `targets=` is the path of the labels |
     | CIFAR's `.bin` | `read_cifar10` or `read_cifar100`, by the length of its records |
     | a folder | `mnist`, `cifar10` or `cifar100` if it holds their files, else `ImageFolder` |
 

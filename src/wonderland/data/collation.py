@@ -104,8 +104,8 @@ def _where(path: tuple[Any, ...]) -> str:
 
 def _stacked(column: list[Any], path: tuple[Any, ...]) -> Any:
     first = column[0]
-    if isinstance(first, bool | int | float) and all(type(leaf) is type(first) for leaf in column):
-        return np.array(column, asarray(first).dtype)
+    if isinstance(first, (bool, int, float)) and all(isinstance(leaf, (bool, int, float)) for leaf in column):
+        return asarray(column).numpy()
     if isinstance(first, (str, bytes)):
         return list(column)
     arrays: list[Any] = [as_array(leaf) for leaf in column]

@@ -17,23 +17,21 @@ from ..arguments import as_int
 from ..errors import InputError, ShapeError
 from .generators import SPLIT, as_seed, generator
 
-__all__ = ["DriftReport", "TestResult", "classifier_test", "drift_report", "ks_test", "mmd_test"]
+__all__ = ["DriftReport", "TwoSampleResult", "classifier_test", "drift_report", "ks_test", "mmd_test"]
 
 Array = np.ndarray[Any, Any]
 Seed = int | np.random.Generator | None
 _EXACT_UP_TO = 200  # examples in both samples together; the limit formula is good to 0.01 beyond
 
 
-class TestResult(NamedTuple):
+class TwoSampleResult(NamedTuple):
     """The statistic of a test and its p-value: numbers, or one per feature."""
-
-    __test__ = False  # not a test of pytest's
 
     statistic: Any
     pvalue: Any
 
 
-def ks_test(a: Any, b: Any) -> TestResult:
+def ks_test(a: Any, b: Any) -> TwoSampleResult:
     r"""Kolmogorov-Smirnov: the largest distance of the two empirical distributions, \(D = \sup_t |F_a(t) - F_b(t)|\).
 
     Samples (n,) and (m,), or (n, features) and (m, features) for one test per feature. The p-value is exact for small
@@ -46,8 +44,8 @@ def ks_test(a: Any, b: Any) -> TestResult:
     found = [_ks(first[:, k], second[:, k]) for k in range(first.shape[1])]
     statistics, pvalues = np.array(found).T
     if np.asarray(a).ndim == 1:
-        return TestResult(float(statistics[0]), float(pvalues[0]))
-    return TestResult(statistics, pvalues)
+        return TwoSampleResult(float(statistics[0]), float(pvalues[0]))
+    return TwoSampleResult(statistics, pvalues)
 
 
 def _ks(a: Array, b: Array) -> tuple[float, float]:
@@ -90,7 +88,7 @@ def _kolmogorov(distance: float, effective: float) -> float:
 
 def mmd_test(
     a: Any, b: Any, *, bandwidth: float | None = None, permutations: int = 200, most: int = 500, seed: Seed = 0
-) -> TestResult:
+) -> TwoSampleResult:
     r"""Maximum mean discrepancy: \(\mathbb{E}k(x, x') + \mathbb{E}k(y, y') - 2\,\mathbb{E}k(x, y)\), unbiased.
 
     k is a Gaussian kernel whose bandwidth is the median distance. The p-value counts random re-labellings that give as
@@ -125,12 +123,12 @@ def mmd_test(
     across = (kernel.sum() - within_first - within_second) / 2
     values = within_first / (n * (n - 1)) + within_second / (m * (m - 1)) - 2 * across / (n * m)
     pvalue = (1 + np.sum(values[1:] >= values[0])) / (permutations + 1)
-    return TestResult(float(values[0]), float(pvalue))
+    return TwoSampleResult(float(values[0]), float(pvalue))
 
 
 def classifier_test(
     a: Any, b: Any, *, fit: Callable[[Array, Array], Callable[[Array], Array]] | None = None, seed: Seed = 0
-) -> TestResult:
+) -> TwoSampleResult:
     """Train a classifier to tell the samples apart; the statistic is its accuracy on examples that it has not seen.
 
     Equally many of both samples are used, half of them for training. If nothing has changed, the accuracy is 1/2 up to
@@ -154,7 +152,7 @@ def classifier_test(
     guesses = np.asarray(score(x_test)) > 0
     truth = np.repeat([False, True], count - half)
     right = int((guesses == truth).sum())
-    return TestResult(right / len(truth), _binomial_tail(right, len(truth)))
+    return TwoSampleResult(right / len(truth), _binomial_tail(right, len(truth)))
 
 
 def _least_squares(x: Array, labels: Array) -> Callable[[Array], Array]:
@@ -198,9 +196,9 @@ class DriftReport:
     """What the three tests say of two samples. `drifted` is the verdict, `features` names the features that moved."""
 
     names: tuple[str, ...]
-    ks: TestResult
-    mmd: TestResult
-    classifier: TestResult | None
+    ks: TwoSampleResult
+    mmd: TwoSampleResult
+    classifier: TwoSampleResult | None
     shifts: Array  # of the means, in standard deviations of the reference
     alpha: float
 

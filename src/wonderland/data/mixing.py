@@ -1,7 +1,8 @@
-r"""Two examples made one: mixup blends their values, cutmix pastes a patch; the labels are blended. Book, section 9.2.3.
+r"""Two examples made one: mixup blends their values, cutmix pastes a patch; the labels are blended.
 
-Both take a batch and mix each example with a partner of the same batch. They work on NumPy arrays, with a NumPy generator
-or a seed as `rng`, and on tensors, also inside `jit`, with a key, a stream or a seed of `wl.random` as `rng`.
+Both take a batch and mix each example with a partner of the same batch. They work on NumPy arrays, with a NumPy
+generator or a seed as `rng`, and on tensors, also inside `jit`, with a key, a stream or a seed of `wl.random` as `rng`.
+Book, section 9.2.3.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def mixup(
     per_sample: bool = True,
     rng: Any = None,
 ) -> tuple[Any, Any]:
-    r"""\(x = \lambda x_1 + (1-\lambda) x_2\), \(y = \lambda y_1 + (1-\lambda) y_2\), \(\lambda \sim \mathrm{Beta}(\alpha, \alpha)\).
+    r"""\(x = \lambda x_1 + (1-\lambda) x_2\), and y likewise, with \(\lambda \sim \mathrm{Beta}(\alpha, \alpha)\).
 
     >>> import numpy as np, wonderland as wl
     >>> x, y = wl.data.mixup(np.array([[0.0], [1.0]]), np.array([0, 1]), lam=0.75, partners=[1, 0], num_classes=2)
@@ -39,7 +40,7 @@ def mixup(
 
     x is a batch (b, ...) of floating numbers and y its labels (b, k) as probabilities; class numbers (b,) need
     `num_classes`, which makes them one-hot first. \(x_2\) is a random other order of the batch, or the one of
-    `partners`; \(\lambda\) is drawn for each example, or once with `per_sample=False`, or given. alpha=1 is uniform on [0, 1].
+    `partners`; \(\lambda\) is drawn for each example, or once with `per_sample=False`, or given. alpha=1 is uniform.
     Train with a cross-entropy that takes probabilities. Blended images look blurred; for them there is `cutmix`.
     Book, equations 9.5 and 9.6.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,7 @@ def shards(batch: Any, count: int) -> list[Any]:
     def part(start: int, end: int) -> Any:
         return trees.map(lambda leaf: leaf[start:end], batch)
 
-    return [part(start, end) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [part(start, end) for start, end in itertools.pairwise(ends)]
 
 
 def _rows(batch: Any) -> int:

@@ -108,7 +108,7 @@ class Workers:
             raise InputError(
                 f"DataLoader: there is no way {method!r} to start processes.", f"one of {get_all_start_methods()}"
             )
-        context = get_context(method)
+        context: Any = get_context(method)
         payload: Any = work if method == "fork" else _pickled(work)
         self._pid = os.getpid()
         self._tasks: list[Any] = []
@@ -234,7 +234,7 @@ def _serve(payload: Any, tasks: Any, results: Any) -> None:
     threading.Thread(target=_receive, args=(tasks, arrived), daemon=True).start()
     while (task := arrived.get()) is not _END:
         try:
-            answer = (work(task), None)
+            answer: tuple[Any, BaseException | None] = (work(task), None)
         except BaseException as error:
             answer = (None, _sendable(error))
         try:

@@ -155,7 +155,7 @@ class MinMaxScaler(_Scaler):
 
 
 class RobustScaler(_Scaler):
-    r"""Median 0 and interquartile range 1 per column; outliers hardly move it: \(z = (x - q_{50}) / (q_{75} - q_{25})\).
+    r"""Median 0 and interquartile range 1 per column; outliers hardly matter: \(z = (x - q_{50}) / (q_{75} - q_{25})\).
 
     >>> import numpy as np
     >>> RobustScaler().fit_transform(np.array([[1.0], [2.0], [3.0], [4.0], [1000.0]]))[:4, 0]

@@ -7,6 +7,7 @@ dataset = wl.data.as_dataset(load_dataset("mnist")["train"]) # of the library `d
 
 from __future__ import annotations
 
+import importlib
 import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -232,11 +233,10 @@ class ArrowDataset(_Columns):
 
 def _pyarrow(name: str) -> Any:
     try:
-        import pyarrow
-        import pyarrow.ipc
+        importlib.import_module("pyarrow.ipc")
+        return importlib.import_module("pyarrow")
     except ImportError:
         raise InputError(f"{name}: pyarrow is not installed.", "pip install 'wonderland[arrow]'") from None
-    return pyarrow
 
 
 def _as_numpy(name: str, column: Any) -> Any:

@@ -15,7 +15,7 @@ from .normal import Normal
 
 
 class BayesianLinearRegression:
-    r"""\(y = x^\top w + \varepsilon\), \(\varepsilon \sim \mathcal N(0, \sigma^2)\), prior \(w \sim \mathcal N(0, \tau^2 I)\).
+    r"""\(y \sim \mathcal N(x^\top w, \sigma^2)\) with the prior \(w \sim \mathcal N(0, \tau^2 I)\) of the weights.
 
     >>> import wonderland as wl
     >>> X, y = wl.tensor([[1.0], [2.0], [3.0]]), wl.tensor([2.0, 4.0, 6.0])

@@ -28,9 +28,9 @@ class Categorical(Distribution):
     >>> print(d.prob(1), d.prob(wl.tensor([0.0, 1.0, 0.0])))
     tensor(0.3) tensor(0.3)
 
-    Give `probs` (..., k), or `logits`, whose softmax they are. Draws are indices. `log_prob` takes indices (integers)
-    of the shape of the batch, or one-hot vectors (..., k) of it; soft ones give \(\sum_i x_i \ln p_i\) with \(0 \ln 0
-    = 0\). The mean and variance are those of the index. Book, sections 3.2.2 and A.3.
+    Give `probs` (..., k), or `logits`, whose softmax they are. Draws are indices. `log_prob` takes indices (integers) of
+    the shape of the batch, or floating one-hot vectors (..., k), where \(0 \ln 0 = 0\); soft ones give
+    \(\sum_i x_i \ln p_i\). The mean and variance are those of the index. Book, sections 3.2.2 and A.3.
     """
 
     parameters = ("logits",)  # logarithms of probabilities, however they were given
@@ -64,7 +64,7 @@ class Categorical(Distribution):
     def log_prob(self, value: Any) -> Tensor:
         x = as_parameter_tensor("Categorical.log_prob", value)
         k = self.logits.shape[-1]
-        if is_floating(x.dtype) or (x.ndim > len(self.batch_shape) and x.shape == self.logits.shape):
+        if is_floating(x.dtype):
             if x.shape[-1:] != (k,):
                 raise ShapeError(f"Categorical: values of shape {x.shape} are not one-hot.", f"(..., {k}), or integers")
             x = array.astype(x, self.logits.dtype)

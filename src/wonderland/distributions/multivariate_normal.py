@@ -67,7 +67,7 @@ class MultivariateNormal(Distribution):
                 _check_symmetric(name, factor)
                 factor = linalg.cholesky(factor) if precision_matrix is None else _inverse_factor(factor)
             else:
-                positive(name, "the diagonal of scale_tril", array.diagonal(factor, axis1=-2, axis2=-1))
+                positive(name, "the diagonal of scale_tril", array.diagonal(factor))
                 factor = array.tril(factor)
         self.factor = factor
 
@@ -104,7 +104,7 @@ class MultivariateNormal(Distribution):
         if self.diagonal:
             k = self.event_shape[0]
             return 2 * array.sum(array.log(self.factor), axis=-1) * (k if self.factor.shape[-1] != k else 1)
-        return 2 * array.sum(array.log(array.diagonal(self.factor, axis1=-2, axis2=-1)), axis=-1)
+        return 2 * array.sum(array.log(array.diagonal(self.factor)), axis=-1)
 
     def log_prob(self, value: Any) -> Tensor:
         x = self._value("log_prob", value)

@@ -25,9 +25,9 @@ class GridPosterior:
     >>> belief = wl.distributions.GridPosterior(wl.tensor([0.1, 0.5, 0.9], wl.float64))
     >>> belief = belief.update(heads, 7, 10)
     >>> belief.probs
-    tensor([5.00500200e-05, 6.71208062e-01, 3.28741888e-01], dtype=float64)
+    tensor([5.01054241e-05, 6.71208207e-01, 3.28741688e-01], dtype=float64)
     >>> print(belief.predict(lambda p: p))  # the model average
-    tensor(0.63147674, dtype=float64)
+    tensor(0.63147663, dtype=float64)
 
     `models` is a list or a tensor of them, `prior` their probabilities (uniform without it), or `log_prior` any
     logarithms of weights. `log_evidence` is \(\ln p(S)\) of all that was seen.

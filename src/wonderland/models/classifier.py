@@ -11,6 +11,7 @@ from ..arguments import as_int
 from ..errors import DTypeError, InputError, ModuleError, ShapeError
 from ..nn.module import Module
 from ..tensor import Tensor
+from ..transforms.imperative import no_grad
 from .linear_model import as_examples
 
 
@@ -73,10 +74,12 @@ class Classifier(Module):
         """The probabilities (..., m) of the classes."""
         raise ModuleError(f"{type(self).__name__}: has no probabilities.", "def predict_proba(self, X): ...")
 
+    @no_grad()
     def predict(self, X: Any) -> Any:
         """The most probable class, the vertex of the simplex nearest to the probabilities; of equals the first."""
         return decode_labels(array.argmax(self.predict_proba(X), axis=-1), self.classes_)
 
+    @no_grad()
     def score(self, X: Any, y: Any) -> float:
         """The accuracy: the share of the examples whose predicted class is the true one."""
         X = as_examples(type(self).__name__, X)

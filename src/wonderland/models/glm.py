@@ -11,6 +11,7 @@ import numpy as np
 from .. import array, dtypes
 from ..errors import InputError
 from ..tensor import Tensor
+from ..transforms.imperative import no_grad
 from .convex import gradient_descent, newton
 from .linear_model import LinearModel, Params, apply_linear, as_examples, as_targets, warn_if_unsettled
 
@@ -107,6 +108,7 @@ class GLM(LinearModel):
         self.l2 = l2
         self.loss = loss
 
+    @no_grad()
     def decision_function(self, X: Any) -> Tensor:
         r"""The scores \(w^\top x + b\)."""
         return super().forward(X)

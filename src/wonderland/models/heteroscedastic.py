@@ -11,6 +11,7 @@ from ..nn.lazy import Lazy
 from ..nn.module import Module
 from ..nn.parameter import Buffer
 from ..tensor import Tensor
+from ..transforms.imperative import no_grad
 from .convex import newton
 from .least_squares import LinearRegression
 from .linear_model import LinearModel, Params, apply_linear, as_examples, as_targets, r2_score, warn_if_unsettled
@@ -47,10 +48,12 @@ class HeteroscedasticRegression(Module):
             raise ModuleError("HeteroscedasticRegression: it has not been fitted yet.", "fit(X, y) first")
         return self.mean(X), array.exp(self.log_variance(X))
 
+    @no_grad()
     def predict(self, X: Any) -> Tensor:
         """The mean of y for inputs (..., c)."""
         return self(X)[0]
 
+    @no_grad()
     def predict_scale(self, X: Any) -> Tensor:
         """The standard deviation of y for inputs (..., c)."""
         return array.sqrt(self(X)[1])
@@ -60,6 +63,7 @@ class HeteroscedasticRegression(Module):
         X = as_examples("HeteroscedasticRegression", X)
         return _gaussian_nll(self.mean(X), self.log_variance(X), as_targets("HeteroscedasticRegression", y, X))
 
+    @no_grad()
     def score(self, X: Any, y: Any) -> float:
         """R² of the mean."""
         return r2_score("HeteroscedasticRegression", self.predict(as_examples("HeteroscedasticRegression", X)), y)

@@ -9,20 +9,9 @@ import numpy as np
 from .. import array
 from ..arguments import as_int, as_number
 from ..errors import InputError, ShapeError
-from ..tensor import Tensor
+from ..optim.proximal import soft_threshold
 from .convex import Minimum
 from .linear_model import LinearModel, as_examples, as_targets, warn_if_unsettled
-
-
-def soft_threshold(x: Any, t: Any) -> Tensor:
-    r"""\(\mathrm{sign}(x)\,\max(|x| - t, 0)\): the minimum over z of \(\frac12(z - x)^2 + t|z|\).
-
-    >>> import wonderland as wl
-    >>> soft_threshold(wl.tensor([-3.0, 0.5, 2.0]), 1.0)
-    tensor([-2., 0., 1.])
-    """
-    x = array.asarray(x)
-    return array.sign(x) * array.relu(array.abs(x) - t)
 
 
 class ElasticNet(LinearModel):
@@ -64,7 +53,7 @@ class ElasticNet(LinearModel):
             residual = data @ w - target
             losses.append(0.5 * residual @ residual / n + l1 * np.abs(w).sum() + 0.5 * l2 * w @ w)
             slope = data.T @ (data @ ahead - target) / n + l2 * ahead
-            new = soft_threshold(ahead - rate * slope, rate * l1).numpy()
+            new = soft_threshold(array.asarray(ahead - rate * slope), rate * l1).numpy()
             if (new - w) @ (ahead - new) > 0:  # the momentum points uphill: start again without it
                 momentum = 1.0
             following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2

@@ -241,7 +241,7 @@ class LinearRegression(LinearModel):
             warn_if_unsettled(name, found, 'scaled features, a larger max_iter, or method="closed"')
         else:
             raise InputError(f"{name}.fit: method={method!r}.", '"closed" or "gradient"')
-        self.sigma2 = Buffer(array.mean(array.square(y - self(X)), axis=0))
+        self.sigma2 = Buffer(array.mean(array.square(y - self.predict(X)), axis=0))
         return self
 
 

@@ -21,6 +21,7 @@ from ..nn.parameter import Buffer, Parameter
 from ..random.continuous import normal
 from ..shape.annotations import Float, checked
 from ..tensor import Tensor, Tracer
+from ..transforms.imperative import no_grad
 from .convex import ConvergenceWarning, Minimum
 from .points import as_points
 
@@ -143,10 +144,12 @@ class LinearModel(Module):
             raise ShapeError(f"{type(self).__name__}: an input of shape {X.shape}.", f"an input of shape (..., c={c})")
         return apply_linear({k: v for k, v in (("weight", self.weight), ("bias", self.bias)) if v is not None}, X)
 
+    @no_grad()
     def predict(self, X: Any) -> Tensor:
         """The outputs for inputs (..., c)."""
         return self(X)
 
+    @no_grad()
     def score(self, X: Any, y: Any) -> float:
         r"""The share \(R^2 = 1 - \sum(y - \hat y)^2 / \sum(y - \bar y)^2\) of the variance that is explained.
 
@@ -158,12 +161,14 @@ class LinearModel(Module):
     @property
     def coef_(self) -> Any:
         """scikit-learn's name of the weight, which there is (m, c)."""
-        return self.weight if isinstance(self.weight, Lazy) or self.weight.ndim == 1 else self.weight.mT
+        if isinstance(self.weight, Lazy):
+            raise ModuleError(f"{type(self).__name__}: it has not been fitted yet.", "fit(X, y) first")
+        return array.stop_gradient(self.weight if self.weight.ndim == 1 else self.weight.mT)
 
     @property
     def intercept_(self) -> Any:
         """scikit-learn's name of the bias; 0 without one."""
-        return 0.0 if self.bias is None else self.bias
+        return 0.0 if self.bias is None else array.stop_gradient(self.bias)
 
     def _take(self, params: Params, minimum: Minimum | None = None) -> None:
         """Make the parameters from what a fit found."""

@@ -15,6 +15,7 @@ from ..decisions.thresholds import predict_binary
 from ..errors import InputError, ShapeError
 from ..nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from ..tensor import Tensor
+from ..transforms.imperative import no_grad
 from .classifier import Classifier, decode_labels, encode_labels
 from .convex import ConvergenceWarning, gradient_descent, newton
 from .least_squares import largest_curvature
@@ -39,6 +40,7 @@ class _Logistic(Classifier, LinearModel):
         self.temperature = temperature
         self.classes_ = ()
 
+    @no_grad()
     def decision_function(self, X: Any) -> Tensor:
         """The logits, before the temperature."""
         return self(X)
@@ -75,6 +77,7 @@ class _Logistic(Classifier, LinearModel):
             warn_if_unsettled(name, found, "scaled features, a larger max_iter or tol, or l2 > 0")
         return self
 
+    @no_grad()
     def _separates(self, X: Tensor, y: Tensor) -> bool:
         raise NotImplementedError
 
@@ -111,14 +114,16 @@ class LogisticRegression(_Logistic):
         settings = {"lr": lr, "max_iter": max_iter, "tol": tol}
         return self._fit(_softmax_loss, X, indices, (len(self.classes_),), method, settings)
 
+    @no_grad()
     def predict_proba(self, X: Any) -> Tensor:
         return array.softmax(self(X), temperature=self.temperature)
 
     @property
     def class_vectors(self) -> Tensor:
         r"""The vectors \(w_c\) (m, c) with which inputs are compared: \(p_c\) grows with \(\langle w_c, x\rangle\)."""
-        return array.asarray(self.weight).mT
+        return array.stop_gradient(self.weight).mT
 
+    @no_grad()
     def _separates(self, X: Tensor, y: Tensor) -> bool:
         scores = self(X).numpy()
         right = np.take_along_axis(scores, y.numpy()[:, None], axis=1)
@@ -177,14 +182,17 @@ class BinaryLogisticRegression(_Logistic):
         settings = {"lr": lr, "max_iter": max_iter, "tol": tol}
         return self._fit(_binary_loss, X, array.astype(indices, X.dtype), (), method, settings)
 
+    @no_grad()
     def predict_proba(self, X: Any) -> Tensor:
         s = self(X) / self.temperature
         return array.stack([array.sigmoid(-s), array.sigmoid(s)], axis=-1)
 
+    @no_grad()
     def predict(self, X: Any) -> Any:
         p = array.sigmoid(self(X) / self.temperature)
         return decode_labels(predict_binary(p, self.threshold, self.tie), self.classes_)
 
+    @no_grad()
     def _separates(self, X: Tensor, y: Tensor) -> bool:
         return bool(((self(X).numpy() * (2 * y.numpy() - 1)) > 0).all())
 

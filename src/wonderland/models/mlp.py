@@ -37,9 +37,9 @@ class MLP(Module):
 
     (..., in_features) becomes (..., out_features). `hidden` is a list of widths, or one width; all sizes may also come
     as one list. The last layer has no activation: its outputs are predictions of a regression, or logits. `activation`
-    is a name, a function or a module, of which every layer gets a copy. `norm` ("batch", "layer", "rms", or a function from a width to a module) stands before the
-    activation, dropout after it. `init` and `bias_init` are initialisers, see `wl.nn.init`. With `in_features=None` the
-    first input decides.
+    is a name, a function or a module, of which every layer gets a copy. `norm` ("batch", "layer", "rms", or a function
+    from a width to a module) stands before the activation, dropout after it. `init` and `bias_init` are initialisers,
+    see `wl.nn.init`. With `in_features=None` the first input decides.
     """
 
     ends_linear = True
@@ -116,6 +116,35 @@ class RectifierNet(MLP):
     """
 
     ends_linear = False
+
+
+def width_for_budget(in_features: int, out_features: int, depth: int, parameters: int) -> int:
+    """The width of `depth` equal hidden layers with which an MLP comes closest to a number of parameters.
+
+    >>> import wonderland as wl
+    >>> widths = [wl.models.width_for_budget(64, 10, depth, 20_000) for depth in (1, 2, 4)]
+    >>> [wl.models.MLP(64, [z] * depth, 10).num_parameters() for z, depth in zip(widths, (1, 2, 4))]
+    [20035, 19882, 20170]
+
+    For comparing depth with width at an equal cost.
+    """
+    name = "width_for_budget"
+    c, m = as_int(name, "in_features", in_features, 1), as_int(name, "out_features", out_features, 1)
+    deep, budget = as_int(name, "depth", depth, 1), as_int(name, "parameters", parameters, 1)
+
+    def count(z: int) -> int:
+        return (c + 1) * z + (deep - 1) * (z + 1) * z + (z + 1) * m
+
+    if count(1) > budget:
+        raise InputError(f"{name}: {deep} hidden layers have at least {count(1)} parameters.", "a larger budget")
+    high = 1
+    while count(high) <= budget:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if count(middle) <= budget else (low, middle)
+    return min(low, high, key=lambda z: abs(count(z) - budget))
 
 
 def _as_widths(name: str, first: Any, hidden: Any, last: Any) -> tuple[Any, ...]:

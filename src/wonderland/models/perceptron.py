@@ -13,6 +13,7 @@ from ..context import user_level
 from ..errors import InputError
 from ..nn.parameter import Buffer
 from ..tensor import Tensor
+from ..transforms.imperative import no_grad
 from .classifier import Classifier, decode_labels, encode_labels
 from .convex import ConvergenceWarning
 from .linear_model import LinearModel, add_bias_column, as_examples
@@ -82,10 +83,12 @@ class Perceptron(Classifier, LinearModel):
         self.mistakes = Buffer(np.array(mistakes), persistent=False)
         return self
 
+    @no_grad()
     def predict(self, X: Any) -> Any:
         """The class of inputs (..., c); on the hyperplane it is the second."""
         return decode_labels(array.astype(self(X) >= 0, dtypes.int64), self.classes_)
 
+    @no_grad()
     def predict_proba(self, X: Any) -> Tensor:
         """1 for the class that is predicted, 0 for the other: a threshold knows no doubt."""
         return array.one_hot(array.astype(self(X) >= 0, dtypes.int64), 2)

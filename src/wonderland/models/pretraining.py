@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .. import array
 from ..errors import ModuleError, ShapeError
 from ..nn.containers import Sequential
 from ..nn.functional import cross_entropy
+from ..nn.modes import kept_modes
 from ..nn.module import Module
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
@@ -50,14 +49,8 @@ def fit_head(
     if not X.ndim or not y.ndim or X.shape[0] != y.shape[0]:
         raise ShapeError(f"fit_head: inputs of shape {X.shape} with labels of shape {y.shape}.", "a label per input")
     encoder.freeze()
-    modes = [(module, module.training) for module in encoder.modules()]
-    encoder.eval()
-    try:
-        with no_grad():
-            codes = array.asarray(np.asarray(encoder(X)))
-    finally:
-        for module, training in modes:
-            module.training = training
+    with kept_modes(encoder), no_grad():
+        codes = array.asarray(encoder.eval()(X))
 
     def head_loss(head: Module, z: Tensor, y: Tensor) -> Tensor:
         return loss(head(z), y)

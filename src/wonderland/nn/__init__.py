@@ -25,6 +25,7 @@ from .activations import (
 from .adapters import Adapted, Adapter, LoRALinear, inject_adapters, inject_lora, merge_lora
 from .bases import Basis, BSplineBasis, GaussianBasis
 from .batch_norm_inference import fuse_bn, fuse_conv_bn, fuse_linear_bn, recalibrate_bn
+from .class_trees import balanced_tree, clustered_tree, expected_depth, flat_tree, huffman_tree, leaf_depths
 from .containers import ModuleDict, ModuleList, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import (
@@ -40,6 +41,7 @@ from .dropout import (
     StochasticDepth,
 )
 from .embedding import Embedding
+from .embedding_bag import EmbeddingBag
 from .fine_tuning import (
     LoadedPartly,
     Trainable,
@@ -54,6 +56,7 @@ from .fully_connected import FullyConnected, MaskedLinear, SoftmaxLayer
 from .functional_call import functional_call
 from .fusing import collapse, fuse_linear, stacked_linear
 from .gated import GEGLU, GLU, GatedLinear, Maxout, ReGLU, SwiGLU
+from .hierarchical_softmax import HierarchicalSoftmax
 from .hooks import Hook
 from .identity import Identity
 from .kolmogorov_arnold import KANLayer
@@ -92,7 +95,7 @@ from .losses import (
     SquaredHingeLoss,
     TripletMarginLoss,
 )
-from .modes import Spread, enable_dropout_only, kept_modes, mc_predict, warn_if_training, weight_scaling
+from .modes import MCPrediction, enable_dropout_only, kept_modes, mc_predict, warn_if_training, weight_scaling
 from .module import Module
 from .noise import Cutout, GaussianNoise
 from .normalization import (
@@ -143,6 +146,7 @@ from .recurrent import GRU, LSTM, RNN
 from .reparameterization import Masked, Reparameterized, SparseReparam, WeightNoise
 from .reshaping import Flatten, Unflatten
 from .residual import BasicBlock, DenseBlock, FCBlock, LayerScale, Residual, ResidualStack, ReZero, Skip
+from .sampled_softmax import SampledSoftmax, unigram_probabilities
 from .summary import Summary, summary
 from .surgery import replace_submodule, tie
 from .trainable_activations import APL, KAF, BasisActivation, GatedActivation, PReLU, TrainableSwish
@@ -241,6 +245,16 @@ __all__ = [
     "LayerNorm",
     "RMSNorm",
     "Embedding",
+    "EmbeddingBag",
+    "HierarchicalSoftmax",
+    "SampledSoftmax",
+    "unigram_probabilities",
+    "flat_tree",
+    "balanced_tree",
+    "huffman_tree",
+    "clustered_tree",
+    "leaf_depths",
+    "expected_depth",
     "GRU",
     "LSTM",
     "RNN",
@@ -312,7 +326,7 @@ __all__ = [
     "unfreeze_last",
     "Finding",
     "lint",
-    "Spread",
+    "MCPrediction",
     "enable_dropout_only",
     "kept_modes",
     "mc_predict",

@@ -21,6 +21,7 @@ from .linear import Linear
 from .module import Module
 from .normalization import LayerNorm, RMSNorm, _ChannelNorm
 from .parameter import Parameter
+from .reparameterization import Reparameterized
 from .residual import Residual
 from .surgery import is_place, replace_submodule
 
@@ -90,11 +91,11 @@ def inject_adapters(
     `places` are paths or patterns of them. `features` is the width of the modules' outputs, which is known for linear,
     convolutional, embedding and normalization layers. Other settings are those of `Adapter`.
     """
-    chosen = _chosen("inject_adapters", model, places, (Module,))
-    widths = [features or _width(path, module) for path, module in chosen]
+    chosen = _chosen("inject_adapters", model, places, Module)
+    adapters = [Adapter(features or _width(path, module), r, **settings) for path, module in chosen]
     model.freeze()
-    for (path, module), width in zip(chosen, widths, strict=True):
-        replace_submodule(model, path, Adapted(module, Adapter(width, r, **settings).train(module.training)))
+    for (path, module), adapter in zip(chosen, adapters, strict=True):
+        replace_submodule(model, path, Adapted(module, adapter).train(module.training))
     return model
 
 
@@ -110,7 +111,8 @@ class LoRALinear(Module):
 
     W is frozen; A (in, r) starts as the weight of a linear layer and B (r, out) from 0: r(in + out) numbers are
     trained, and the layer starts as it was. With `train_bias` b is trained, too. `alpha` is r by default; `dropout`
-    acts on the input of A. `merge()` adds the update into W for inference, and `unmerge()` takes it out again.
+    acts on the input of A. `merge()` adds the update into W for inference, and `unmerge()` takes it out again; save the
+    state of a layer that is not merged.
     """
 
     def __init__(
@@ -187,12 +189,12 @@ def inject_lora(
     `places` are patterns of paths, by default all linear layers. With `train_biases` all biases of the model are
     trained as well. `merge_lora` makes an ordinary model of it.
     """
-    chosen = _chosen("inject_lora", model, places, (Linear,))
-    model.freeze()
+    chosen = _chosen("inject_lora", model, places, Linear)
     stream = None if key is None else Stream(key)
-    for path, module in chosen:
-        wrapped = LoRALinear(module, r, alpha, dropout, train_biases, stream)
-        replace_submodule(model, path, wrapped.train(module.training))
+    updates = [LoRALinear(module, r, alpha, dropout, key=stream) for _, module in chosen]
+    model.freeze()
+    for (path, module), update in zip(chosen, updates, strict=True):
+        replace_submodule(model, path, update.train(module.training))
     if train_biases:
         for path, parameter in model.named_parameters():
             if path.rsplit(".", 1)[-1].startswith("bias"):
@@ -215,17 +217,25 @@ def merge_lora(model: M) -> M:
     return model
 
 
-def _chosen(name: str, model: Module, places: Any, kinds: tuple[type, ...]) -> list[tuple[str, Any]]:
+def _chosen(name: str, model: Module, places: Any, wanted: type[Module]) -> list[tuple[str, Any]]:
+    """The modules of a kind at the places, without those that belong to an adapter or another wrapper already."""
     patterns = [places] if isinstance(places, str) else list(places)
-    found = [
+    inner = {
+        id(part)
+        for module in model.modules()
+        if isinstance(module, (Adapted, Adapter, LoRALinear, Reparameterized))
+        for part in module.modules()[1:]
+    }
+    candidates = [
         (path, module)
         for path, module in model.named_modules()
-        if path and isinstance(module, kinds) and is_place(path, patterns)
+        if path and isinstance(module, wanted) and id(module) not in inner
     ]
+    found = [(path, module) for path, module in candidates if is_place(path, patterns)]
     for pattern in patterns:
         if not any(is_place(path, pattern) for path, _ in found):
-            known = [path for path, module in model.named_modules() if path and isinstance(module, kinds)]
-            kind = "" if Module in kinds else f" {kinds[0].__name__}"
+            known = [path for path, _ in candidates]
+            kind = "" if wanted is Module else f" {wanted.__name__}"
             raise ModuleError(
                 f"{name}: this {type(model).__name__} has no{kind} module at {pattern!r}.",
                 f"paths such as {', '.join(map(repr, known[:4]))}" if known else f"a model with a{kind} module in it",

@@ -95,11 +95,10 @@ class BSplineBasis(Basis):
         s = array.expand_dims(x, axis=-1)
         width = t[1] - t[0]
         # degree 0 says in which cell x lies; the last cell of the interval contains its right end
-        left, right = array.asarray(t[:-1], dtype=x.dtype), array.asarray(t[1:], dtype=x.dtype)
-        last = array.asarray(np.arange(len(t) - 1) == self.degree + self.cells - 1)
+        cell = array.clip(array.floor((s - self.low) / width), 0.0, self.cells - 1.0)
+        cells = array.asarray(np.arange(len(t) - 1) - self.degree, dtype=x.dtype)
         inside = array.logical_and(s >= self.low, s <= self.high)
-        here = array.logical_and(s >= left, array.logical_or(s < right, array.logical_and(last, inside)))
-        value = array.astype(array.logical_and(here, inside), x.dtype)
+        value = array.astype(array.logical_and(cells == cell, inside), x.dtype)
         for k in range(1, self.degree + 1):
             n = len(t) - 1 - k
             rising = (s - array.asarray(t[:n], dtype=x.dtype)) / (k * width)

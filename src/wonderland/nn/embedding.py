@@ -27,7 +27,11 @@ class Embedding(Module):
     (1, 3, 128)
 
     `weight` is (num_embeddings, embedding_dim) and starts from N(0, 1). The row `padding_idx` starts from 0 and is not
-    trained. Numbers outside the table raise.
+    trained. Rows longer than `max_norm` are shortened to it when they are read. Numbers outside the table raise.
+
+    Looking a row up is the product of a one-hot vector with the table, without the products by 0; only rows that were
+    looked up get gradients. An embedding serves things that have no parts; what has parts gets an encoder. One layer
+    used in several places shares its table, and the gradients of all uses add up.
     """
 
     def __init__(
@@ -35,11 +39,15 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
         dtype: Any = None,
         key: Any = None,
     ) -> None:
         self.num_embeddings = as_int("Embedding", "num_embeddings", num_embeddings, 0)
         self.embedding_dim = as_int("Embedding", "embedding_dim", embedding_dim, 0)
+        if max_norm is not None and not max_norm > 0:
+            raise InputError(f"Embedding: max_norm={max_norm}.", "a length above 0, or None")
+        self.max_norm = max_norm
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise InputError(f"Embedding: padding_idx={padding_idx} in {num_embeddings} rows.", "one of the rows")
@@ -67,12 +75,14 @@ class Embedding(Module):
         layer = cls.__tree_new__()  # not by __init__, which takes random numbers
         layer.num_embeddings, layer.embedding_dim = table.shape
         layer.padding_idx = padding_idx
+        layer.max_norm = None
         layer.weight = Parameter(table, trainable=not freeze)
         return layer
 
     def forward(self, index: Any) -> Tensor:
-        return F.embedding(index, self.weight, self.padding_idx)
+        return F.embedding(index, self.weight, self.padding_idx, self.max_norm)
 
     def extra_repr(self) -> str:
         text = f"num_embeddings={self.num_embeddings}, embedding_dim={self.embedding_dim}"
-        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+        text += "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return text if self.max_norm is None else f"{text}, max_norm={self.max_norm}"

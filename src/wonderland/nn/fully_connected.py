@@ -144,7 +144,7 @@ class MaskedLinear(Linear):
                 f"MaskedLinear: a mask of shape {given.shape} is not a matrix of zeros and ones.",
                 "a mask of shape (in_features, out_features)",
             )
-        super().__init__(*given.shape, bias, dtype, key)
+        super().__init__(given.shape[0], given.shape[1], bias, dtype, key)
         self.connections = int(given.sum())
         self.mask = Buffer(array.asarray(given, dtype=self.dtype))
         self.weight.assign(self.weight * self.mask)

@@ -9,6 +9,7 @@ from .. import array
 from .activations import Activation, Sigmoid, Softplus
 from .containers import Sequential
 from .convolution import _Convolution
+from .fusing import stacked_linear
 from .linear import Linear
 from .module import Module
 from .normalization import _ChannelNorm
@@ -35,12 +36,17 @@ def lint(model: Module) -> list[Finding]:
     >>> [(finding.path, finding.rule) for finding in wl.nn.lint(model)]
     [('0', 'bias-before-norm')]
 
-    - `bias-before-norm`: a bias right before batch or instance normalization is subtracted again with the mean; its
-      gradient is 0. Use `bias=False`.
+    - `bias-before-norm`: in a `Sequential`, a bias right before batch or instance normalization is subtracted again
+      with the mean; its gradient is 0. Use `bias=False`.
     - `residual-ends-positive`: the path of a residual connection ends in ReLU or another function that is never
       negative, so that values can only grow from block to block. Leave the last activation out.
+    - `stacked-linear`: a linear layer directly after another computes nothing that one could not. Put a function
+      between them.
     """
-    found = []
+    found = [
+        Finding(path, "stacked-linear", f"no function stands between {before!r} and it: one layer would do.")
+        for before, path in stacked_linear(model)
+    ]
     for path, module in model.named_modules():
         if isinstance(module, Sequential):
             found += _biases(path, list(module))

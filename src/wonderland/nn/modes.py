@@ -22,7 +22,7 @@ from .module import Module
 from .normalization import BatchNorm
 
 
-class Spread(NamedTuple):
+class MCPrediction(NamedTuple):
     """The mean and the standard deviation of several predictions."""
 
     mean: Tensor
@@ -71,7 +71,7 @@ def enable_dropout_only(model: Module) -> Iterator[None]:
         yield
 
 
-def mc_predict(model: Module, x: Any, k: int = 10) -> Spread:
+def mc_predict(model: Module, x: Any, k: int = 10) -> MCPrediction:
     r"""Monte Carlo dropout: the mean and the standard deviation of k predictions with new masks. Book, section 9.3.1.
 
     >>> import wonderland as wl
@@ -88,7 +88,7 @@ def mc_predict(model: Module, x: Any, k: int = 10) -> Spread:
         raise ModuleError("mc_predict: the model has no dropout, so that all predictions agree.", "wl.nn.Dropout in it")
     with enable_dropout_only(model):
         members = array.stack([model(x) for _ in range(k)])
-    return Spread(array.mean(members, axis=0), array.std(members, axis=0, correction=1))
+    return MCPrediction(array.mean(members, axis=0), array.std(members, axis=0, correction=1))
 
 
 def weight_scaling(model: Module) -> Module:

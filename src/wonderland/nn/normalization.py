@@ -158,11 +158,14 @@ class _ChannelNorm(Module):
             )
         training = self.training or self.running_mean is None
         momentum: Any = self.momentum
-        if training and self.num_batches_tracked is not None:
-            self.num_batches_tracked = self.num_batches_tracked + 1
-            if momentum is None:
-                momentum = 1.0 / array.astype(self.num_batches_tracked, self.running_mean.dtype)
-        return self._normalized(x, training, momentum)
+        if not training or self.num_batches_tracked is None:
+            return self._normalized(x, training, momentum)
+        count = self.num_batches_tracked + 1
+        if momentum is None:
+            momentum = 1.0 / array.astype(count, self.running_mean.dtype)
+        y = self._normalized(x, training, momentum)
+        self.num_batches_tracked = count
+        return y
 
     def _normalized(self, x: Tensor, training: bool, momentum: Any) -> Tensor:
         """What becomes of an input of the right shape."""

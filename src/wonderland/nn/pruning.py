@@ -6,10 +6,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from .. import array
 from ..arguments import as_number
 from ..errors import InputError
+from .convolution import _Convolution
 from .linear import Linear
 from .module import Module
+from .parameter import Parameter
 from .reparameterization import Masked, Reparameterized
 from .surgery import is_place, replace_submodule
 
@@ -61,16 +64,14 @@ def prune(model: M, fraction: float, places: Any = "*") -> M:
             [0., 2.]])
 
     The layers at `places` (patterns of paths, or a list of them) are replaced by `Masked` ones in the model, which may
-    be trained further. Biases stay.
+    be trained further and pruned again. Biases stay.
     """
     if not 0.0 <= as_number("prune", "fraction", fraction) <= 1.0:
         raise InputError(f"prune: fraction={fraction!r}.", "a number from 0 to 1")
-    from .convolution import _Convolution
-
     chosen = [
         (path, module)
         for path, module in model.named_modules()
-        if path and isinstance(module, (Linear, _Convolution)) and is_place(path, places)
+        if path and is_place(path, places) and (isinstance(module, Masked) or _has_weights(module))
     ]
     if not chosen:
         raise InputError(
@@ -81,5 +82,15 @@ def prune(model: M, fraction: float, places: Any = "*") -> M:
         size = np.abs(np.asarray(module.weight))
         mask = np.ones(size.size, bool)
         mask[np.argsort(size, axis=None, kind="stable")[: round(fraction * size.size)]] = False
-        replace_submodule(model, path, Masked(module, mask.reshape(size.shape)))
+        mask = mask.reshape(size.shape)
+        if isinstance(module, Masked):
+            module.mask = array.asarray(mask)
+            module.kept = array.where(module.mask, module.kept.value, 0.0)
+        else:
+            replace_submodule(model, path, Masked(module, mask))
     return model
+
+
+def _has_weights(module: Module) -> bool:
+    """Whether it is a linear or convolutional layer with a weight of its own."""
+    return isinstance(module, (Linear, _Convolution)) and isinstance(module.weight, Parameter)

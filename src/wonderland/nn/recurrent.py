@@ -68,6 +68,11 @@ class Recurrent(Module):
                         value = uniform(shape, -bound, bound, key=next(keys), dtype=dtype)
                         setattr(self, f"{kind}_l{layer}{suffix}", Parameter(value))
 
+    @property
+    def _drops(self) -> bool:
+        """Whether it has dropout, for `enable_dropout_only`."""
+        return self.dropout > 0.0
+
     def _directions(self) -> tuple[str, ...]:
         return ("", "_reverse") if self.bidirectional else ("",)
 

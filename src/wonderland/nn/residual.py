@@ -304,7 +304,7 @@ def _end_at_zero(f: Any) -> None:
     weighted = [m for m in layers if isinstance(m, (*scales, Linear, _Convolution)) and m.weight is not None]
     if not weighted:
         raise ModuleError("Residual: zero_init found no layer with a scale or weights.", "a module with parameters")
-    last = weighted[-1]
+    last: Any = weighted[-1]
     last.weight = array.zeros_like(last.weight)
     if getattr(last, "bias", None) is not None:
         last.bias = array.zeros_like(last.bias)

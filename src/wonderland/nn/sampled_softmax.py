@@ -77,24 +77,28 @@ class SampledSoftmax(Module):
         if loss not in LOSSES:
             raise InputError(f"SampledSoftmax: loss={loss!r}.", "one of " + ", ".join(map(repr, LOSSES)))
         self.loss, self.corrected = loss, corrected
-        chances = np.full(num_classes, 1 / num_classes) if q is None else np.asarray(q, np.float64)
-        if chances.shape != (num_classes,):
-            raise ShapeError(f"SampledSoftmax: q of shape {chances.shape}.", f"({num_classes},), one per class")
-        if not (chances >= 0).all() or abs(chances.sum() - 1) > 1e-5:
-            raise InputError("SampledSoftmax: q are no probabilities.", "0 or more each, with sum 1")
-        cumulative = np.cumsum(chances / chances.sum())
-        cumulative[np.flatnonzero(chances)[-1] :] = 1.0  # rounding must not leave room for a class of probability 0
-        self.cumulative = Buffer(cumulative, persistent=False)
         key = take_key("SampledSoftmax", key)
         kind = dtypes.default_float if dtype is None else dtype
-        with np.errstate(divide="ignore"):
-            self.log_q = Buffer(np.log(chances), kind, persistent=False)
         with at_once(key):
             keys = split(key, 2)
             self.stream = Stream(keys[0])
             bound = 1 / math.sqrt(self.in_features)
             self.weight = Parameter(uniform((num_classes, in_features), -bound, bound, key=keys[1], dtype=kind))
             self.bias = Parameter(array.zeros(num_classes, dtype=kind)) if bias else None
+        self.set_probabilities(np.full(num_classes, 1 / num_classes) if q is None else q)
+
+    def set_probabilities(self, q: Any) -> None:
+        """Draw samples with the probabilities q (classes,) from now on."""
+        chances = np.asarray(q, np.float64)
+        if chances.shape != (self.num_classes,):
+            raise ShapeError(f"SampledSoftmax: q of shape {chances.shape}.", f"({self.num_classes},), one per class")
+        if not (chances >= 0).all() or abs(chances.sum() - 1) > 1e-5:
+            raise InputError("SampledSoftmax: q are no probabilities.", "0 or more each, with sum 1")
+        cumulative = np.cumsum(chances / chances.sum())
+        cumulative[np.flatnonzero(chances)[-1] :] = 1.0  # rounding must not leave room for a class of probability 0
+        self.cumulative = Buffer(cumulative, persistent=False)
+        with np.errstate(divide="ignore"):
+            self.log_q = Buffer(np.log(chances), self.weight.dtype, persistent=False)
 
     def sample(self, shape: Any = None, *, key: Any = None) -> Tensor:
         """Classes drawn from q: `num_sampled` of them, or of any shape."""

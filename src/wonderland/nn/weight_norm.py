@@ -63,7 +63,7 @@ class SpectralNorm(Reparameterized):
     ) -> None:
         self.n_power_iterations = as_int("SpectralNorm", "n_power_iterations", n_power_iterations, 1)
         self.eps = eps
-        self._key = take_key("SpectralNorm", key)
+        self._key: Any = take_key("SpectralNorm", key)
         super().__init__(layer, name)
         self._key = None
 

@@ -19,10 +19,23 @@ from .clipping import (
 )
 from .lamb import LAMB
 from .lion import Lion
-from .minimization import *
-from .minimization import __all__ as _minimization
+from .minimization import (
+    LBFGS,
+    Minimum,
+    check_local_min,
+    classify_stationary,
+    convexity_counterexample,
+    gradient_descent,
+    is_convex_sampled,
+    is_descent_direction,
+    line_search,
+    minimize,
+    multistart,
+    steepest_direction,
+)
 from .momentum import HeavyBall, Nesterov
 from .muon import Muon, orthogonalize
+from .noise import gradient_variance, per_example_gradients
 from .optimizer import Group, Optimizer
 from .plateau import Plateau
 from .proximal import (
@@ -76,6 +89,8 @@ __all__ = [
     "adaptive_clip",
     "accumulate",
     "Accumulator",
+    "per_example_gradients",
+    "gradient_variance",
     # averages of weights
     "EMA",
     "SWA",
@@ -94,5 +109,16 @@ __all__ = [
     "project_simplex",
     "apply_proximal",
     # minima of functions
-    *_minimization,
+    "minimize",
+    "Minimum",
+    "multistart",
+    "gradient_descent",
+    "LBFGS",
+    "line_search",
+    "is_descent_direction",
+    "steepest_direction",
+    "classify_stationary",
+    "check_local_min",
+    "convexity_counterexample",
+    "is_convex_sampled",
 ]

@@ -36,13 +36,13 @@ def accumulate(f: Callable[..., Any], micro_batches: int) -> Callable[..., Any]:
     def in_pieces(model: Any, *batch: Any) -> Any:
         leaves, shape = trees.flatten(batch)
         leaves = [array.asarray(leaf) for leaf in leaves]
-        sizes = {leaf.shape[0] if leaf.ndim else None for leaf in leaves}
-        if len(sizes) != 1 or None in sizes:
+        sizes = [leaf.shape[0] if leaf.ndim else -1 for leaf in leaves]
+        if len(set(sizes)) != 1 or sizes[0] < 0:
             raise ShapeError(
                 f"accumulate: the batch has the shapes {[leaf.shape for leaf in leaves]}.",
                 "tensors with the same first axis, the examples; close over everything else",
             )
-        (n,) = sizes
+        n = sizes[0]
         if n < pieces:
             raise InputError(f"accumulate: {n} examples for {pieces} micro-batches.", "fewer micro-batches")
         total: Any = None

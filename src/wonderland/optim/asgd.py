@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import array, dtypes
+from ..interpreter import read
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, Scalars, check_not_negative
@@ -69,4 +70,4 @@ class ASGD(Optimizer):
 
     def averages(self) -> dict[str, Tensor]:
         """The averaged parameters by name."""
-        return {name: cell.value for group in self.groups for name, cell in group.state["average"].items()}
+        return {name: read(cell) for group in self.groups for name, cell in group.state["average"].items()}

@@ -9,6 +9,7 @@ from typing import Any
 from .. import array, dtypes
 from ..arguments import as_number
 from ..errors import InputError, ModuleError
+from ..interpreter import read
 from ..nn.module import Module
 from ..nn.parameter import Buffer, Parameter
 from ..tensor import Tensor
@@ -24,8 +25,7 @@ class Averaged(Module):
     def __init__(self, model: Module) -> None:
         self.averages = {path: Buffer(_state_of(cell)) for path, cell in _cells(model)}
         if not self.averages:
-            raise InputError(f"{type(self).__name__}: the model has neither parameters nor state.", "a model to
-            average")
+            raise InputError(f"{type(self).__name__}: the model has no parameters and no state.", "a model to average")
         self.count = Buffer(0, dtypes.int64)
 
     def share(self) -> Tensor:
@@ -47,7 +47,7 @@ class Averaged(Module):
 
     def values(self) -> dict[str, Tensor]:
         """The averages by path."""
-        return {path: cell.value for path, cell in self.averages.items()}
+        return {path: read(cell) for path, cell in self.averages.items()}
 
     def apply_to(self, model: Module) -> None:
         """Put the averages into the model."""
@@ -59,7 +59,7 @@ class Averaged(Module):
     @contextmanager
     def swapped(self, model: Module) -> Iterator[Module]:
         """Inside, the model has the averages; afterwards its own weights again, even after an error."""
-        before = [(cell, cell.value) for _, cell in _cells(model)]
+        before = [(cell, read(cell)) for _, cell in _cells(model)]
         self.apply_to(model)
         try:
             yield model

@@ -72,7 +72,7 @@ def clip_grad_value(grads: Any, clip_value: float) -> Any:
 
     >>> import wonderland as wl
     >>> wl.optim.clip_grad_value([wl.tensor([-3.0, 0.5])], 1.0)
-    [tensor([-1., 0.5])]
+    [tensor([-1. ,  0.5])]
     """
     _check_limit("clip_grad_value", "clip_value", clip_value)
     return trees.map(lambda g: array.clip(array.asarray(g), -clip_value, clip_value), grads)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import array
+from ..interpreter import read
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
@@ -78,7 +79,7 @@ class Nesterov(HeavyBall):
     def ahead(self) -> Iterator[None]:
         """Inside, the parameters are at the point ahead, \\(w + \\gamma v\\), to compute the gradients there."""
         with no_grad():
-            before = [(p, p.value) for group in self.groups for p in group.params.values()]
+            before = [(p, read(p)) for group in self.groups for p in group.params.values()]
             for group in self.groups:
                 for name, p in group.params.items():
                     p.assign(array.astype(p + group["momentum"] * group.state["velocity"][name], p.dtype))

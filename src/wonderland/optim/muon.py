@@ -8,6 +8,7 @@ from typing import Any
 from .. import array
 from ..arguments import as_int
 from ..errors import InputError
+from ..interpreter import read
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .adam import Adam
@@ -98,7 +99,7 @@ class Muon(Adam):
         return w - lr * scale * array.reshape(orthogonalize(direction, group["ns_steps"]), w.shape)
 
     def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
-        return group.lr.value if "momentum" in state else super().effective(group, state)
+        return read(group.lr) if "momentum" in state else super().effective(group, state)
 
 
 def orthogonalize(x: Tensor, steps: int = 5) -> Tensor:

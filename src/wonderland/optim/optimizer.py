@@ -8,6 +8,7 @@ from typing import Any
 from .. import array, dtypes, trees
 from ..arguments import as_number, shown
 from ..errors import DTypeError, GradientError, InputError, ModuleError, ShapeError
+from ..interpreter import read
 from ..nn.module import Module
 from ..nn.parameter import Buffer, Parameter
 from ..nn.state_dict import Loaded, load_state_dict, state_dict
@@ -15,6 +16,7 @@ from ..tensor import Tensor
 from ..transforms.imperative import no_grad
 
 Scalars = tuple[Tensor, ...]
+DEFAULTS: dict[str, Any] = {"weight_decay": 0.0, "decay": "coupled", "maximize": False}
 DECAYS = ("coupled", "decoupled", "independent")
 
 
@@ -111,8 +113,7 @@ class Optimizer(Rated):
 
     def __init__(self, parameters: Any, lr: Any, **settings: Any) -> None:
         name = type(self).__name__
-        for setting, value in (("weight_decay", 0.0), ("decay", "coupled"), ("maximize", False)):
-            settings.setdefault(setting, value)
+        settings = {**settings, **{k: v for k, v in DEFAULTS.items() if k not in settings}}
         self.lr = _rate(name, lr)
         self.count = Buffer(0, dtypes.int64)
         parameters = _listed_if_iterator(parameters)
@@ -194,7 +195,7 @@ class Optimizer(Rated):
                 continue
             cells = {kind: buffers[name] for kind, buffers in group.state.items() if name in buffers}
             values: dict[str, Any] = dict(cells)
-            w = parameter
+            w: Tensor = parameter
             master = values.pop("master", None)
             if master is not None:
                 # somebody else may have set the parameter since
@@ -325,14 +326,14 @@ class Optimizer(Rated):
         found: dict[str, Tensor] = {}
         for i, group in enumerate(self.groups):
             for name in group.params:
-                state = {kind: buffers[name].value for kind, buffers in group.state.items() if name in buffers}
+                state = {kind: read(buffers[name]) for kind, buffers in group.state.items() if name in buffers}
                 key = name if len(self.groups) == 1 else f"{i}.{name}"
                 found[key] = self.effective(group, state)
         return found
 
     def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
         """The effective learning rate of one parameter, from its state."""
-        return group.lr.value
+        return read(group.lr)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The learning rates, the count of steps and the moments by path; not the parameters, nor fixed settings.

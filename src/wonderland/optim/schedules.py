@@ -111,7 +111,7 @@ def multi_step(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Sche
     def formula(xp: Any, t: Any) -> Any:
         value = 0.0 * t + lr
         for mark in marks:
-            value = value * xp.where(t >= mark, gamma, 1.0)
+            value = xp.where(t >= mark, value * gamma, value)
         return value
 
     return _schedule("multi_step", formula)

@@ -137,7 +137,9 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
         with open(file, "rb") as stream:
             contents = stream.read()
     except OSError as error:
-        raise FileError(f"the checkpoint {path} has lost its tensors: {file}: {error.strerror}.", "another one") from None
+        raise FileError(
+            f"the checkpoint {path} has lost its tensors: {file}: {error.strerror}.", "another one"
+        ) from None
     if len(contents) != entry["bytes"]:
         raise FileError(
             f"{file} has {len(contents)} bytes instead of {entry['bytes']}; the checkpoint is not used.", "another one"

@@ -88,4 +88,6 @@ def size_of(batch: Any) -> int:
     for leaf in trees.leaves(batch):
         if getattr(leaf, "shape", ()):
             return int(leaf.shape[0])
-    raise InputError("data: a batch without a tensor that has a first axis.", "batches whose first axis is the examples")
+    raise InputError(
+        "data: a batch without a tensor that has a first axis.", "batches whose first axis is the examples"
+    )

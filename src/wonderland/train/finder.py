@@ -73,7 +73,9 @@ def find_lr(
         loader = as_loader(data, batch_size, shuffle=True, seed=seed)
         position = loader.state_dict()
         batches = itertools.chain.from_iterable(itertools.repeat(loader))
-        rates, losses, smooth = [], [], 0.0
+        rates: list[float] = []
+        losses: list[float] = []
+        smooth = 0.0
         for i, batch in zip(range(steps), batches, strict=False):
             rate = low * (high / low) ** (i / (steps - 1))
             tried.lr = rate
@@ -89,7 +91,8 @@ def find_lr(
         default_stream.assign(stream)
     if len(losses) < 3:
         raise InputError(
-            f"find_lr: the loss was not finite or grew from the rate {rates[-1] if rates else low:.1e} on.", "a smaller `low`"
+            f"find_lr: the loss was not finite or grew from the rate {rates[-1] if rates else low:.1e} on.",
+            "a smaller `low`",
         )
     slopes = np.gradient(np.array(losses), np.log(rates))
     return RateSearch(rates, losses, rates[int(np.argmin(slopes))])

@@ -71,7 +71,8 @@ class Bar(Progress):
     def __init__(self, stream: TextIO) -> None:
         from tqdm import tqdm
 
-        self.stream, self.tqdm, self.bar = stream, tqdm, None
+        self.stream, self.tqdm = stream, tqdm
+        self.bar: Any = None
         self.total, self.count, self.next = 0.0, 0, 0.0
 
     def epoch(self, number: int, last: int, steps: int | None, done: int) -> None:
@@ -90,7 +91,6 @@ class Bar(Progress):
         now = time.perf_counter()
         if now >= self.next:  # the terminal is written to ten times a second at most
             self.next = now + 0.1
-            assert self.bar is not None
             self.bar.set_postfix_str(f"loss {self.total / self.count:.4g}", refresh=False)
             self.bar.update(self.waiting)
             self.waiting = 0

@@ -90,9 +90,9 @@ def training_step(
     >>> print(f"{loss:.3f}")
     0.000
 
-    Gradients are clipped to the norm `clip_norm`, or their elements to `clip_value`. `regularizer` of the model is added
-    to the loss that is minimized, not to the one that is returned. `accumulate` pieces of the batch go through the
-    model one after the other, which saves memory. `average` is None or a `wl.optim.EMA`, which follows the model.
+    Gradients are clipped to the norm `clip_norm`, or their elements to `clip_value`. `regularizer` of the model is
+    added to the loss that is minimized, not to the one that is returned. `accumulate` pieces of the batch go through
+    the model one after the other, which saves memory. `average` is None or a `wl.optim.EMA`, which follows the model.
     Without `outputs` those of the model are not returned, and need no memory; in pieces there are none.
     """
     if accumulate > 1 and outputs:

@@ -1,8 +1,8 @@
 """The event files that TensorBoard reads: records with checksums, each a small protocol-buffer message.
 
 A record is its length (8 bytes), a checksum of that, the message, and a checksum of the message. A message here is an
-`Event`: the time, the step, and a `Summary` with a number or a histogram per tag. Only these few fields are written, so a
-handful of functions does what the generated classes would.
+`Event`: the time, the step, and a `Summary` with a number or a histogram per tag. Only these few fields are written, so
+a handful of functions does what the generated classes would.
 """
 
 from __future__ import annotations

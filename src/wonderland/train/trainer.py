@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import array, trees
-from ..errors import FileError, InputError, ModuleError, NonFiniteError
+from ..errors import InputError, ModuleError, NonFiniteError
 from ..optim.adam import Adam
 from ..random.streams import default_stream
 from . import progress as progress_of
@@ -56,7 +56,7 @@ class Trainer:
         batch_size: int = 32,
         validation: Any = None,
         metrics: Any = None,
-        schedule: Callable[[int], float] | None = None,
+        schedule: Any = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
         regularizer: Callable[[Any], Any] | None = None,
@@ -168,7 +168,9 @@ class Trainer:
             if self._stop is not None:
                 break
         if not self._count:
-            raise InputError("fit: the data have no batches.", "data that are not empty; drop_last=False if they are few")
+            raise InputError(
+                "fit: the data have no batches.", "data that are not empty; drop_last=False if they are few"
+            )
         if self._stop is None or _at_end(self.loader, total):
             self._finish_epoch(start)
 
@@ -185,9 +187,9 @@ class Trainer:
         self.history.records.append(record)
         observe = getattr(self.schedule, "step", None)  # a schedule such as plateau, which looks at the results
         if observe is not None:
-            before = self.schedule(self.step)  # type: ignore[misc]  # it is not None
+            before = self.schedule(self.step)
             observe(record[self.monitor])
-            if (now := self.schedule(self.step)) != before:  # type: ignore[misc]
+            if (now := self.schedule(self.step)) != before:
                 self.mark(f"learning rate {now:.3g}")
         self.callbacks.tell("on_epoch_end", self, record)
         self.progress.end(record)
@@ -209,9 +211,7 @@ class Trainer:
         kept = {name: metric.state_dict() for name, metric in self.metrics.items()}
         swapped = contextlib.nullcontext() if self.average is None else self.average.swapped(self.model)
         with swapped:
-            found = evaluate(
-                self.model, self.loss_function, data, metrics=self.metrics, step=self.evaluation_function
-            )
+            found = evaluate(self.model, self.loss_function, data, metrics=self.metrics, step=self.evaluation_function)
         for name, metric in self.metrics.items():
             metric.load_state_dict(kept[name])
         return found
@@ -254,12 +254,11 @@ class Trainer:
         if found is None:
             return
         record = found.record
+        remedy = "the same model, optimizer and data as before, another folder, or resume=False to start anew"
         for part, owner in (("model", self.model), ("optimizer", self.optimizer)):
-            if record[part] != type(owner).__name__:
-                raise ModuleError(
-                    f"fit: the checkpoint {found.path} is of a {record[part]}, this {part} is a {type(owner).__name__}.",
-                    "the same model and optimizer as before, another checkpoint folder, or resume=False to start anew",
-                )
+            if record[part] != (kind := type(owner).__name__):
+                raise ModuleError(f"fit: the checkpoint {found.path} is of a {record[part]}, not of a {kind}.", remedy)
+        before = self._snapshot()
         try:
             self.model.load_state_dict(found.part("model"))
             self.optimizer.load_state_dict(found.part("optimizer"))
@@ -267,7 +266,9 @@ class Trainer:
                 self.average.load_state_dict(found.part("average"))
             self.loader.load_state_dict(record["loader"])
         except (ModuleError, InputError) as error:
-            raise type(error)(f"fit: the checkpoint {found.path} does not fit. {error.args[0]}") from None
+            self._restore(before)
+            reason = str(error).split("\n  try:")[0]
+            raise ModuleError(f"fit: the checkpoint {found.path} does not fit. {reason}", remedy) from None
         for name, metric in self.metrics.items():
             if values := found.part(f"metrics.{name}"):
                 metric.load_state_dict({key: np.asarray(value) for key, value in values.items()})
@@ -276,7 +277,7 @@ class Trainer:
                 callback.load_state_dict(record["callbacks"][name])
                 callback.load_tensors(found.part(f"callbacks.{name}"))
         if record["schedule"] is not None and hasattr(self.schedule, "load_state_dict"):
-            self.schedule.load_state_dict(record["schedule"])  # type: ignore[union-attr]
+            self.schedule.load_state_dict(record["schedule"])
         default_stream.assign(array.asarray(np.array(record["random"], np.uint32)))
         self.epoch, self.step = record["epoch"], record["step"]
         self._total, self._count = record["running"]["total"], record["running"]["count"]
@@ -307,18 +308,20 @@ def fit(model: Any, loss: Any, data: Any, epochs: int = 10, **settings: Any) -> 
     >>> history["accuracy"][-1] > 0.9
     True
 
-    - `model`: a module. `loss`: a module or function `(outputs, targets) -> loss`, or the name of one in `nn.functional`.
-    - `data`: a tuple of arrays `(x, y)`, a dataset, a `wl.data.DataLoader`, or a list of batches. `batch_size` and `seed`
-      are for those that are not batched yet; they are shuffled anew each epoch.
+    - `model`: a module. `loss`: a module or a function `(outputs, targets) -> loss`, or the name of one in
+      `wl.nn.functional`.
+    - `data`: a tuple of arrays `(x, y)`, a dataset, a `wl.data.DataLoader`, or a list of batches. `batch_size` and
+      `seed` are for those that are not batched yet; they are shuffled anew each epoch.
     - `optimizer`: an optimizer, or its class, which then gets the learning rate `lr`; Adam if nothing is said.
     - `validation`: data like the others, or a share of them to hold out; measured after each epoch.
     - `metrics`: of `wl.metrics`, measured on the training batches and on the validation data.
     - `schedule`: a function from the step to the learning rate, as in `wl.optim.schedules`.
     - `clip_norm`, `clip_value`: limits of the gradients. `regularizer`: a function of the model that is added to the
-      loss. `accumulate`: in how many pieces a batch goes through the model. `average`: a `wl.optim.EMA` that follows the model and stands in for it in validation.
+      loss. `accumulate`: in how many pieces a batch goes through the model. `average`: a `wl.optim.EMA` that follows
+      the model and stands in for it in validation.
     - `callbacks`: see `wl.train.Callback`. `monitor`: what callbacks and schedules watch if not told otherwise.
-    - `checkpoint`: a folder. A checkpoint is written after each epoch, and every `checkpoint_every` steps; if the folder
-      has one, the run goes on from there (unless `resume=False`) and ends with the same bits as one without a break.
+    - `checkpoint`: a folder. A checkpoint is written after each epoch, and every `checkpoint_every` steps; if the
+      folder has one, the run goes on from there (unless `resume=False`), to the same bits as one without a break.
     - `progress`: "bar", "lines", False, or None to choose by the terminal.
     - `objective`: `(model, loss, batch) -> (loss, outputs)` for batches that are not pairs; `jit=False` runs eagerly.
     - `check`: look at the gradients of the first batch and warn of what cannot be learned.
@@ -365,7 +368,7 @@ def _not_finite(value: float, epoch: int, step: int, batch: Any) -> NonFiniteErr
             break
     else:
         cause = "the data of the batch are finite, so the parameters or the loss overflowed"
-        remedy = "a smaller learning rate, clip_norm=1.0, or `with wl.debug.nans():` around an eager step to find the operation"
+        remedy = "a smaller learning rate, clip_norm=1.0; jit=False inside `with wl.debug.nans():` finds the operation"
     return NonFiniteError(
         f"fit: the loss is {value} in epoch {epoch + 1}, step {step + 1}: {cause}. "
         f"The model is as it was when the epoch began.",

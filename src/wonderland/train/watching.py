@@ -11,6 +11,7 @@ from ..random.streams import default_stream
 from ..transforms.imperative import no_grad
 from ..transforms.reverse import grad
 
+
 class TrainingWarning(UserWarning):
     """Something in a run that keeps the model from learning."""
 

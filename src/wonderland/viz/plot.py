@@ -31,6 +31,7 @@ class Curve:
     label: str = ""
     dashed: bool = False
     dots: bool = False
+    colour: str = ""  # the next of the palette if empty
 
 
 def ticks(low: float, high: float, count: int = 6) -> list[float]:
@@ -53,6 +54,7 @@ def plot(
     x_label: str = "x",
     y_label: str = "",
     size: tuple[int, int] = (640, 400),
+    x_range: tuple[float, float] | None = None,
     y_range: tuple[float, float] | None = None,
 ) -> str:
     """Curves as the text of an SVG picture.
@@ -62,7 +64,7 @@ def plot(
     >>> plot([Curve(x, x**2 - 1.5 * x, "f")], title="f(x) = x² - 1.5x").count("<polyline")
     1
 
-    x and y are vectors of one length: lists, arrays or tensors. What leaves `y_range` is cut off.
+    x and y are vectors of one length: lists, arrays or tensors. What leaves `x_range` or `y_range` is cut off.
     """
     drawn = [curve if isinstance(curve, Curve) else Curve(*curve) for curve in curves]
     points = [_points(curve) for curve in drawn]
@@ -70,7 +72,7 @@ def plot(
     everything = np.concatenate([*finite, np.empty((0, 2))])
     if not len(everything):
         raise InputError("plot: there is no finite point to show.", "at least one curve with numbers")
-    x_low, x_high = _range(everything[:, 0], 0.0)
+    x_low, x_high = _range(everything[:, 0], 0.0) if x_range is None else x_range
     y_low, y_high = _range(everything[:, 1], 0.06) if y_range is None else y_range
     width, height = size
     left, right, top, bottom = 62, width - 20, 46 if title else 20, height - 48
@@ -101,7 +103,7 @@ def plot(
         lines.append(f'<text class="x" {place}>{escape(y_label)}</text>')
     frame = f'x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"'
     lines.append(f'<svg {frame} viewBox="{left} {top} {right - left} {bottom - top}">')  # cuts off what leaves it
-    colours = [PALETTE[i % len(PALETTE)] for i in range(len(drawn))]
+    colours = [curve.colour or PALETTE[i % len(PALETTE)] for i, curve in enumerate(drawn)]
     screens = [np.stack([across(xy[:, 0]), down(xy[:, 1])], axis=1) for xy in points]
     for curve, colour, screen in zip(drawn, colours, screens, strict=True):
         if curve.dots:

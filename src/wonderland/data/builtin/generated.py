@@ -199,7 +199,7 @@ def make_regression(
     seed: Any = 0,
     dtype: Any = np.float32,
 ) -> Any:
-    r"""\(y = Xw + b + \varepsilon\), \(\varepsilon \sim \mathcal{N}(0, \text{noise}^2)\), normal X, w uniform on (0, 100).
+    r"""\(y = Xw + b + \varepsilon\): X is standard normal, w uniform on (0, 100), \(\varepsilon\) normal.
 
     >>> import wonderland as wl
     >>> X, y, w = wl.data.make_regression(50, 3, coef=True)
@@ -253,8 +253,8 @@ def make_income_rule(
     >>> X.shape  # income in [500, 2500), age in [18, 65)
     (6, 2)
 
-    y = 1 (low) when income <= 1500, except if age < 30. What the income says depends on the age, and no linear model can
-    express that. `flipped` is the share of labels turned over; `scale=True` puts both features into [0, 1).
+    y = 1 (low) when income <= 1500, except if age < 30. What the income says depends on the age, and no linear model
+    can express that. `flipped` is the share of labels turned over; `scale=True` puts both features into [0, 1).
     """
     rng = as_generator("make_income_rule", seed)
     n = as_int("make_income_rule", "n_samples", n_samples, least=1)

@@ -18,7 +18,7 @@ def mnist(path: Any, *, flat: bool = False, raw: bool = False) -> DatasetRecord:
 
     >>> import wonderland as wl
     >>> wl.data.mnist("mnist")  # doctest: +SKIP
-    DatasetRecord('mnist', features (70000, 28, 28, 1) float32, targets (70000,) int64, 10 classes, train 60000, test 10000)
+    DatasetRecord('mnist', features (70000, 28, 28, 1) float32, targets (70000,) int64, 10 classes, train 60000, ...)
 
     Pixels are in [0, 1]; `raw=True` keeps bytes. Names may have a prefix, and files may be unpacked. If only one
     of the two parts is there (`train-*` or `t10k-*`), its first four fifths are to train and the last fifth to test.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ..extras import need
 from ..record import DatasetRecord
 
 NAMES = {
@@ -26,13 +27,7 @@ def from_sklearn(name: str, *, dtype: Any = np.float32) -> DatasetRecord:
     """
     if name not in NAMES:
         raise InputError(f"from_sklearn: no dataset {name!r}.", f"one of {', '.join(NAMES)}")
-    try:
-        from sklearn import datasets
-    except ImportError:
-        raise InputError(
-            f"load: {name!r} comes from scikit-learn, which is not installed.", "pip install 'wonderland[sklearn]'"
-        ) from None
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch = getattr(need(f"load({name!r})", "sklearn.datasets", "sklearn"), f"load_{name}")()
     classes = np.issubdtype(bunch.target.dtype, np.integer)
     return DatasetRecord(
         bunch.data.astype(dtype),

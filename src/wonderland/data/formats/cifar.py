@@ -20,9 +20,9 @@ def read_cifar10(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, 32, 32, 3) uint8 and labels (n,) int64 of one CIFAR-10 file, as `data_batch_1.bin`.
 
-    >>> import os, tempfile, numpy as np, wonderland as wl
-    >>> path = os.path.join(tempfile.mkdtemp(), "test_batch.bin")
-    >>> _ = open(path, "wb").write(bytes([3]) + bytes(3072))
+    >>> import pathlib, tempfile, wonderland as wl
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "test_batch.bin")
+    >>> _ = path.write_bytes(bytes([3]) + bytes(3072))
     >>> images, labels = wl.data.read_cifar10(path)
     >>> images.shape, labels
     ((1, 32, 32, 3), array([3]))

@@ -33,9 +33,9 @@ def read_csv(
 ) -> DatasetRecord:
     """The record of a table in a text file (UTF-8, plain or gzipped).
 
-    >>> import os, tempfile, wonderland as wl
-    >>> path = os.path.join(tempfile.mkdtemp(), "loans.csv")
-    >>> _ = open(path, "w").write("age,city,repaid\\n31,Rome,yes\\n54,Pisa,no\\n28,Rome,yes\\n")
+    >>> import pathlib, tempfile, wonderland as wl
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "loans.csv")
+    >>> _ = path.write_text("age,city,repaid\\n31,Rome,yes\\n54,Pisa,no\\n28,Rome,yes\\n")
     >>> loans = wl.data.read_csv(path, target="repaid")
     >>> loans.feature_names
     ('age', 'city=Pisa', 'city=Rome')

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import InputError, ShapeError
 from ..dataset import Dataset
+from ..extras import need
 from .files import as_path, damaged
 from .numpy_files import read_npy
 
@@ -33,8 +34,8 @@ class ImageFolder(Dataset):
     ((4, 4, 3), 1)
 
     Classes are the subfolders in sorted order, and files are in sorted order within them. `mode` is "RGB" (three
-    channels) or "L" (one, grey); `.npy` images are taken as they are. `size=(h, w)` resizes every image, so that they can be
-    batched. Pillow (`pip install wonderland[images]`) is needed when another image is read.
+    channels) or "L" (one, grey); `.npy` images are taken as they are. `size=(h, w)` resizes every image, so that they
+    can be batched. Pillow (`pip install wonderland[images]`) is needed when another image is read.
     """
 
     def __init__(
@@ -108,16 +109,10 @@ def _read_image(path: Path, mode: str) -> np.ndarray:
         if image.ndim not in (2, 3):
             raise ShapeError(f"ImageFolder: {str(path)!r} has shape {image.shape}.", "an image (h, w) or (h, w, c)")
         return image[:, :, None] if image.ndim == 2 else image
+    pillow = need(f"ImageFolder: {str(path)!r}", "PIL.Image", "images")
     try:
-        from PIL import Image
-    except ImportError:
-        raise InputError(
-            f"ImageFolder: Pillow, which reads {path.suffix} files, is not installed.",
-            "pip install 'wonderland[images]'",
-        ) from None
-    try:
-        with Image.open(path) as picture:
+        with pillow.open(path) as picture:
             pixels = np.asarray(picture.convert(mode))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
         raise damaged("ImageFolder", path, f"a whole {path.suffix} image", error) from None
     return pixels[:, :, None] if mode == "L" else pixels

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, InputError
+from ..extras import need
 from ..record import DatasetRecord
 from .files import damaged, read_bytes
 from .tables import Column, find_column, table_record
@@ -32,11 +33,7 @@ def read_parquet(
     >>> wl.data.read_parquet("loans.parquet", target="repaid")  # doctest: +SKIP
     DatasetRecord('loans.parquet', features (1000, 7) float32, targets (1000,) int64, 2 classes)
     """
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise InputError("read_parquet: pyarrow is not installed.", "pip install 'wonderland[arrow]'") from None
+    parquet, pyarrow = (need("read_parquet", module, "arrow") for module in ("pyarrow.parquet", "pyarrow"))
     source = str(path)
     data = read_bytes("read_parquet", path, expect_size, expect_sha256, unpack=False)
     if not (data.startswith(b"PAR1") and data.endswith(b"PAR1")):
@@ -63,8 +60,7 @@ def read_parquet(
 
 
 def _column(source: str, name: str, column: Any, as_text: bool) -> Column:
-    import pyarrow.types as types
-
+    types = need("read_parquet", "pyarrow.types", "arrow")
     kind = column.type
     if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type

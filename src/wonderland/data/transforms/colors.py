@@ -1,4 +1,4 @@
-"""Brightness, contrast, saturation and hue. White is 255 for bytes and 1 for floating numbers, and results stay below it."""
+"""Brightness, contrast, saturation and hue. White is 255 for bytes and 1 for floating numbers; results stay below."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class RandomErasing(Transform):
         return {
             "chosen": rng.random(count) < self.p,
             "scale": rng.uniform(*self.scale, count),
-            "ratio": np.exp(rng.uniform(*np.log(self.ratio), count)),
+            "ratio": np.exp(rng.uniform(math.log(self.ratio[0]), math.log(self.ratio[1]), count)),
             "place": rng.random((count, 2)),
         }
 

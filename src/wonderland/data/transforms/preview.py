@@ -25,8 +25,8 @@ def preview_grid(
     >>> T.preview_grid(wl.data.digits().features[:4], T.RandomRotation(20), samples=5).shape  # 4 x 6 images, gaps
     (35, 53, 1)
 
-    Images are (b, h, w, c) or one of them; a smaller or larger result stands in the top left corner of its cell. `fill` is the colour of
-    the gaps, by default white.
+    Images are (b, h, w, c) or one of them; results of other sizes stand in the top left corner of their cells. `fill`
+    is the colour of the gaps, by default white.
     """
     array = np.asarray(images)
     array = array[None] if array.ndim == 3 else array

@@ -91,9 +91,10 @@ class RandAugment(Transform):
     >>> augment(np.zeros((8, 32, 32, 3), np.uint8), np.random.default_rng(0)).shape
     (8, 32, 32, 3)
 
-    The operations are the keys of `RandAugment.operations`; a rotation is by up to 30 degrees, a shift by up to 0.3 of the
-    image, in a random direction. Each image of a batch draws its own, or, with `per_sample=False`, a batch has one draw as in
-    the book. Magnitude 0 changes nothing. Values are bytes, or floating numbers in [0, 1]. Book, section 9.2.3.
+    The operations are the keys of `RandAugment.operations`; a rotation is by up to 30 degrees, a shift by up to 0.3 of
+    the image, in a random direction. Each image of a batch draws its own, or, with `per_sample=False`, a batch has one
+    draw as in the book. Magnitude 0 changes nothing. Values are bytes, or floating numbers in [0, 1].
+    Book, section 9.2.3.
     """
 
     random = True

@@ -1,4 +1,4 @@
-r"""Other sizes. Linear interpolation along an axis is a matrix, \(Y = W_r X W_c^\top\), one for each image if its part differs."""
+r"""Other sizes. Linear interpolation along an axis is a matrix, \(Y = W_r X W_c^\top\), which can differ by image."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class RandomResizedCrop(Transform):
 def boxes(
     height: int, width: int, scale: np.ndarray, ratio: np.ndarray, place: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Whole-pixel boxes (top, left, height, width) of a share of the area and an aspect width / height, inside the image."""
+    """Boxes inside the image in whole pixels (top, left, height, width), of a share of the area and an aspect."""
     area = scale * height * width
     heights = np.clip(np.rint(np.minimum(np.sqrt(area / ratio), height)), 1, height)
     widths = np.clip(np.rint(np.minimum(np.sqrt(area * ratio), width)), 1, width)

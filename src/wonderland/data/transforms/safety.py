@@ -1,4 +1,4 @@
-"""Which changes keep the label: a mirrored photograph shows the same animal, a mirrored 6 is no digit, a turned one is a 9."""
+"""Which changes keep the label: a mirrored photograph shows the same animal, a 6 that is turned around is a 9."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ TASKS: dict[str, dict[str, str]] = {
         "large_rotation": "the direction is the label",
     },
     "colors": {"color": "the colour is the label, or tells it (fruit, traffic lights)"},
-    "position": {
-        change: "the position is the label"
-        for change in ("translation", "crop", "horizontal_flip", "vertical_flip", "rotation", "large_rotation", "scale", "shear")
-    },
-}  # fmt: skip
+    "position": dict.fromkeys(
+        ("translation", "crop", "scale", "shear", "rotation", "large_rotation", "horizontal_flip", "vertical_flip"),
+        "the position is the label",
+    ),
+}
 
 
 class Unsafe(NamedTuple):
@@ -64,9 +64,9 @@ def check_label_safety(
     >>> T.check_label_safety(pipeline, "photographs")
     []
 
-    `task` is a key of `TASKS`. `allow` is a list of all the changes that are safe (anything else is reported), or what to let
-    pass of a task's list; `deny` adds to it. With `strict=True` an unsafe transform raises. This knows what the transforms
-    declare in `changes`; whether a change keeps your labels, only you can say: look at `preview`.
+    `task` is a key of `TASKS`. `allow` without a task lists all changes that are safe (anything else is reported), with
+    a task those to let pass; `deny` adds to the unsafe ones. With `strict=True` an unsafe transform raises. This knows
+    what transforms declare in `changes`; whether a change keeps your labels, only you can say: look at `preview`.
     """
     if task is not None and task not in TASKS:
         raise InputError(f"check_label_safety: no task {task!r}.", f"one of {', '.join(TASKS)}, or allow=, deny=")

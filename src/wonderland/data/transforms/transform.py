@@ -1,8 +1,8 @@
 r"""What a transform is: \(x' = T(x; c)\) with parameters \(c \sim p(c)\) that are drawn anew each time.
 
 `sample_params(rng, count)` draws the parameters of `count` images, arrays with a first axis of that size, and
-`apply(x, params)` computes with them and nothing else. So a draw can be kept, repeated and tested. Parameters do not depend on
-the size of the image. Book, section 9.2.3.
+`apply(x, params)` computes with them and nothing else. So a draw can be kept, repeated and tested. Parameters do not
+depend on the size of the image. Book, section 9.2.3.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Compose(Transform):
     >>> transform(np.zeros((32, 24, 24, 3), np.uint8), np.random.default_rng(0)).shape
     (32, 24, 24, 3)
 
-    Plain functions of an array can stand among them, and those that declare `random = True` are called with a generator.
+    Plain functions of an array can stand among them; those that declare `random = True` are called with a generator.
     """
 
     def __init__(self, transforms: Sequence[Callable[..., Any]], *, deny: Sequence[str] = ()) -> None:

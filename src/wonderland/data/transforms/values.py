@@ -81,7 +81,7 @@ def one_hot_array(name: str, labels: Any, num_classes: int, dtype: Any = np.floa
     array = np.asarray(labels)
     if array.dtype.kind not in "ui":
         raise DTypeError(f"{name}: labels of {array.dtype} are not integers.", "class numbers 0, 1, ...")
-    if array.size and not (0 <= array.min() and array.max() < num_classes):
+    if array.size and not (array.min() >= 0 and array.max() < num_classes):
         raise IndexOutOfRange(
             f"{name}: labels from {array.min()} to {array.max()} for {num_classes} classes.", f"0 to {num_classes - 1}"
         )
@@ -89,7 +89,7 @@ def one_hot_array(name: str, labels: Any, num_classes: int, dtype: Any = np.floa
 
 
 class GaussianNoise(Transform):
-    r"""\(x' = x + \varepsilon\), \(\varepsilon \sim \mathcal{N}(0, \sigma^2 I)\), for arrays of any shape. Book, section 9.2.3.
+    r"""\(x' = x + \varepsilon\), \(\varepsilon \sim \mathcal{N}(0, \sigma^2 I)\), for any shape. Book, section 9.2.3.
 
     >>> import numpy as np, wonderland as wl
     >>> noisy = wl.data.transforms.GaussianNoise(0.1)(np.zeros((100, 100), np.float32), np.random.default_rng(0))

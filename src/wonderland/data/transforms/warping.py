@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ class RandomAffine(Transform):
     >>> move(np.zeros((8, 28, 28, 1), np.float32), np.random.default_rng(0)).shape
     (8, 28, 28, 1)
 
-    A number v for `degrees` or `shear` is the range (-v, v); `translate` is the largest share of (height, width). What comes
-    from outside is `fill`. The parameters 0, 1, 0, 0 change nothing, exactly.
+    A number v for `degrees` or `shear` is the range (-v, v); `translate` is the largest share of (height, width). What
+    comes from outside is `fill`. The parameters 0, 1, 0, 0 change nothing, exactly.
     """
 
     random = True
@@ -68,7 +69,9 @@ class RandomAffine(Transform):
         shares = np.array(self.translate)
         return {
             "degrees": rng.uniform(*self.degrees, count),
-            "scale": np.exp(rng.uniform(*np.log(self.scale), count)),  # as often twice as large as half as large
+            "scale": np.exp(
+                rng.uniform(math.log(self.scale[0]), math.log(self.scale[1]), count)
+            ),  # as often twice as large as half as large
             "shear": rng.uniform(*self.shear, count),
             "translate": rng.uniform(-shares, shares, (count, 2)),
         }
@@ -92,7 +95,7 @@ class RandomRotation(RandomAffine):
     array([[1, 3],
            [0, 2]])
 
-    Positive angles turn counter-clockwise. An angle of 0 returns the image itself; quarter turns of square images are exact.
+    Positive angles turn counter-clockwise. An angle of 0 changes nothing; quarter turns of square images are exact.
     """
 
     def __init__(
@@ -118,8 +121,8 @@ class RandomZoom(RandomAffine):
     """The middle enlarged (scale above 1), or the image made smaller with a border (below 1).
 
     >>> import numpy as np, wonderland as wl
-    >>> wl.data.transforms.RandomZoom((2, 2), interpolation="nearest")(np.pad(np.ones((2, 2)), 1)).sum()
-    16.0
+    >>> int(wl.data.transforms.RandomZoom((2, 2), interpolation="nearest")(np.pad(np.ones((2, 2)), 1)).sum())
+    16
     """
 
     def __init__(
@@ -171,25 +174,31 @@ def _warp_part(
         for i, middle in enumerate(((h - 1) / 2, (w - 1) / 2))
     )  # (b, h, w)
     # A border of fill, one pixel wide: whatever lies further out is read there.
-    padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=_as_fill(fill, images.dtype))
-    pixels = padded.reshape(-1, c)
+    border = ((0, 0), (1, 1), (1, 1), (0, 0))
     base = (np.arange(b) * ((h + 2) * (w + 2)))[:, None, None]
     if interpolation == "nearest":
         row, column = (
             np.clip(np.floor(old + 0.5), -1, size).astype(np.intp) + 1
             for old, size in ((old_rows, h), (old_columns, w))
         )
-        return pixels[base + row * (w + 2) + column]
+        padded = np.pad(images, border, constant_values=_as_fill(fill, images.dtype))
+        return padded.reshape(-1, c).take(base + row * (w + 2) + column, axis=0)
+    values = widened(images)
+    pixels = np.pad(values, border, constant_values=fill).reshape(-1, c)
     old_rows, old_columns = np.clip(old_rows, -1, h), np.clip(old_columns, -1, w)
     row, column = np.minimum(np.floor(old_rows), h - 1), np.minimum(np.floor(old_columns), w - 1)
-    kind = widened(images[:0]).dtype
-    down, right = ((old - first)[..., None].astype(kind) for old, first in ((old_rows, row), (old_columns, column)))
+    down, right = (
+        (old - first)[..., None].astype(values.dtype) for old, first in ((old_rows, row), (old_columns, column))
+    )
     index = base + (row.astype(np.intp) + 1) * (w + 2) + column.astype(np.intp) + 1
-    # the two above, then the two below
-    upper = pixels[index] * (1 - right) + pixels[index + 1] * right
-    index += w + 2
-    lower = pixels[index] * (1 - right) + pixels[index + 1] * right
+    upper = _between(pixels, index, right)
+    lower = _between(pixels, index + (w + 2), right)
     return narrowed(upper * (1 - down) + lower * down, images.dtype)
+
+
+def _between(pixels: np.ndarray, index: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """From a pixel towards its right neighbour. The weights 0 and 1 give the pixels themselves."""
+    return pixels.take(index, axis=0) * (1 - right) + pixels.take(index + 1, axis=0) * right
 
 
 def _as_fill(fill: float, dtype: Any) -> Any:

@@ -8,6 +8,7 @@ from .convolution import *
 from .gating import *
 from .lookup import *
 from .losses import *
+from .negative_sampling import *
 from .noise import *
 from .normalization import *
 from .piecewise import *

@@ -84,8 +84,12 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     tensor([-1.,  2.])
     """
     x = as_real("elu", x)
-    # the exponential of large x would overflow, and its derivative with it
-    return array.where(x > 0, x, alpha * array.expm1(array.minimum(x, 0.0)))
+    return array.where(x > 0, x, alpha * array.expm1(_negative_part(x)))
+
+
+def _negative_part(x: Tensor) -> Tensor:
+    """x or 0, with slope 1 at 0: the exponential of large x would overflow, and its derivative with it."""
+    return array.where(x > 0, 0.0, x)
 
 
 def selu(x: Any) -> Tensor:
@@ -146,7 +150,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     x = as_real("celu", x)
     if alpha == 0:
         raise InputError("celu: alpha=0 divides by zero.", "another alpha, or wl.relu, its limit")
-    return array.where(x > 0, x, alpha * array.expm1(array.minimum(x, 0.0) / alpha))
+    return array.where(x > 0, x, alpha * array.expm1(_negative_part(x) / alpha))
 
 
 def swish(x: Any, beta: float = 1.0) -> Tensor:

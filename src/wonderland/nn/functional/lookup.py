@@ -13,7 +13,7 @@ from ...tensor import Tensor
 __all__ = ["embedding"]
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
+def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None) -> Tensor:
     r"""\(W_{i}\): the rows of a table (rows, size) at integers (...), as (..., size). Book, section 8.2.2.
 
     >>> import wonderland as wl
@@ -21,7 +21,8 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
     tensor([[0., 0., 1.],
             [1., 0., 0.]])
 
-    The row `padding_idx` gets no gradient. Numbers outside 0, ..., rows - 1 raise.
+    The row `padding_idx` gets no gradient. Rows longer than `max_norm` are shortened to it, by factors that count as
+    constants for the gradient; the table stays as it is. Numbers outside 0, ..., rows - 1 raise.
     """
     index, table = as_tensor("embedding", input), as_tensor("embedding", weight)
     if table.ndim != 2:
@@ -29,6 +30,11 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
     if not is_integer(index.dtype):
         raise DTypeError(f"embedding: rows are chosen by integers, received {index.dtype}.", "x.astype(wl.int64)")
     rows = array.take(table, counted_from_zero(index, table.shape[0]), axis=0)
+    if max_norm is not None:
+        if not max_norm > 0:
+            raise InputError(f"embedding: max_norm={max_norm}.", "a length above 0")
+        length = array.norm(array.stop_gradient(rows), axis=-1, keepdims=True)
+        rows = rows * (max_norm / array.maximum(length, max_norm))
     if padding_idx is None:
         return rows
     if not -table.shape[0] <= padding_idx < table.shape[0]:

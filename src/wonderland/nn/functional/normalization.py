@@ -95,7 +95,7 @@ def batch_norm(
     if n < 2:
         raise InputError(
             f"batch_norm: training with {n} values per channel, from an input of shape {x.shape}, leaves no variance.",
-            "a batch of two or more, or model.eval()",
+            "a batch of two or more, or model.eval(); LayerNorm and GroupNorm need no batch",
         )
     mean, variance = _moments(_wide(x), axes)
     centred = _wide(x) - mean
@@ -178,8 +178,9 @@ def instance_norm(
             "larger images, or layer_norm",
         )
     if running_mean is not None:
-        mean, variance = _moments(_wide(x), axes)
-        over_batch = array.mean(mean, axis=0), array.mean(variance, axis=0) * (n / (n - 1))
+        mean, variance = _moments(_wide(x), axes, keepdims=True)
+        every = (0, *axes)
+        over_batch = array.mean(mean, axis=every), array.mean(variance, axis=every) * (n / (n - 1))
         _move("instance_norm", (running_mean, running_var), over_batch, momentum)
     return _affine(_standardized(x, axes, eps), weight, bias)
 

@@ -23,8 +23,8 @@ GROWING = 10  # steps in a row that go up, above the start, are a divergence
 class Minimum:
     """What `minimize` found.
 
-    `reason` is why it stopped: "gradient" or "value" (converged), "max_iter", "diverged", "line search" (no step lowers f
-    any more, often the limit of rounding) or "callback". `path` has the points of all steps, the start too:
+    `reason` is why it stopped: "gradient" or "value" (converged), "max_iter", "diverged", "line search" (no step lowers
+    f any more, often the limit of rounding) or "callback". `path` has the points of all steps, the start too:
     (steps + 1, *shape of x), or vectors if x is a tree; `values` and `grad_norms` belong to them.
     """
 
@@ -54,22 +54,22 @@ def minimize(
     jit: bool = False,
     **settings: Any,
 ) -> Minimum:
-    r"""\(x_t = x_{t-1} + \eta_t p_t\) towards \(\arg\min_x f(x)\), from x0: a tensor, numbers, or a tree. Book, section 2.3.
+    r"""\(x_t = x_{t-1} + \eta_t p_t\) towards \(\arg\min_x f(x)\), from x0: a tensor, numbers, or a tree.
 
     >>> import wonderland as wl
     >>> result = wl.optim.minimize(lambda x: (x[0] - 1) ** 2 + 10 * (x[1] + 2) ** 2, [0.0, 0.0])
-    >>> print(wl.round(result.x, decimals=5), result.converged, result.reason)
-    tensor([ 1., -2.], dtype=float64) True gradient
+    >>> [round(x, 5) for x in result.x.tolist()], result.converged, result.reason
+    ([1.0, -2.0], True, 'gradient')
 
     Methods: "gd" (steepest descent; `line_search` "backtracking", "wolfe" or "exact", `normalized`), "momentum",
-    "nesterov", "adagrad", "rmsprop", "adam" (with the settings of these optimizers), "newton", "cg" (nonlinear conjugate
-    gradients), "lbfgs" (`history_size`); or an optimizer's class, such as `wl.optim.Lion`. `lr` is a number or a function
-    of the step and matters to the methods without a line search; these evaluate f once per step.
+    "nesterov", "adagrad", "rmsprop", "adam" (with the settings of these optimizers), "newton", "cg" (nonlinear
+    conjugate gradients), "lbfgs" (`history_size`); or an optimizer's class, such as `wl.optim.Lion`. `lr` is a number
+    or a function of the step and matters to the methods without a line search; these evaluate f once per step.
 
     It stops when the norm of the gradient is at most `tol` (by default the root of the precision), when
     \((f_t - f_{t-1})^2 \le\) `value_tol` if that is given (a plateau may look like that), after `max_iter` steps, when
     `callback(step, point)` returns True, or when f diverges: it is no longer finite, or has been growing for ten steps.
-    `jit` compiles f and its gradient.
+    `jit` compiles f and its gradient. Book, section 2.3.
     """
     as_function("optim.minimize", f)
     run = METHODS.get(method) if isinstance(method, str) else by_optimizer(as_function("optim.minimize", method))
@@ -135,9 +135,9 @@ def multistart(f: Callable[[Any], Any], starts: Iterable[Any], method: Any = "lb
     """`minimize` from every start; the best first. Nothing better is known for functions with many minima in general.
 
     >>> import wonderland as wl
-    >>> found = wl.optim.multistart(lambda x: x * wl.sin(2 * x), [0.2, 2.0, 5.0])
+    >>> found = wl.optim.multistart(lambda x: x * wl.sin(2 * x), [2.0, 5.0])
     >>> [round(result.x.item(), 3) for result in found]
-    [5.522, 2.457, -0.0]
+    [5.543, 2.457]
 
     Further settings are those of `minimize`. Book, section 2.3.1.
     """
@@ -157,7 +157,8 @@ def gradient_descent(
     momentum: float = 0.0,
     batched: bool = False,
 ) -> Tensor:
-    r"""The path of \(g_t = -\eta_t \nabla f(x_{t-1}) + \lambda g_{t-1},\ x_t = x_{t-1} + g_t\): (steps + 1, *shape of x0).
+    r"""The path of \(g_t = -\eta_t \nabla f(x_{t-1}) + \lambda g_{t-1},\ x_t = x_{t-1} + g_t\): (steps + 1, *shape of
+    x0).
 
     >>> import wonderland as wl
     >>> wl.optim.gradient_descent(lambda x: x**2, 1.0, lr=0.25, steps=3)

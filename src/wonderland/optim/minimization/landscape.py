@@ -58,8 +58,8 @@ def classify_stationary(f: Function, x: Any, tol: float = 1e-6) -> str:
     >>> wl.optim.classify_stationary(lambda x: x**3, 0.0)
     'degenerate'
 
-    By the signs of the eigenvalues of the Hessian; those within `tol` of the largest count as 0, and gradients of a norm
-    up to `tol` as 0. Eigenvalues of both signs are a saddle, whatever the others are.
+    By the signs of the eigenvalues of the Hessian; those within `tol` of the largest count as 0, and gradients of a
+    norm up to `tol` as 0. Eigenvalues of both signs are a saddle, whatever the others are.
     """
     x = as_point("classify_stationary", x)
     if array.norm(grad(f)(x)).item() > tol:

@@ -79,13 +79,14 @@ class LBFGS(Optimizer):
     ...     loss.backward()
     ...     return loss
     >>> first = optimizer.step(closure)
-    >>> print(first.item() > 24, wl.round(w.value, decimals=4))
-    True tensor([1., 1.], dtype=float64)
+    >>> round(first.item(), 4), [round(x, 4) for x in w.tolist()]
+    (24.2, [1.0, 1.0])
 
-    The closure may also give the loss and the gradients: `lambda: wl.value_and_grad(loss_of)(model, x, y)`. Compile what
-    is inside it; the search itself is ordinary Python. A step is up to `max_iter` moves, and stops early when the largest
-    gradient is at most `tolerance_grad`, or value and weights move by less than `tolerance_change`. `line_search_fn` is
-    "strong_wolfe", or None for moves of length `lr`. The last `history_size` moves are remembered between steps.
+    The closure may also give the loss and the gradients: `lambda: wl.value_and_grad(loss_of)(model, x, y)`. Compile
+    what is inside it; the search itself is ordinary Python. A step is up to `max_iter` moves, and stops early when the
+    largest gradient is at most `tolerance_grad`, or value and weights move by less than `tolerance_change`.
+    `line_search_fn` is "strong_wolfe", or None for moves of length `lr`. The last `history_size` moves are remembered
+    between steps.
     """
 
     def __init__(

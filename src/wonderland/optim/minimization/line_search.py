@@ -25,9 +25,9 @@ def line_search(f: Callable[[Any], Any], x: Any, direction: Any, method: str = "
     >>> round(wl.optim.line_search(f, x, -wl.grad(f)(x), "exact"), 6)  # g.g / g.Hg
     0.181818
 
-    "backtracking" halves the step until \(f(x + \eta p) \le f(x) + 10^{-4}\,\eta\,\nabla f \cdot p\) (Armijo). "wolfe" also
-    asks for a slope there of at most 0.9 times that at x, in size (strong Wolfe conditions). "exact" is the minimum
-    along the line of a quadratic, \(-\nabla f \cdot p / p \cdot H p\).
+    "backtracking" halves the step until \(f(x + \eta p) \le f(x) + 10^{-4}\,\eta\,\nabla f \cdot p\) (Armijo). "wolfe"
+    also asks for a slope there of at most 0.9 times that at x, in size (strong Wolfe conditions). "exact" is the
+    minimum along the line of a quadratic, \(-\nabla f \cdot p / p \cdot H p\).
     """
     problem = Problem("line_search", f, x)
     p, _ = trees.ravel(as_point("line_search", direction))

@@ -51,11 +51,19 @@ def cross_entropy(
     integer targets is then a weighted one. Targets equal to `ignore_index` do not count; if none counts, the mean is 0.
     """
     logits, target = _scores_first("cross_entropy", input, target)
+    class_count("cross_entropy", logits)
+    warn_of_probabilities("cross_entropy", logits)
     if is_half(logits.dtype):  # the sum needs more digits
         wide = array.astype(logits, float32)
-        return array.astype(cross_entropy(wide, target, weight, ignore_index, reduction, label_smoothing), logits.dtype)
-    classes = class_count("cross_entropy", logits)
-    warn_of_probabilities("cross_entropy", logits)
+        loss = _from_logits(wide, target, weight, ignore_index, reduction, label_smoothing)
+        return array.astype(loss, logits.dtype)
+    return _from_logits(logits, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def _from_logits(
+    logits: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+) -> Tensor:
+    classes = logits.shape[-1]
     in_range = 0.0 <= label_smoothing <= 1.0
     check_setting("cross_entropy", "label_smoothing", label_smoothing, in_range, "a number from 0 to 1")
     weight = class_weight("cross_entropy", weight, logits)

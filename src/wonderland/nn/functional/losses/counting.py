@@ -38,7 +38,7 @@ def zero_one_loss(input: Any, target: Any, threshold: float | None = None, reduc
     name = "zero_one_loss"
     scores, target = as_real(name, input), as_tensor(name, target)
     if is_integer(target.dtype) and target.ndim == scores.ndim - 1 and threshold is None:
-        index, _ = class_targets(name, scores, target, ignore_index=scores.shape[-1])
+        index, _ = class_targets(name, scores, target, None)
         array.take_along_axis(scores, index[..., None], axis=-1)  # a class out of range raises
         wrong = array.argmax(scores, axis=-1) != index
     else:

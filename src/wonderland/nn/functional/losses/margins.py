@@ -126,7 +126,7 @@ def multi_margin_loss(
     classes = class_count(name, scores)
     check_setting(name, "p", p, p in (1, 2), "1 or 2")
     weight = class_weight(name, weight, scores)
-    index, _ = class_targets(name, scores, target, ignore_index=classes)  # a number out of range: every one counts
+    index, _ = class_targets(name, scores, target, None)
     gap = array.relu(margin - at_class(scores, index)[..., None] + scores)
     gap = gap * gap if p == 2 else gap
     others = array.where(array.arange(classes) == index[..., None], 0.0, gap)

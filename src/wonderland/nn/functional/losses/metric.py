@@ -75,6 +75,8 @@ def triplet_margin_loss(
     Vectors are (..., d), and distances p-norms of differences, to which `eps` is added. `swap` uses the distance of the
     positive and the negative where it is the smaller one.
     """
+    from .... import linalg  # loaded when first used
+
     name = "triplet_margin_loss"
     a, pos, neg = promote_inexact(name, anchor, positive, negative)
     _check_vectors(name, a)
@@ -83,7 +85,7 @@ def triplet_margin_loss(
     check_setting(name, "margin", margin, margin > 0, "margin > 0")
 
     def distance(x: Tensor, y: Tensor) -> Tensor:
-        return array.norm(x - y + eps, ord=p, axis=-1)
+        return linalg.vector_norm(x - y + eps, ord=p, axis=-1)
 
     far = distance(a, neg)
     if swap:

@@ -54,8 +54,8 @@ def class_weight(name: str, weight: Any, scores: Any) -> Any:
     return weight
 
 
-def class_targets(name: str, scores: Any, target: Any, ignore_index: int = -100) -> tuple[Any, Any]:
-    """The classes to look up, and which of them count."""
+def class_targets(name: str, scores: Any, target: Any, ignore_index: int | None) -> tuple[Any, Any]:
+    """The classes to look up, and which of them count; all of them if no number stands for an ignored one."""
     if not is_integer(target.dtype):
         raise DTypeError(f"{name}: targets of dtype {target.dtype}.", "integer classes")
     if target.shape != scores.shape[:-1]:
@@ -63,8 +63,11 @@ def class_targets(name: str, scores: Any, target: Any, ignore_index: int = -100)
             f"{name}: classes of shape {target.shape} do not belong to scores of shape {scores.shape}.",
             f"classes of shape {scores.shape[:-1]}; the axis of classes is the last one",
         )
+    index = counted_from_zero(target, scores.shape[-1])
+    if ignore_index is None:
+        return index, None
     counted = target != ignore_index
-    return array.where(counted, counted_from_zero(target, scores.shape[-1]), 0), counted
+    return array.where(counted, index, 0), counted
 
 
 def at_class(scores: Any, index: Any) -> Any:

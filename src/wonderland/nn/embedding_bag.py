@@ -1,0 +1,72 @@
+"""Embeddings of bags: sums, means or maxima of rows of a table. Notes, section 4.4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import array
+from ..array.conversion import as_real, as_tensor
+from ..errors import InputError, ShapeError
+from ..tensor import Tensor
+from .embedding import Embedding
+
+MODES = ("sum", "mean", "max")
+
+
+class EmbeddingBag(Embedding):
+    r"""\(\sum_j W_{i_j}\) (or mean, or maximum) over bags of numbers: integers (..., n) to (..., embedding_dim).
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.EmbeddingBag.from_pretrained(wl.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    >>> layer.mode = "sum"
+    >>> layer(wl.tensor([[0, 1], [2, 2]]))
+    tensor([[ 4.,  6.],
+            [10., 12.]])
+
+    `mode` is "mean", "sum" or "max". Entries `padding_idx` do not count, so that bags may have different sizes; an
+    empty bag gives zeros. `per_sample_weights`, of the shape of the index, multiply the rows of a sum.
+    """
+
+    mode: str = "mean"
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        mode: str = "mean",
+        padding_idx: int | None = None,
+        dtype: Any = None,
+        key: Any = None,
+    ) -> None:
+        if mode not in MODES:
+            raise InputError(f"EmbeddingBag: mode={mode!r}.", "one of " + ", ".join(map(repr, MODES)))
+        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, dtype, key)
+        self.mode = mode
+
+    def forward(self, index: Any, per_sample_weights: Any = None) -> Tensor:
+        index = as_tensor("EmbeddingBag", index)
+        if not index.ndim:
+            raise ShapeError("EmbeddingBag: a number is no bag.", "integers (..., n)")
+        rows = super().forward(index)  # (..., n, size)
+        counted = array.ones_like(index) > 0 if self.padding_idx is None else index != self.padding_idx
+        if per_sample_weights is not None:
+            weights = as_real("EmbeddingBag", per_sample_weights)
+            if weights.shape != index.shape or self.mode != "sum":
+                raise ShapeError(
+                    f"EmbeddingBag: weights of shape {weights.shape} for numbers of {index.shape}, mode {self.mode!r}.",
+                    'weights of the shape of the numbers, and mode="sum"',
+                )
+            rows = rows * weights[..., None]
+        if self.mode == "max":
+            if not index.shape[-1]:
+                return array.zeros((*index.shape[:-1], self.embedding_dim), dtype=rows.dtype)
+            top = array.max(array.where(counted[..., None], rows, -array.inf), axis=-2)
+            return array.where(array.any(counted, axis=-1)[..., None], top, 0.0)
+        total = array.sum(array.where(counted[..., None], rows, 0.0), axis=-2)
+        if self.mode == "sum":
+            return total
+        return total / array.maximum(array.sum(counted, axis=-1), 1)[..., None]
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, mode={self.mode!r}"
