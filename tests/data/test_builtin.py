@@ -1,4 +1,4 @@
-"""The built-in datasets: the same as scikit-learn's, split once and for all, and refused when their files are changed."""
+"""The built-in datasets: the same as scikit-learn's, split once and for all, refused when their files are changed."""
 
 from __future__ import annotations
 

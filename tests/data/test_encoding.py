@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import preprocessing
 
@@ -60,6 +60,7 @@ def test_there_and_back_and_the_unknown():
 
 
 @pytest.mark.book("A4-03", name="wl.data.Vocabulary")
+@settings(max_examples=20)
 @given(st.lists(st.text(max_size=3), min_size=1, max_size=20))
 def test_a_vocabulary_goes_there_and_back(tokens):
     vocabulary = data.Vocabulary.build([tokens])

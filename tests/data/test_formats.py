@@ -219,7 +219,7 @@ class TestFolders:
         with pytest.raises(IndexError):
             folder[6]
         (root / "empty").mkdir()
-        with pytest.raises(InputError, match="no image in .*empty"):
+        with pytest.raises(InputError, match=r"no image in .*empty"):
             wl.data.ImageFolder(root)
         with pytest.raises(InputError, match="no subfolders"):
             wl.data.ImageFolder(root / "empty")
@@ -237,8 +237,8 @@ class TestLoad:
         record = wl.data.load(tmp_path / "images", targets=tmp_path / "labels.gz")
         assert record.targets.dtype == np.int64
         assert record[2][1] == 2
+        wl.data.write_idx(tmp_path / "labels.gz", labels[:3])
         with pytest.raises(ShapeError, match="4 examples and 3 targets"):
-            wl.data.write_idx(tmp_path / "labels.gz", labels[:3])
             wl.data.load(tmp_path / "images", targets=tmp_path / "labels.gz")
 
     def test_unknown_sources(self, tmp_path: Path) -> None:

@@ -161,7 +161,9 @@ def test_a_growing_batch_ends_where_a_falling_rate_ends():
 
 
 @pytest.mark.book("5.37", name="wl.data.DataLoader")
-@pytest.mark.parametrize("options", [{"prefetch": 0}, {"prefetch": 1}, {"prefetch": 7}, {"num_workers": 1}, {"num_workers": 3}])
+@pytest.mark.parametrize(
+    "options", [{"prefetch": 0}, {"prefetch": 1}, {"prefetch": 7}, {"num_workers": 1}, {"num_workers": 3}]
+)
 def test_order_and_augmentation_do_not_depend_on_who_makes_the_batches(options):
     dataset = data.TensorDataset(np.arange(41.0), np.arange(41))
 
@@ -294,7 +296,10 @@ print("done")
 """
     for workers in (0, 1):
         done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code.format(workers=workers)], capture_output=True, text=True, timeout=60
+            [sys.executable, "-W", "error", "-c", code.format(workers=workers)],
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
@@ -307,7 +312,13 @@ print("done")
 def test_a_loader_goes_on_in_the_middle_of_an_epoch(options, stop):
     def make():
         return data.DataLoader(
-            data.TensorDataset(np.arange(18.0)), 4, shuffle=True, seed=2, transform=noisy, batch_transform=shifted, **options
+            data.TensorDataset(np.arange(18.0)),
+            4,
+            shuffle=True,
+            seed=2,
+            transform=noisy,
+            batch_transform=shifted,
+            **options,
         )
 
     whole = make()
@@ -350,7 +361,9 @@ def test_a_schedule_and_a_stream_go_on_as_well():
         return loader_of(50, lambda step: 3 + step, shuffle=True)
 
     def streamed():
-        return data.DataLoader(data.GeneratorDataset(lambda: ((i,) for i in range(50))), 7, shuffle=True, shuffle_buffer=9)
+        return data.DataLoader(
+            data.GeneratorDataset(lambda: ((i,) for i in range(50))), 7, shuffle=True, shuffle_buffer=9
+        )
 
     for make in (scheduled, streamed):
         first, second, whole = make(), make(), make()

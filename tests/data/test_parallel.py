@@ -51,7 +51,9 @@ def test_replicas_stay_identical():
         replica.load_state_dict(model.state_dict())
     optimizers = [wl.optim.SGD(replica, lr=0.1) for replica in replicas]
     for _ in range(3):
-        parts = [wl.grad(loss)(replica, *shard) for replica, shard in zip(replicas, data.shards((x, y), 3), strict=True)]
+        parts = [
+            wl.grad(loss)(replica, *shard) for replica, shard in zip(replicas, data.shards((x, y), 3), strict=True)
+        ]
         mean = wl.tree.map(lambda *g: sum(g) / 3, *parts)
         for optimizer in optimizers:
             optimizer.step(mean)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import model_selection
 
@@ -41,6 +41,7 @@ def test_three_parts_are_disjoint():
         data.train_val_test_split(np.arange(3), val_size=0.6, test_size=0.4)
 
 
+@settings(max_examples=20)
 @given(st.integers(2, 60), st.floats(0.05, 0.95))
 def test_sizes_are_those_of_scikit_learn(n, share):
     try:
@@ -52,6 +53,7 @@ def test_sizes_are_those_of_scikit_learn(n, share):
     assert [len(part) for part in data.train_test_split(np.arange(n), test_size=share)] == expected
 
 
+@settings(max_examples=20)
 @given(st.lists(st.integers(2, 40), min_size=2, max_size=4), st.floats(0.2, 0.6), st.integers(0, 9))
 def test_stratified_parts_have_the_shares_of_the_classes(counts, share, seed):
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))

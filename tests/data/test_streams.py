@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -26,17 +27,18 @@ def test_a_stream_larger_than_memory_needs_little(workers):
     alive = 0
     most = 0
 
-    class Row(np.ndarray):
-        def __del__(self):
-            nonlocal alive
-            alive -= 1
+    def gone():
+        nonlocal alive
+        alive -= 1
 
     def stream():
         nonlocal alive, most
         for i in range(rows):
+            row = np.full(size, i, np.float64)
             alive += 1
+            weakref.finalize(row, gone)
             most = max(most, alive)
-            yield np.full(size, i, np.float64).view(Row)
+            yield row
 
     loader = data.DataLoader(data.GeneratorDataset(stream), 10, shuffle=True, shuffle_buffer=20, num_workers=workers)
     tracemalloc.start()
@@ -124,7 +126,10 @@ def test_shards(tmp_path):
     (batch,) = data.DataLoader(in_order, 12)
     assert batch["x"].shape == (12, 2)
     np.save(tmp_path / "rows.npy", np.eye(3))
-    assert np.stack(list(data.ShardedDataset([tmp_path / "rows.npy"], read=data.read_shard))).tolist() == np.eye(3).tolist()
+    assert (
+        np.stack(list(data.ShardedDataset([tmp_path / "rows.npy"], read=data.read_shard))).tolist()
+        == np.eye(3).tolist()
+    )
     with pytest.raises(InputError, match="no shards"):
         data.ShardedDataset([], read=data.read_shard)
 

@@ -8,8 +8,16 @@ import pytest
 import wonderland as wl
 from wonderland import nn
 from wonderland.errors import InputError, ModuleError, NonFiniteError
-from wonderland.models import Autoencoder, BinaryAutoencoder, DenoisingAutoencoder, KMeans, LinearAutoencoder, PCA, mirror
-from wonderland.models.autoencoder import masking, straight_through_step
+from wonderland.models import (
+    Autoencoder,
+    BinaryAutoencoder,
+    DenoisingAutoencoder,
+    KMeans,
+    LinearAutoencoder,
+    PCA,
+    masking,
+    mirror,
+)
 
 
 def curved(n=128, seed=0):
@@ -119,14 +127,6 @@ def test_two_bits_give_four_sums_not_four_free_centres():
     np.testing.assert_allclose(r[0, 0] + r[1, 1], r[0, 1] + r[1, 0], rtol=1e-12)
     error = float(((model(wl.asarray(X)) - X) ** 2).sum())
     assert error > 1.05 * KMeans(4, key=wl.random.key(0)).fit(X).inertia_  # free centres do better
-
-
-def test_the_straight_through_step():
-    x = wl.tensor([-2.0, 0.0, 3.0])
-    s = 1 / (1 + np.exp(-x.numpy()))
-    assert straight_through_step(x).tolist() == [0.0, 0.0, 1.0]
-    np.testing.assert_allclose(wl.grad(lambda x: straight_through_step(x).sum())(x), s * (1 - s), rtol=1e-6)
-    np.testing.assert_array_equal(wl.jit(straight_through_step)(x), straight_through_step(x))
 
 
 @pytest.mark.book("A2-21", name="wl.models.KMeans")

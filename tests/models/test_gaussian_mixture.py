@@ -30,7 +30,9 @@ def test_it_ends_where_scikit_learn_ends(kind):
     np.testing.assert_allclose(model.means_.numpy()[order], reference.means_[other], rtol=1e-3)
     np.testing.assert_allclose(model.covariances_.numpy()[order], reference.covariances_[other], rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(model.score_samples(X), reference.score_samples(X), atol=1e-3)
-    np.testing.assert_allclose(model.predict_proba(X).numpy()[:, order], reference.predict_proba(X)[:, other], atol=1e-3)
+    np.testing.assert_allclose(
+        model.predict_proba(X).numpy()[:, order], reference.predict_proba(X)[:, other], atol=1e-3
+    )
     np.testing.assert_allclose(model.bic(X), reference.bic(X), rtol=1e-6)
     np.testing.assert_allclose(model.aic(X), reference.aic(X), rtol=1e-6)
     assert model.converged_

@@ -20,7 +20,9 @@ from wonderland.models.tsne import (
     tsne_loss,
 )
 
-X = np.concatenate([0.1 * np.random.default_rng(0).normal(size=(20, 3)), 3 + np.random.default_rng(1).normal(size=(20, 3))])
+X = np.concatenate(
+    [0.1 * np.random.default_rng(0).normal(size=(20, 3)), 3 + np.random.default_rng(1).normal(size=(20, 3))]
+)
 
 
 @pytest.mark.book("A4-09", name="wl.models.TSNE")

@@ -144,6 +144,15 @@ def test_a_refusal_changes_nothing():
         assert isinstance(model[0], nn.Linear)
 
 
+def test_a_key_repeats_and_layers_differ():
+    first, second = (nn.inject_lora(pretrained(), ["0", "3"], r=2, key=5) for _ in range(2))
+    np.testing.assert_array_equal(first[0].A, second[0].A)
+    first, second = (nn.inject_adapters(pretrained(), ["3", "2"], r=2, key=5) for _ in range(2))
+    down = [m.adapter.residual.f[0].weight.numpy() for m in (first[2], first[3], second[2])]
+    np.testing.assert_array_equal(down[0], down[2])
+    assert not np.array_equal(down[0], down[1])
+
+
 def test_bad_input():
     with pytest.raises(ModuleError, match="no Linear module at 'attention'"):
         nn.inject_lora(pretrained(), "attention")

@@ -219,6 +219,7 @@ def test_drop_connect_and_its_moments(inverted):
 
 def test_drop_connect_trains_what_it_keeps():
     layer = nn.DropConnectLinear(5, 3, 0.5, key=0)
+    assert nn.DropConnectLinear.from_matrix(wl.ones((2, 1)))(wl.ones(2)).item() in (0.0, 2.0, 4.0)
     grads = wl.grad(lambda layer: layer(wl.ones((2, 5))).sum())(layer)
     assert set(np.unique(grads["weight"].numpy())) == {0.0, 4.0}
 

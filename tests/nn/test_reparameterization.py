@@ -88,6 +88,11 @@ def test_weight_norm():
     assert isinstance(nn.remove_weight_norm(wrapped), nn.Linear)
 
 
+def test_frozen_weights_stay_frozen():
+    layer = nn.weight_norm(nn.Linear(4, 3).freeze("weight"))
+    assert [path for path, p in layer.named_parameters() if p.trainable] == ["layer.bias"]
+
+
 def test_spectral_norm():
     wrapped = nn.spectral_norm(nn.Linear(6, 4, dtype=wl.float64), n_power_iterations=3)
     for _ in range(20):

@@ -130,6 +130,8 @@ def test_a_relu_at_the_end_of_the_path_lets_values_only_grow():
     assert [finding.rule for finding in nn.lint(grows)] == ["bias-before-norm", "residual-ends-positive"][::-1]
     assert nn.lint(nn.Sequential(nn.BasicBlock(4))) == []
     assert [f.path for f in nn.lint(nn.Sequential(nn.Residual(nn.Sequential(nn.Linear(2, 2), wl.relu))))] == ["0"]
+    assert len(nn.lint(nn.Residual(nn.FCBlock(2, 2, dropout=0.1)))) == 1
+    assert nn.lint(nn.Residual(nn.FCBlock(2, 2, activation="tanh", dropout=0.1))) == []
     assert nn.lint(nn.Skip(nn.ReLU(), "mean")) == []
     assert len(nn.lint(nn.Skip(nn.ReLU()))) == 1
 

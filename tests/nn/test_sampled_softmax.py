@@ -48,8 +48,11 @@ def test_the_estimate_of_the_normaliser_is_unbiased_for_any_q():
     # the exact expectation over one sample: e^loss = Z_estimate / e^eta_y
     samples = wl.asarray(np.tile(np.arange(C), (6, 1)))
     each = [
-        np.exp(F.sampled_softmax_loss(z, w, b, y, samples[:, c : c + 1], wl.full((6, 1), np.log(q[c]), dtype=wl.float64),
-                                      reduction="none").numpy())
+        np.exp(
+            F.sampled_softmax_loss(
+                z, w, b, y, samples[:, c : c + 1], wl.full((6, 1), np.log(q[c]), dtype=wl.float64), reduction="none"
+            ).numpy()
+        )
         for c in range(C)
     ]
     expected = np.exp(logsumexp(ETA, axis=1) - ETA[np.arange(6), Y])

@@ -58,7 +58,7 @@ def test_unrolled_old_gradients_keep_their_own_rates():
         before = w.item()
         optimizer.lr = rate
         optimizer.step([wl.tensor(g, wl.float64)])
-    terms = [-decay**n * rates[3 - n] * gradients[3 - n] for n in range(4)]
+    terms = [-(decay**n) * rates[3 - n] * gradients[3 - n] for n in range(4)]
     np.testing.assert_allclose(w.item() - before, sum(terms))
 
 
@@ -100,8 +100,6 @@ def test_the_point_ahead_is_left_after_an_error():
         assert w.item() != before
         _ = 1 / 0
     assert w.item() == before
-
-
 
 
 @pytest.mark.book("A3-48", name="wl.optim.Nesterov")

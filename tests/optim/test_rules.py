@@ -257,14 +257,191 @@ def test_complex_parameters():
     optimizer = optim.SGD([z], lr=0.25, momentum=0.5)
     optimizer.step(wl.grad(lambda z: wl.real(z[0] * wl.conj(z[0])).sum())([z]))
     np.testing.assert_allclose(z.numpy(), [0.5 + 0.5j], rtol=1e-6)
-    for make in (optim.Adam, optim.RMSprop, optim.Adagrad):
+    for make in (
+        optim.Adam,
+        optim.RMSprop,
+        optim.Adagrad,
+        optim.Adadelta,
+        optim.NAdam,
+        optim.RAdam,
+        optim.Adamax,
+        optim.Lion,
+        optim.Muon,
+        optim.Adafactor,
+        optim.LAMB,
+        optim.Rprop,
+    ):
         with pytest.raises(wl.errors.DTypeError, match="real parameters, received complex64"):
             make([z])
 
 
-def test_zero_size_and_zero_rank_parameters():
+EVERY = [
+    optim.SGD, optim.HeavyBall, optim.Nesterov, optim.Adagrad, optim.Adadelta, optim.RMSprop, optim.Adam, optim.AdamW,
+    optim.NAdam, optim.RAdam, optim.Adamax, optim.Lion, optim.Muon, optim.Adafactor, optim.LAMB, optim.Rprop, optim.ASGD,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_zero_size_and_zero_rank_parameters(make):
     empty, scalar = nn.Parameter(wl.zeros((0, 3))), nn.Parameter(1.0)
-    for make in (optim.SGD, optim.Adam, optim.RMSprop, optim.Adagrad):
-        make([empty, scalar], lr=0.1).step([wl.zeros((0, 3)), wl.tensor(1.0)])
+    make([empty, scalar], lr=0.1).step([wl.zeros((0, 3)), wl.tensor(1.0)])
     assert scalar.shape == ()
     assert scalar.item() < 1
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_every_rule_learns_saves_and_goes_on_to_the_same_bits(make):
+    def run(params, optimizer, steps):
+        for t in steps:
+            by_gradients(params, optimizer, wl.asarray(A[t]), wl.asarray(B[t]))
+
+    params, twins = ([nn.Parameter(W), nn.Parameter(C)] for _ in range(2))
+    optimizer, other = make(params, lr=0.01), make(twins, lr=0.5)
+    run(params, optimizer, range(5))
+    for p, twin in zip(params, twins, strict=True):
+        twin.assign(p.value)
+    assert other.load_state_dict({k: v.numpy() for k, v in optimizer.state_dict().items()}) == ([], [])
+    run(params, optimizer, range(5, 10))
+    run(twins, other, range(5, 10))
+    for p, twin in zip(params, twins, strict=True):
+        np.testing.assert_array_equal(p.numpy(), twin.numpy())
+    assert all(np.isfinite(rate.numpy()).all() for rate in optimizer.effective_lr().values())
+
+
+@pytest.mark.parametrize("dtype", [wl.float16, wl.bfloat16])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_small_steps_of_half_precision_add_up(dtype, compiled):
+    w = nn.Parameter(wl.ones(2), dtype)
+    optimizer = optim.Adam([w], lr=1e-5)
+
+    def step(w, optimizer):
+        optimizer.step([wl.tensor([1e-4, 1.0], dtype)])  # the first one's square is 0 in float16
+
+    run = wl.jit(step) if compiled else step
+    for _ in range(400):
+        run(w, optimizer)
+    assert w.dtype == dtype
+    assert all(value.dtype != dtype for value in optimizer.state_dict().values())
+    np.testing.assert_allclose(w.numpy().astype(float), 1 - 400e-5, atol=4e-3)  # a single step is below its precision
+    np.testing.assert_allclose(optimizer.state_dict()["groups.0.master.0"], 1 - 400e-5, rtol=1e-3)
+    w.assign(wl.zeros(2, dtype=dtype))  # from outside: the step starts from here
+    run(w, optimizer)
+    np.testing.assert_allclose(w.numpy().astype(float), -1e-5, rtol=1e-1)
+
+
+@pytest.mark.book("2.75", name=("wl.optim.Adagrad", "wl.optim.RMSprop"))
+@pytest.mark.parametrize("make", [optim.Adagrad, optim.RMSprop, optim.Adadelta])
+def test_adaptive_steps_do_not_depend_on_the_scale_of_a_coordinate(make):
+    gradients = rng.normal(size=(10, 3))
+    scales = np.array([1e-2, 1.0, 1e3])
+    a, b = nn.Parameter(np.zeros(3)), nn.Parameter(np.zeros(3))
+    for w, factor in ((a, 1.0), (b, scales)):
+        optimizer = make([w], lr=0.1, eps=0.0 if make is not optim.Adadelta else 1e-30)
+        for g in gradients:
+            optimizer.step([wl.asarray(g * factor)])
+    if make is not optim.Adadelta:
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+    w = nn.Parameter(np.zeros(2))
+    optim.Adagrad([w], lr=0.3).step([wl.tensor([-5.0, 0.01], wl.float64)])
+    np.testing.assert_allclose(w, [0.3, -0.3], rtol=1e-6)
+
+
+@pytest.mark.book("A3-52", name=("wl.optim.Adagrad", "wl.optim.Optimizer.effective_lr"))
+def test_the_rate_of_adagrad_only_falls():
+    w = nn.Parameter(np.zeros(4))
+    optimizer = optim.Adagrad([w], lr=0.1)
+    rates = []
+    for _ in range(10):
+        optimizer.step([wl.asarray(rng.normal(size=4))])
+        rates.append(optimizer.effective_lr()["0"].numpy())
+    assert (np.diff(rates, axis=0) < 0).all()
+    assert optimizer.state_size() == 4
+    average = optim.RMSprop([w], lr=0.1, alpha=0.5)
+    for scale in (1.0, 1e-3, 1e-3, 1e-3):
+        average.step([wl.full(4, scale, dtype=wl.float64)])
+        rates.append(average.effective_lr()["0"].numpy())
+    assert (rates[-1] > rates[-3]).all()  # what forgets can rise again
+
+
+@pytest.mark.book("A3-53", name="wl.optim.Adadelta")
+def test_adadelta_follows_the_mean_square():
+    w = nn.Parameter(np.zeros(1))
+    optimizer = optim.Adadelta([w], rho=0.5)
+    for _ in range(60):
+        optimizer.step([wl.tensor([3.0], wl.float64)])
+    np.testing.assert_allclose(optimizer.state_dict()["groups.0.square.0"], 9.0)
+
+
+@pytest.mark.book("A3-54", name="wl.optim.Adam")
+def test_amsgrad_never_forgets_the_largest_square():
+    w = nn.Parameter(np.zeros(3))
+    optimizer = optim.Adam([w], betas=(0.9, 0.5), amsgrad=True)
+    seen = []
+    for t in range(12):
+        optimizer.step([wl.asarray(rng.normal(size=3) / (1 + t))])
+        seen.append(optimizer.state_dict()["groups.0.largest_square.0"].numpy())
+    assert (np.diff(seen, axis=0) >= 0).all()
+
+
+@pytest.mark.book("A3-54", name=("wl.optim.NAdam", "wl.optim.Adamax", "wl.optim.RAdam"))
+@pytest.mark.parametrize("make", [optim.NAdam, optim.Adamax, optim.RAdam, optim.Lion])
+def test_relatives_of_adam_do_not_see_the_scale_of_the_loss(make):
+    paths = []
+    for scale in (1.0, 1e4):
+        w = nn.Parameter(np.ones(2))
+        optimizer = make([w], lr=0.05, **({} if make is optim.Lion else {"eps": 1e-14}))
+        for _ in range(12):
+            optimizer.step([scale * wl.grad(lambda w: (w**4).sum())(w.value)] if make is not optim.RAdam else [w.value])
+        paths.append(w.numpy())
+    np.testing.assert_allclose(paths[0], paths[1], rtol=1e-6)
+
+
+def test_orthogonal_momentum():
+    x = rng.normal(size=(6, 4))
+    for steps in (5, 8):
+        values = np.linalg.svd(optim.orthogonalize(wl.asarray(x), steps).numpy(), compute_uv=False)
+        assert (0.65 < values).all()
+        assert (values < 1.25).all()
+    kernel, bias = nn.Parameter(rng.normal(size=(3, 3, 2, 5))), nn.Parameter(np.zeros(5))
+    flat = nn.Parameter(kernel.numpy().reshape(18, 5))
+    g = rng.normal(size=(3, 3, 2, 5))
+    optim.Muon([kernel, bias]).step([wl.asarray(g), wl.zeros(5, dtype=wl.float64)])
+    optim.Muon([flat]).step([wl.asarray(g.reshape(18, 5))])
+    np.testing.assert_allclose(kernel.numpy().reshape(18, 5), flat.numpy(), rtol=1e-12)
+    step = (kernel.numpy().reshape(18, 5) - 0) - flat.numpy()
+    assert not step.any()
+
+
+def test_muon_leaves_a_group_to_adamw():
+    body, head = nn.Parameter(W), nn.Parameter(W)
+    twin = nn.Parameter(W)
+    settings = {"lr": 0.01, "weight_decay": 0.1}
+    groups = [{"params": {"body": body}}, {"params": {"head": head}, "use_muon": False}]
+    optim.Muon(groups, **settings).step({"body": wl.asarray(A[0][:3] @ B[0][:3]), "head": wl.asarray(W)})
+    optim.AdamW([twin], betas=(0.9, 0.95), **settings).step([wl.asarray(W)])
+    np.testing.assert_allclose(head, twin, rtol=1e-12)
+    assert not np.allclose(body, twin)
+
+
+@pytest.mark.parametrize(
+    "make, settings, message",
+    [
+        (optim.Adadelta, {"rho": 2.0}, "rho=2.0"),
+        (optim.NAdam, {"momentum_decay": -1.0}, "momentum_decay=-1.0"),
+        (optim.RAdam, {"betas": (0.9,)}, "betas="),
+        (optim.Lion, {"betas": (0.9, 1.0)}, "betas=1.0"),
+        (optim.Muon, {"momentum": 1.0}, "momentum=1.0"),
+        (optim.Muon, {"ns_steps": 0}, "ns_steps=0"),
+        (optim.Muon, {"adjust_lr_fn": "none"}, "adjust_lr_fn='none'"),
+        (optim.Adafactor, {"eps": 1e-3}, "eps=0.001"),
+        (optim.Adafactor, {"d": 0.5}, "d=0.5"),
+        (optim.Adafactor, {"beta2_decay": 0.8}, "beta2_decay=0.8"),
+        (optim.Rprop, {"etas": (1.5, 2.0)}, "etas=1.5"),
+        (optim.Rprop, {"step_sizes": (1.0, 0.1)}, "step_sizes=1.0"),
+        (optim.ASGD, {"alpha": -1.0}, "alpha=-1.0"),
+        (optim.LAMB, {"eps": -1.0}, "eps=-1.0"),
+    ],
+)
+def test_settings_out_of_range(make, settings, message):
+    with pytest.raises(wl.errors.InputError, match=message):
+        make([nn.Parameter(1.0)], **settings)

@@ -7,6 +7,7 @@ its parts. Book, sections 3.1 and 3.2.1.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +34,7 @@ def _rows(name: str, x: Any) -> Array:
     data = np.asarray(x)
     if data.ndim == 0:
         raise ShapeError(f"{name}: a number has no rows.", "one row per example")
-    return data.reshape(len(data), -1)
+    return data.reshape(len(data), math.prod(data.shape[1:]))
 
 
 def row_hashes(x: Any) -> list[bytes]:

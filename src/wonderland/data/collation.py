@@ -125,6 +125,19 @@ def _stacked(column: list[Any], path: tuple[Any, ...]) -> Any:
     return np.stack(arrays)
 
 
+def _with_arrays(example: Any) -> Any:
+    """The example with arrays in the place of lists of numbers, which are sequences here and no structure."""
+    if isinstance(example, list):
+        if not any(isinstance(part, (str, bytes, dict, tuple)) for part in example):
+            return asarray(example).numpy()
+        return [_with_arrays(part) for part in example]
+    if type(example) is tuple:
+        return tuple(map(_with_arrays, example))
+    if isinstance(example, dict):
+        return {key: _with_arrays(part) for key, part in example.items()}
+    return example
+
+
 class Padded(NamedTuple):
     """Sequences of different lengths as one array, and the lengths. It is a tree, so it goes through `jit`.
 
@@ -170,7 +183,7 @@ class PadCollate:
         self.value, self.to_multiple, self.length = value, to_multiple, length
 
     def __call__(self, examples: Sequence[Any]) -> Any:
-        return _joined("pad", list(examples), self._padded)
+        return _joined("pad", [_with_arrays(example) for example in examples], self._padded)
 
     def _value_at(self, path: tuple[Any, ...]) -> Any:
         value = self.value

@@ -26,6 +26,10 @@ __all__ = ["DataLoader"]
 BatchSize = int | Callable[[int], int] | None
 
 
+class NoLengthError(InputError, TypeError):
+    """A stream was asked for its length; being a TypeError, `list(loader)` goes on without it."""
+
+
 class Task(NamedTuple):
     """What a batch is made of: its place, and the indices of its examples, or the examples of a stream themselves."""
 
@@ -150,7 +154,7 @@ class DataLoader:
         """The number of batches of an epoch (with a batch size that changes: of this epoch)."""
         if self._streams:
             if not hasattr(self.dataset, "__len__"):
-                raise InputError("DataLoader: a stream has no length.", "a for loop without len()")
+                raise NoLengthError("DataLoader: a stream has no length.", "a for loop without len()")
             n = len(self.dataset)
         elif self.batch_sampler is not None:
             return len(self.batch_sampler)

@@ -145,7 +145,7 @@ class Workers:
         which = self._next % len(self._processes)
         self._next += 1
         try:
-            self._tasks[which].send(task)
+            self._tasks[which].send_bytes(_pickled(task))
         except (BrokenPipeError, ConnectionResetError):
             raise self._died(which) from None
         self._waiting.append(which)
@@ -212,7 +212,7 @@ def _pickled(work: Any) -> bytes:
         return pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(
-            f"DataLoader: the dataset and its functions cannot be sent to worker processes ({error}).",
+            f"DataLoader: the dataset, its functions or examples cannot be sent to worker processes ({error}).",
             "functions with a name at the top of a module instead of lambdas, or num_workers=0",
         ) from error
 

@@ -219,7 +219,7 @@ class BatchSampler:
 
 
 class StratifiedBatchSampler(BatchSampler):
-    """Shuffled batches in which every class has its share of the whole, up to one example.
+    """Shuffled batches in which every class has its share of the whole, up to rounding.
 
     Each index comes once per epoch.
 

@@ -107,9 +107,11 @@ def time_split(times: Any, test_size: float | int = 0.25, *, at: Any = None) -> 
         raise InputError("time_split: a time is missing.", "a time for every example")
     if at is None:
         count = _as_count("time_split", "test_size", test_size, len(found))
-        at = np.sort(found)[len(found) - count] if count else None
-    late = found >= at
-    if at is None or late.all() or not late.any():
+        at = np.sort(found)[len(found) - max(count, 1)]
+        late = found >= at if count else np.zeros(len(found), bool)
+    else:
+        late = found >= at
+    if late.all() or not late.any():
         raise InputError(f"time_split: the cut at {at} leaves nothing on one side.", "another test_size or time")
     return np.flatnonzero(~late), np.flatnonzero(late)
 
@@ -298,7 +300,7 @@ def _as_count(name: str, what: str, size: float, n: int) -> int:
         return int(size)
     if not 0 <= size <= 1:
         raise InputError(f"{name}: {what}={shown(size)} is no share.", "a fraction below 1, or a number of examples")
-    return math.ceil(size * n - 1e-9)
+    return math.ceil(size * n)
 
 
 def _two_sizes(name: str, n: int, train: Any, test: Any) -> tuple[int, int]:

@@ -163,25 +163,18 @@ class TemperatureScaler(Module):
             raise InputError("TemperatureScaler: some logits are not finite.", "logits without NaN and infinity")
         z = z - z.max(axis=1, keepdims=True)
         right = z[np.arange(len(z)), as_classes("TemperatureScaler", y, z)]
-        # in the inverse temperature the loss is convex; Newton's steps, kept inside a bracket of the root of its slope
+        # in the inverse temperature the loss is convex: the root of its slope, if there is one between the bounds
         low, high = 1 / self.bounds[1], 1 / self.bounds[0]
-        beta = float(np.clip(1.0, low, high))
-        for _ in range(as_int("TemperatureScaler", "max_iter", max_iter, least=1)):
-            slope, curvature = _slope(beta, z, right)
-            low, high = (beta, high) if slope < 0 else (low, beta)
-            new = beta - slope / curvature if curvature > 0 else np.inf
-            new = new if low < new < high else np.sqrt(low * high)
-            if abs(new - beta) <= 1e-14 * beta:
-                break
-            beta = new
-        for end, bound in ((1 / self.bounds[0], 0), (1 / self.bounds[1], 1)):
-            if abs(beta / end - 1) < 1e-6:
-                warnings.warn(
-                    f"TemperatureScaler: the best temperature is not inside {self.bounds}: the model is "
-                    f"{'always right' if bound == 0 else 'no better than chance'} on these data. Try others, or more.",
-                    CalibrationWarning,
-                    stacklevel=user_level(),
-                )
+        if _slope(high, z, right)[0] < 0 or _slope(low, z, right)[0] > 0:
+            beta = high if _slope(high, z, right)[0] < 0 else low
+            warnings.warn(
+                f"TemperatureScaler: the best temperature is not inside {self.bounds}, as the model is "
+                f"{'always right' if beta == high else 'no better than chance'} on these data. Try others, or more.",
+                CalibrationWarning,
+                stacklevel=user_level(),
+            )
+        else:
+            beta = _root(z, right, low, high, as_int("TemperatureScaler", "max_iter", max_iter, least=1))
         self.temperature = 1 / beta
         return self
 
@@ -200,6 +193,21 @@ def _slope(beta: float, z: Array, right: Array) -> tuple[float, float]:
     p = weights / weights.sum(axis=1, keepdims=True)
     mean = (p * z).sum(axis=1)
     return float((mean - right).mean()), float(((p * z**2).sum(axis=1) - mean**2).mean())
+
+
+def _root(z: Array, right: Array, low: float, high: float, max_iter: int) -> float:
+    """The inverse temperature with slope 0: Newton's steps, and halves of the bracket where those are slow."""
+    beta, last = min(max(1.0, low), high), np.inf
+    for _ in range(max_iter):
+        slope, curvature = _slope(beta, z, right)
+        low, high = (beta, high) if slope < 0 else (low, beta)
+        new = beta - slope / curvature if curvature > 0 else np.inf
+        if not low <= new <= high or abs(new - beta) > 0.5 * last:
+            new = float(np.sqrt(low * high))
+        last, beta = abs(new - beta), new
+        if last <= 1e-14 * beta:
+            break
+    return beta
 
 
 class PlattScaler(Module):

@@ -57,9 +57,8 @@ class Binomial(Distribution):
     def cdf(self, value: Any) -> Tensor:
         k, n = array.floor(self._value("cdf", value)), self.total_count
         inside = (k >= 0) & (k < n)
-        k = array.where(inside, k, 0.0)
-        rest = array.where(inside, n - k, 1.0)
-        return array.where(inside, beta_probability(rest, k + 1, 1 - self.probs), array.where(k < n, 0.0, 1.0))
+        hits, rest = array.where(inside, k, 0.0), array.where(inside, n - k, 1.0)
+        return array.where(inside, beta_probability(rest, hits + 1, 1 - self.probs), array.where(k < 0, 0.0, 1.0))
 
     def support(self) -> Tensor:
         most = known(self.total_count)
@@ -76,6 +75,11 @@ class Binomial(Distribution):
     @property
     def variance(self) -> Tensor:
         return self.mean * (1 - self.probs)
+
+    def entropy(self) -> Tensor:
+        from .expectation import expectation
+
+        return expectation(self, lambda k: -self.log_prob(k))
 
 
 class Poisson(Distribution):

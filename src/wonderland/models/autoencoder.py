@@ -10,7 +10,7 @@ from ..arguments import as_int
 from ..array.conversion import as_real
 from ..errors import InputError, ModuleError
 from ..nn.containers import Sequential
-from ..nn.functional import mse_loss
+from ..nn.functional import mse_loss, step
 from ..nn.linear import Linear
 from ..nn.module import Module
 from ..random.continuous import normal
@@ -238,7 +238,7 @@ def masking(p: float) -> Callable[[Any, Any], Tensor]:
 
 
 class BinaryAutoencoder(Autoencoder):
-    r"""\(z = 1[x W + b > 0]\), \(\hat x = z V + c\): a code of m bits. Notes, section 2.4.4.
+    r"""\(z = 1[x W + b \ge 0]\), \(\hat x = z V + c\): a code of m bits. Notes, section 2.4.4.
 
     >>> import wonderland as wl
     >>> X = wl.tensor([[0.0, 0.1], [0.1, 0.0], [4.0, 4.1], [4.1, 4.0]])
@@ -250,15 +250,15 @@ class BinaryAutoencoder(Autoencoder):
     which is K-means with K = 2 and a linear border. m bits give up to \(2^m\) cells, but their reconstructions
     are sums \(c + \sum_k z_k v_k\), not centres of their own.
 
-    The step has no useful derivative, so in training that of a sigmoid stands in for it (straight-through). At the end
-    of `fit` the decoder is replaced by the best one for the codes, by least squares.
+    The step has no useful derivative, so in training that of the sigmoid stands in for it (straight-through). At the
+    end of `fit` the decoder is replaced by the best one for the codes, by least squares.
     """
 
     def __init__(self, features: int, bits: int, dtype: Any = None, key: Any = None) -> None:
         features = as_int("BinaryAutoencoder", "features", features, 1)
         bits = as_int("BinaryAutoencoder", "bits", bits, 1)
         first, second = split(take_key("BinaryAutoencoder", key), 2)
-        encoder = Sequential(Linear(features, bits, dtype=dtype, key=first), straight_through_step)
+        encoder = Sequential(Linear(features, bits, dtype=dtype, key=first), threshold)
         super().__init__(encoder, Linear(bits, features, dtype=dtype, key=second))
 
     def fit(self, X: Any, y: Any = None, **settings: Any) -> Self:
@@ -275,13 +275,11 @@ class BinaryAutoencoder(Autoencoder):
         return self
 
 
-def straight_through_step(x: Any) -> Tensor:
-    r"""\(1[x > 0]\), with the derivative of the sigmoid in place of its own, which is 0. Notes, section 2.4.4.
+def threshold(x: Any) -> Tensor:
+    r"""\(1[x \ge 0] = 1[\sigma(x) \ge \frac12]\), with the derivative of \(\sigma\) in the place of its own, 0.
 
     >>> import wonderland as wl
-    >>> straight_through_step(wl.tensor([-1.0, 2.0])), wl.grad(straight_through_step)(wl.tensor(0.0))
+    >>> threshold(wl.tensor([-1.0, 2.0])), wl.grad(threshold)(wl.tensor(0.0))
     (tensor([0., 1.]), tensor(0.25))
     """
-    x = as_real("straight_through_step", x)
-    soft = array.sigmoid(x)
-    return array.astype(x > 0, x.dtype) + (soft - array.stop_gradient(soft))
+    return step(array.sigmoid(x) - 0.5, "straight-through")

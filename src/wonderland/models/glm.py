@@ -56,11 +56,12 @@ def log_normal_cdf(s: Any) -> Tensor:
     s = array.asarray(s)
     limit = -25.0 if s.dtype == dtypes.float64 else -10.0  # below it the series is exact, above it erfc is no zero
     far = s < limit
-    tail, middle = array.where(far, s, limit), array.where(far, 0.0, s)
+    tail, middle, above = array.where(far, s, limit), array.where(far | (s > 0), 0.0, s), array.relu(s)
     r = 1.0 / (tail * tail)
     series = 1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r * (1 - 9 * r * (1 - 11 * r)))))
     below = -0.5 * tail * tail - array.log(-tail * math.sqrt(2 * math.pi)) + array.log(series)
-    return array.where(far, below, array.log(normal_cdf(middle)))
+    near = array.where(s > 0, array.log1p(-normal_cdf(-above)), array.log(normal_cdf(middle)))
+    return array.where(far, below, near)
 
 
 LINKS = {

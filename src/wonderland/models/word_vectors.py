@@ -37,6 +37,12 @@ class WordVectors(Module):
             type(self).__name__, "vocabulary", vocabulary if isinstance(vocabulary, int) else len(vocabulary), 2
         )
 
+    def _table(self, words: int, size: int, key: Any) -> Embedding:
+        """Vectors that start near 0, so that what they become is what the contexts make of them."""
+        table = Embedding(words, as_int(type(self).__name__, "size", size, 1), key=key)
+        table.weight = table.weight * (0.5 / size)
+        return table
+
     def vectors(self) -> Tensor:
         """The table (words, size)."""
         return array.asarray(self.embedding.weight)
@@ -106,7 +112,7 @@ class CBOW(WordVectors):
         words = self._take(vocabulary)
         self.window = as_int("CBOW", "window", window, 1)
         first, second = split(take_key("CBOW", key), 2)
-        self.embedding = Embedding(words, as_int("CBOW", "size", size, 1), key=first)
+        self.embedding = self._table(words, size, first)
         self.head = Linear(size, words, key=second) if head is None else head
 
     def encode(self, contexts: Any) -> Tensor:
@@ -168,8 +174,7 @@ class SkipGram(WordVectors):
         words = self._take(vocabulary)
         self.window = as_int("SkipGram", "window", window, 1)
         first, second = split(take_key("SkipGram", key), 2)
-        self.embedding = Embedding(words, as_int("SkipGram", "size", size, 1), key=first)
-        self.embedding.weight = self.embedding.weight * (0.5 / size)
+        self.embedding = self._table(words, size, first)
         q = None if counts is None else unigram_probabilities(counts)
         self.head = SampledSoftmax(size, words, negatives, q, loss="negative", bias=False, key=second)
         self.counted = counts is not None

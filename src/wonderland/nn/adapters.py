@@ -10,6 +10,7 @@ from .. import array
 from ..arguments import as_int, as_number
 from ..errors import InputError, ModuleError
 from ..random.continuous import normal, uniform
+from ..random.keys import split
 from ..random.streams import Stream, take_key
 from ..tensor import Tensor
 from .containers import Sequential
@@ -52,10 +53,11 @@ class Adapter(Module):
         features, r = as_int("Adapter", "features", features, 1), as_int("Adapter", "r", r, 1)
         if not as_number("Adapter", "init_std", init_std) >= 0:
             raise InputError(f"Adapter: init_std={init_std!r}.", "a small number, 0 or more")
-        up = Linear(r, features, dtype=dtype, key=key)
-        up.weight = normal(up.weight.shape, 0.0, init_std, key=key, dtype=up.dtype) if init_std else up.weight * 0.0
-        up.bias = array.zeros_like(up.bias)
-        down = Linear(features, r, dtype=dtype, key=key)
+        keys = split(take_key("Adapter", key), 2)
+        down = Linear(features, r, dtype=dtype, key=keys[0])
+        up = Linear(r, features, dtype=dtype, key=keys[1], init="zeros", bias_init="zeros")
+        if init_std:
+            up.weight = normal(up.weight.shape, 0.0, init_std, key=keys[1], dtype=up.dtype)
         self.residual = Residual(Sequential(down, as_activation("Adapter", activation), up))
 
     def forward(self, x: Any) -> Tensor:
@@ -79,7 +81,7 @@ class Adapted(Module):
 
 
 def inject_adapters(
-    model: M, places: str | Iterable[str], r: int = 8, features: int | None = None, **settings: Any
+    model: M, places: str | Iterable[str], r: int = 8, features: int | None = None, key: Any = None, **settings: Any
 ) -> M:
     """Freeze a model and put an adapter after each module at `places`, in place. Notes, section 8.5.6.
 
@@ -92,7 +94,8 @@ def inject_adapters(
     convolutional, embedding and normalization layers. Other settings are those of `Adapter`.
     """
     chosen = _chosen("inject_adapters", model, places, Module)
-    adapters = [Adapter(features or _width(path, module), r, **settings) for path, module in chosen]
+    stream = None if key is None else Stream(key)
+    adapters = [Adapter(features or _width(path, module), r, key=stream, **settings) for path, module in chosen]
     model.freeze()
     for (path, module), adapter in zip(chosen, adapters, strict=True):
         replace_submodule(model, path, Adapted(module, adapter).train(module.training))

@@ -214,6 +214,11 @@ class DropConnectLinear(Linear):
     """
 
     _drops = True
+    p: float = 0.5  # these are for `from_matrix`, which does not call __init__
+    inverted: bool = True
+    per_example: bool = False
+    inference: str = "mean"
+    stream: Stream | None = None
 
     def __init__(
         self,

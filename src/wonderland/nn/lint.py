@@ -9,7 +9,9 @@ from .. import array
 from .activations import Activation, Sigmoid, Softplus
 from .containers import Sequential
 from .convolution import _Convolution
+from .dropout import Dropout, StochasticDepth
 from .fusing import stacked_linear
+from .identity import Identity
 from .linear import Linear
 from .module import Module
 from .normalization import _ChannelNorm
@@ -17,6 +19,7 @@ from .piecewise import ReLU, ReLU6
 from .residual import Residual, ResidualStack, Skip
 
 _NOT_NEGATIVE = (ReLU, ReLU6, Sigmoid, Softplus)
+_KEEP_SIGNS = (Dropout, StochasticDepth)
 _NOT_NEGATIVE_FUNCTIONS = {"relu", "relu6", "sigmoid", "softplus"}
 
 
@@ -76,9 +79,10 @@ def _biases(path: str, layers: list[Any]) -> list[Finding]:
 
 
 def _last(f: Any) -> Any:
-    while isinstance(f, Sequential) and len(f):
-        f = f[-1]
-    return f
+    """The last layer that decides about signs."""
+    if not isinstance(f, Sequential):
+        return f
+    return next((_last(layer) for layer in reversed(list(f)) if not isinstance(layer, (Identity, *_KEEP_SIGNS))), None)
 
 
 def _never_negative(f: Any) -> bool:

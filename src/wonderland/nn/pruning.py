@@ -68,7 +68,7 @@ def prune(model: M, fraction: float, places: Any = "*") -> M:
     """
     if not 0.0 <= as_number("prune", "fraction", fraction) <= 1.0:
         raise InputError(f"prune: fraction={fraction!r}.", "a number from 0 to 1")
-    chosen = [
+    chosen: list[tuple[str, Any]] = [
         (path, module)
         for path, module in model.named_modules()
         if path and is_place(path, places) and (isinstance(module, Masked) or _has_weights(module))
@@ -80,12 +80,11 @@ def prune(model: M, fraction: float, places: Any = "*") -> M:
         )
     for path, module in chosen:
         size = np.abs(np.asarray(module.weight))
-        mask = np.ones(size.size, bool)
-        mask[np.argsort(size, axis=None, kind="stable")[: round(fraction * size.size)]] = False
-        mask = mask.reshape(size.shape)
+        mask = np.ones(size.shape, bool)
+        mask.flat[np.argsort(size, axis=None, kind="stable")[: round(fraction * size.size)]] = False
         if isinstance(module, Masked):
-            module.mask = array.asarray(mask)
-            module.kept = array.where(module.mask, module.kept.value, 0.0)
+            module.mask.assign(array.asarray(mask))
+            module.kept.assign(array.where(module.mask, module.kept.value, 0.0))
         else:
             replace_submodule(model, path, Masked(module, mask))
     return model

@@ -49,6 +49,9 @@ class Reparameterized(Module):
         self.layer = layer
         self.name = name
         self.begin(weight.value)
+        for part in vars(self).values():
+            if isinstance(part, Parameter):
+                part.trainable = weight.trainable
         setattr(layer, name, Aval(weight.shape, weight.dtype))  # its shape stays, for what asks the layer
 
     def begin(self, weight: Tensor) -> None:

@@ -10,7 +10,7 @@ from .search import Range, SearchResult, Trial, grid_settings, random_settings, 
 from .step import as_loss, evaluation_step, supervised, training_step
 from .stopping import EarlyStopping, StopOnConvergence, TimeLimit
 from .trainer import Trainer, fit
-from .watching import TrainingWarning
+from .watching import TrainingWarning, Watch
 
 __all__ = [
     "fit",
@@ -41,5 +41,6 @@ __all__ = [
     "JSONLines",
     "CSVLog",
     "TensorBoard",
+    "Watch",
     "TrainingWarning",
 ]

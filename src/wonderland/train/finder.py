@@ -18,7 +18,7 @@ from .step import Objective, as_loss, supervised, training_step
 
 @dataclass(frozen=True)
 class RateSearch:
-    """Rates, the smoothed losses after a step with each, and the rate where the loss falls most steeply."""
+    """Rates, the smoothed losses at each, and the rate to start from: a tenth of the one with the lowest loss."""
 
     rates: list[float]
     losses: list[float]
@@ -29,7 +29,7 @@ class RateSearch:
         from ..viz.plot import Curve, plot
 
         powers = [math.log10(rate) for rate in self.rates]
-        chosen = self.losses[self.rates.index(self.suggestion)]
+        chosen = np.interp(math.log10(self.suggestion), powers, self.losses)
         dot = Curve([math.log10(self.suggestion)], [chosen], f"suggestion {self.suggestion:.1e}", dots=True)
         return plot([Curve(powers, self.losses, "loss"), dot], title="learning rates", x_label="log10 of the rate")
 
@@ -61,7 +61,8 @@ def find_lr(
     True
 
     The rates grow by a constant factor; the loss is smoothed, \(s \leftarrow \beta s + (1-\beta)\ell\), and the search
-    ends when it is four times the best. The suggestion is where it falls most steeply.
+    ends when it is four times the best. The lowest loss comes shortly before the steps are too long, so the suggestion
+    is a tenth of its rate.
     """
     if not 0 < low < high or steps < 5:
         raise InputError(f"find_lr: low={low}, high={high}, steps={steps}.", "0 < low < high, and 5 steps or more")
@@ -94,5 +95,4 @@ def find_lr(
             f"find_lr: the loss was not finite or grew from the rate {rates[-1] if rates else low:.1e} on.",
             "a smaller `low`",
         )
-    slopes = np.gradient(np.array(losses), np.log(rates))
-    return RateSearch(rates, losses, rates[int(np.argmin(slopes))])
+    return RateSearch(rates, losses, rates[int(np.argmin(losses))] / 10.0)

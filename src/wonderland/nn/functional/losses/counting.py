@@ -13,7 +13,7 @@ from ....random.arguments import check
 from ....tensor import Tensor
 from ....transforms.custom import custom_jvp
 from .cautions import FlatLossWarning
-from .reduction import check_same, check_signs, class_targets, reduced
+from .reduction import at_class, check_same, check_signs, class_targets, reduced
 
 __all__ = ["zero_one_loss"]
 
@@ -39,8 +39,8 @@ def zero_one_loss(input: Any, target: Any, threshold: float | None = None, reduc
     scores, target = as_real(name, input), as_tensor(name, target)
     if is_integer(target.dtype) and target.ndim == scores.ndim - 1 and threshold is None:
         index, _ = class_targets(name, scores, target, None)
-        array.take_along_axis(scores, index[..., None], axis=-1)  # a class out of range raises
-        wrong = array.argmax(scores, axis=-1) != index
+        # a score of NaN is wrong, and looking it up makes a class out of range raise
+        wrong = (array.argmax(scores, axis=-1) != index) | array.isnan(at_class(scores, index))
     else:
         check_same(name, scores, target, "labels of the shape of the scores, or classes with one axis less")
         if threshold is None:
