@@ -50,6 +50,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("MultiLabelSoftMarginLoss", [X, HITS], {"weight": WEIGHT}),
     ("CosineEmbeddingLoss", [VECTORS[0], VECTORS[1], SIGNS], {"margin": 0.1}),
     ("TripletMarginLoss", list(VECTORS), {}),
+    ("TripletMarginWithDistanceLoss", list(VECTORS), {"margin": 0.7, "swap": True}),
     ("TripletMarginLoss", list(VECTORS), {"margin": 0.5, "p": 3.0, "swap": True}),
 ]
 

@@ -111,20 +111,6 @@ def clipped(norm_type: float) -> dict:
     return {"norm_type": norm_type, "norm": norm.item(), "grads": [p.grad.tolist() for p in parameters]}
 
 
-def lbfgs() -> list[float]:
-    x = torch.tensor([-1.2, 1.0, 0.5], dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([x], line_search_fn="strong_wolfe", max_iter=100, tolerance_grad=1e-10)
-
-    def closure():
-        optimizer.zero_grad()
-        loss = (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    return x.tolist()
-
-
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_default_dtype(torch.float64)  # numbers such as the products of NAdam, too
@@ -135,6 +121,5 @@ if __name__ == "__main__":
         "metrics": METRICS,
         "plateaus": [{"settings": s, "rates": plateau(s)} for s in PLATEAUS.values()],
         "clipping": [clipped(p) for p in (2.0, 1.0, float("inf"))],
-        "lbfgs_rosenbrock": lbfgs(),
     }
     (Path(__file__).parents[1] / "tests/optim/torch_reference.json").write_text(json.dumps(reference, indent=1) + "\n")

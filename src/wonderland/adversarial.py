@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from . import array
 from .arguments import as_int, as_number
 from .array.conversion import as_real
 from .errors import InputError, ShapeError
+from .nn.module import Module
 from .random.continuous import normal, uniform
+from .random.keys import split
 from .random.streams import take_key
 from .tensor import Tensor
 from .transforms.reverse import grad
 
-__all__ = ["adversarial_loss", "fgsm", "input_gradient", "pgd", "robust_accuracy"]
+__all__ = ["adversarial_loss", "adversarial_train", "fgsm", "input_gradient", "pgd", "robust_accuracy"]
 
 Loss = Callable[[Any, Any], Tensor]
+M = TypeVar("M", bound=Module)
 
 
 def input_gradient(model: Callable[[Any], Any], loss: Loss, x: Any, y: Any) -> Tensor:
@@ -70,8 +73,9 @@ def pgd(
     >>> import wonderland as wl
     >>> model = wl.nn.Linear.from_matrix([[3.0], [-4.0]])
     >>> loss = wl.nn.functional.binary_cross_entropy_with_logits
-    >>> pgd(model, loss, wl.tensor([[1.0, 1.0]]), wl.ones((1, 1)), eps=0.5, norm="l2", random_start=False)
-    tensor([[0.7, 1.4]])
+    >>> x, y = wl.tensor([[1.0, 1.0]]), wl.ones((1, 1))
+    >>> pgd(model, loss, x, y, eps=0.5, norm="l2", random_start=False).tolist()
+    [[0.7, 1.4]]
 
     `norm` is "linf" (steps along the signs of the gradient, no number off by more than `eps`) or "l2" (steps along the
     gradient, the whole example off by at most `eps`); the first axis is that of examples. `step_size` is
@@ -90,7 +94,10 @@ def pgd(
         if norm == "linf":
             change = uniform(x.shape, -eps, eps, key=key, dtype=x.dtype)
         else:
-            change = _within(normal(x.shape, key=key, dtype=x.dtype), eps, norm)
+            first, second = split(key, 2)
+            way = normal(x.shape, key=first, dtype=x.dtype)
+            radius = uniform((x.shape[0],) + (1,) * (x.ndim - 1), 0.0, eps, key=second, dtype=x.dtype)
+            change = way * (radius / array.maximum(_lengths(way), 1e-30))
     for _ in range(steps):
         ascent = input_gradient(model, loss, _clipped("pgd", x + change, clip), y)
         ascent = array.sign(ascent) if norm == "linf" else ascent / array.maximum(_lengths(ascent), 1e-30)
@@ -128,6 +135,44 @@ def adversarial_loss(
     changed = array.stop_gradient(attack(model, loss, array.stop_gradient(array.asarray(x)), y, eps, clip, **settings))
     hard = loss(model(changed), y)
     return hard if mix == 1.0 else (1.0 - mix) * loss(model(array.asarray(x)), y) + mix * hard
+
+
+def adversarial_train(
+    model: M,
+    loss: Loss,
+    x: Any,
+    y: Any,
+    eps: float,
+    mix: float = 0.5,
+    clip: tuple[float, float] | None = None,
+    attack: Callable[..., Tensor] = fgsm,
+    *,
+    epochs: int = 10,
+    batch_size: int | None = 64,
+    lr: float = 1e-3,
+    optimizer: Any = None,
+    callback: Callable[[int, float], Any] | None = None,
+    key: Any = None,
+    **settings: Any,
+) -> M:
+    """Train a model on `adversarial_loss`: every step attacks the model as it is, and learns from what misled it.
+
+    >>> import wonderland as wl
+    >>> x, y = wl.tensor([[1.0, 0.2], [-1.0, -0.2]]), wl.tensor([0, 1])
+    >>> model = adversarial_train(wl.nn.Linear(2, 2), wl.nn.functional.cross_entropy, x, y, 0.5, epochs=100, lr=0.1)
+    >>> robust_accuracy(model, wl.nn.functional.cross_entropy, x, y, eps=0.5)
+    1.0
+
+    `settings` go to the attack, as in `attack=pgd, steps=5`; the other arguments are those of any fit by gradients.
+    """
+    from .models.descent import descend  # models are far above, and needed here only
+
+    def attacked(model: Any, x: Tensor, y: Tensor) -> Tensor:
+        return adversarial_loss(model, loss, x, y, eps, mix, clip, attack, **settings)
+
+    loop: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "optimizer": optimizer}
+    descend(model, attacked, x, y, **loop, callback=callback, key=key, name="adversarial_train")
+    return model
 
 
 def robust_accuracy(

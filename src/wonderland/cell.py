@@ -25,6 +25,7 @@ class Cell(Tensor):
     _leaf: Any
     trainable: bool = False  # whether `grad` of a module differentiates with respect to it
     persistent: bool = True  # whether a module's `state_dict` contains it
+    permanent: bool = False  # whether it is the same one for ever, however the structure of modules changes
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
         value = array.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)

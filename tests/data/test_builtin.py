@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ class TestBundled:
 
 
 def test_scikit_learn_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(InputError, match=r"sklearn is not installed(.|\n)*wonderland\[sklearn\]"):
         wl.data.load("wine")
     assert len(wl.data.load("digits")) == 1797  # needs nothing
@@ -119,6 +120,8 @@ class TestMnist:
         self.write(tmp_path, "t10k", 10, prefix="mnist-")
         record = wl.data.mnist(tmp_path)
         assert (len(record.train), len(record.test)) == (8, 2)
+        with pytest.raises(InputError, match="expected sha256 1234"):
+            wl.data.mnist(tmp_path, expect_sha256={"mnist-t10k-labels-idx1-ubyte.gz": "1234"})
         assert record.test.targets.tolist() == [8, 9]
 
     def test_bad_folders(self, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_vocabulary_goes_there_and_back(tokens):
 
 
 def test_vocabularies():
-    text = ["a b a c a b".split(), "d".split()]
+    text = [["a", "b", "a", "c", "a", "b"], ["d"]]
     words = data.Vocabulary.build(text, unknown="<unk>", specials=["<pad>"], min_count=2)
     assert list(words) == ["<unk>", "<pad>", "a", "b"]
     assert words.encode(["a", "d", "zebra"]).tolist() == [2, 0, 0]

@@ -94,6 +94,8 @@ class TestCifar:
         assert (record.name, len(record.train), len(record.test)) == ("cifar10", 10, 1)
         assert record.test.targets.tolist() == [9]
         assert record.target_names[9] == "truck"
+        with pytest.raises(InputError, match=r"test_batch\.bin.*expected sha256 1234"):
+            wl.data.cifar10(tmp_path, expect_sha256={"test_batch.bin": "1234"})
         assert wl.data.load(tmp_path / "test_batch.bin").features.shape == (1, 32, 32, 3)
 
     def test_a_hundred_classes(self, tmp_path: Path) -> None:

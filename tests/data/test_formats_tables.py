@@ -67,6 +67,18 @@ class TestCsv:
         with pytest.raises(DTypeError, match="holds texts"):
             wl.data.read_csv(write(TABLE), target="label", task="regression")
 
+    def test_columns(self, write: Any) -> None:
+        path = write(TABLE)
+        record = wl.data.read_csv(path, columns=["score", 0], target="label")
+        assert record.feature_names == ("age", "score")  # in the order of the file
+        assert record.targets.tolist() == [1, 0, 1]
+        assert wl.data.read_csv(path, columns=[0]).features.shape == (3, 1)
+        many = write("name,y\n" + "".join(f"n{i}_,{i}\n" for i in range(1100)))
+        with pytest.raises(InputError, match="column 'name' has 1,100 different texts"):
+            wl.data.read_csv(many, target="y")
+        assert wl.data.read_csv(many, target="y", encode="codes").features.shape == (1100, 1)
+        assert wl.data.read_csv(write("a,b\n1_0,1\n2_1,2\n")).feature_names == ("a=1_0", "a=2_1", "b")
+
     def test_headers(self, write: Any) -> None:
         assert len(wl.data.read_csv(write("1,2\n3,4\n"))) == 2
         assert len(wl.data.read_csv(write("a,b\n3,4\n"))) == 1
@@ -147,6 +159,9 @@ class TestParquet:
             np.testing.assert_array_equal(ours.targets, other.targets)
             assert ours.feature_names == other.feature_names
         assert wl.data.read_parquet(path, columns=["age", "score"]).features.shape == (3, 2)
+        assert wl.data.read_parquet(path, columns=["age"], target="label").targets.tolist() == [1, 0, 1]
+        with pytest.raises(InputError, match="no column 'x'"):
+            wl.data.read_parquet(path, columns=["x"])
 
     def test_bad_files(self, path: Path, tmp_path: Path) -> None:
         import pyarrow as arrow

@@ -22,6 +22,10 @@ def numbers(loader):
     return [batch[0].tolist() for batch in loader]
 
 
+def flat(loader):
+    return [x for batch in numbers(loader) for x in batch]
+
+
 def loader_of(n, batch_size, **options):
     return data.DataLoader(data.TensorDataset(np.arange(n)), batch_size, **options)
 
@@ -91,18 +95,18 @@ def test_the_number_of_iterations():
 @pytest.mark.book("5.33", "B5-11", name="wl.data.DataLoader")
 def test_every_epoch_has_each_example_once_in_another_order():
     loader = loader_of(53, 10, shuffle=True, seed=4)
-    epochs = [sum(numbers(loader), []) for _ in range(3)]
+    epochs = [flat(loader) for _ in range(3)]
     for epoch in epochs:
         assert sorted(epoch) == list(range(53))
     assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
     again = loader_of(53, 10, shuffle=True, seed=4)
-    assert [sum(numbers(again), []) for _ in range(3)] == epochs
+    assert [flat(again) for _ in range(3)] == epochs
     other = loader_of(53, 10, shuffle=True, seed=5)
-    assert sum(numbers(other), []) != epochs[0]
+    assert flat(other) != epochs[0]
     again.set_epoch(1)
-    assert sum(numbers(again), []) == epochs[1]
+    assert flat(again) == epochs[1]
     plain = loader_of(53, 10)
-    assert [sum(numbers(plain), []) for _ in range(2)] == [list(range(53))] * 2
+    assert [flat(plain) for _ in range(2)] == [list(range(53))] * 2
 
 
 def test_batches_are_tensors_of_their_own():
@@ -227,21 +231,23 @@ def test_exceptions_arrive_with_the_example_named(options):
         next(batches)
     with pytest.raises(FileNotFoundError, match="no such picture") as caught:
         next(batches)
-    assert "while loading example 13" in caught.value.__notes__
+    notes = caught.value.__notes__
+    assert notes[0] == "while loading example 13"
+    assert notes[1] == "in batch 3 of epoch 0, examples [12, 13, 14, 15]"
     assert loader.state_dict()["position"] == 3
 
 
-class Unpicklable(Exception):
+class UnpicklableError(Exception):
     def __init__(self, a, b):
         super().__init__(f"{a} {b}")
 
 
 def raise_unpicklable(x):
-    raise Unpicklable("bad", "luck")
+    raise UnpicklableError("bad", "luck")
 
 
 def test_an_exception_that_cannot_travel_is_told():
-    with pytest.raises(WonderlandError, match="raised Unpicklable: bad luck") as caught:
+    with pytest.raises(WonderlandError, match="raised UnpicklableError: bad luck") as caught:
         list(data.DataLoader(range(4), 2, transform=raise_unpicklable, num_workers=1))
     assert any("in a worker process" in note for note in caught.value.__notes__)
 
@@ -343,7 +349,7 @@ def test_a_loop_that_was_left_starts_a_new_epoch():
         break
     assert loader.state_dict() == {"seed": 0, "epoch": 0, "position": 1, "step": 1}
     second = numbers(loader)
-    assert sorted(sum(second, [])) == list(range(10))
+    assert sorted([x for batch in second for x in batch]) == list(range(10))
     assert second != expected[0]
     assert (loader.epoch, loader.position) == (2, 0)
 
@@ -393,6 +399,30 @@ def test_a_foreign_source_may_give_whole_batches():
     record = data.iris()
     x, y = next(iter(data.DataLoader(record, 16, shuffle=True)))
     assert (x.shape, y.shape) == ((16, 4), (16,))
+
+
+def test_arrays_are_examples_by_row():
+    x, y = np.arange(6.0).reshape(3, 2), np.arange(3)
+    batches = list(data.DataLoader((x, y), 2))
+    assert [b.tolist() for _, b in batches] == [[0, 1], [2]]
+    assert [b.tolist() for b in data.DataLoader(x, 2)] == [[[0, 1], [2, 3]], [[4, 5]]]
+    assert [b.tolist() for b in data.DataLoader(wl.arange(3), 2)] == [[0, 1], [2]]
+    with pytest.raises(InputError, match="a dict is no dataset"):
+        data.DataLoader({"x": x})
+
+
+def write_into(x):
+    x += 1
+    return x
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_transform_cannot_change_the_data(workers):
+    x = np.zeros((4, 2))
+    with pytest.raises(ValueError, match="read-only"):
+        list(data.DataLoader(data.TensorDataset(x), 2, transform=write_into, num_workers=workers))
+    assert not x.any()
+    x[0] = 5  # the array itself is still its owner's
 
 
 def test_batch_samplers_and_lists():

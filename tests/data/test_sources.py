@@ -226,7 +226,7 @@ def test_anything_else():
     assert len(data.as_dataset(["a", "b"])) == 2
     dataset = data.TensorDataset(x)
     assert data.as_dataset(dataset) is dataset
-    with pytest.raises(InputError, match="cannot|read twice"):
+    with pytest.raises(InputError, match="read twice"):
         data.as_dataset(iter([1]))
     with pytest.raises(InputError, match="no columns to choose"):
         data.as_dataset([1, 2], columns=["a"])

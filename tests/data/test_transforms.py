@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import pickle
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,12 @@ class TestAllRandomTransforms:
         single = transform(images[0], np.random.default_rng(0))
         assert (single.shape, single.dtype) == (images[0].shape, images.dtype)
 
+    @pytest.mark.parametrize("dtype", ["float16", "uint16", "int32", "bool"])
+    def test_other_types_and_empty_batches(self, transform: Any, dtype: str) -> None:
+        copied = pickle.loads(pickle.dumps(transform))  # as workers get it
+        assert copied(np.zeros((2, 12, 12, 3), dtype), 0).dtype == dtype
+        assert copied(np.zeros((0, 12, 12, 3), dtype), 0).shape == (0, 12, 12, 3)
+
     def test_the_draw_decides(self, transform: Any) -> None:
         first, again, other = (transform(IMAGES, np.random.default_rng(seed)) for seed in (3, 3, 4))
         np.testing.assert_array_equal(first, again)
@@ -100,14 +107,13 @@ class TestAllRandomTransforms:
 
     def test_one_draw_for_all(self, transform: Any) -> None:
         same = np.repeat(IMAGES[:1], 6, axis=0)
-        if isinstance(transform, T.GaussianNoise):
-            pytest.skip("noise differs in every pixel, whatever is drawn")
         transform.per_sample = False
         try:
             result = transform(same, np.random.default_rng(2))
         finally:
             transform.per_sample = True
-        np.testing.assert_array_equal(result, np.repeat(result[:1], 6, axis=0))
+        alike = np.array_equal(result, np.repeat(result[:1], 6, axis=0))
+        assert alike != isinstance(transform, T.GaussianNoise)  # noise differs in every pixel, whatever is drawn
 
     def test_bad_images(self, transform: Any) -> None:
         if not isinstance(transform, T.GaussianNoise):  # which takes arrays of any shape
@@ -315,7 +321,7 @@ def test_settings_are_checked() -> None:
         lambda: T.RandomAffine(shear=90),
         lambda: T.RandomRotation(5, interpolation="cubic"),
         lambda: T.Brightness((-1, 1)),
-        lambda: T.Hue(0.7) if T.Hue(0.7).shift == (-0.5, 0.5) else None,
+        lambda: T.Hue(0.7),
         lambda: T.GaussianBlur(4),
         lambda: T.GaussianNoise(-1),
         lambda: T.Normalize(0.0, 0.0),
@@ -328,8 +334,6 @@ def test_settings_are_checked() -> None:
         lambda: T.RandomErasing(scale=(0.5, 1.5)),
         lambda: T.Cutout(-1),
     ]
-    del bad[8]  # a single number is cut off at the bounds
-    assert T.Hue(0.7).shift == (-0.5, 0.5)
     for make in bad:
         with pytest.raises((InputError, DTypeError)):
             make()

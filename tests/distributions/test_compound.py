@@ -30,6 +30,7 @@ def test_mixture_of_numbers():
     )
     compiled = wl.jit(lambda m, x: m.log_prob(x))(MIXTURE, x)
     np.testing.assert_allclose(compiled, MIXTURE.log_prob(x), rtol=1e-10)
+    assert d.MixtureSameFamily is d.Mixture
     far = MIXTURE.log_prob(1e4)
     assert np.isfinite(far.item())
 

@@ -183,6 +183,27 @@ def test_bad_parameters(make, message):
         make()
 
 
+def test_parameters_that_do_not_fit_each_other():
+    with pytest.raises(ShapeError):
+        d.Normal(wl.zeros(2), wl.ones(3))
+    with pytest.raises(ShapeError, match="no outcomes"):
+        d.Categorical(0.5)
+    with pytest.raises(InputError, match="the largest logit"):
+        d.Categorical(logits=[-np.inf, -np.inf])
+
+
+def test_transformations_of_distributions():
+    loc, x = wl.asarray(LOC), wl.asarray(B)
+    each = wl.vmap(lambda dist, x: dist.log_prob(x))(d.Normal(loc, wl.asarray(B)), x)
+    np.testing.assert_allclose(each, stats.norm(LOC, B).logpdf(B), rtol=1e-12)
+    slope = wl.grad(lambda dist: dist.log_prob(2.0))(d.Normal(1.0, 0.5))  # a tree of derivatives
+    np.testing.assert_allclose([slope.loc.item(), slope.scale.item()], [4.0, 6.0], rtol=1e-6)
+    made = wl.jit(lambda m, s: d.Normal(m, s))(loc, wl.asarray(B))
+    assert isinstance(made, d.Normal)
+    scale = wl.nn.Parameter(wl.ones(()))
+    assert d.Normal(0.0, scale).log_prob(0.0).item() == pytest.approx(-0.918939, abs=1e-5)
+
+
 @pytest.mark.book("3.27", "A.11", "B3-13", name="wl.distributions.Categorical")
 def test_categorical():
     p = d.Categorical([0.2, 0.5, 0.3])

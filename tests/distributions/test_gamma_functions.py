@@ -27,7 +27,9 @@ def test_log_gamma_and_its_derivatives():
 @pytest.mark.parametrize("a", [0.05, 0.5, 1.0, 3.3, 40.0, 1000.0])
 def test_incomplete_gamma(a):
     x = a * np.array([0.0, 1e-4, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 5.0, 20.0])
-    np.testing.assert_allclose(d.gamma_probability(wl.asarray(a), x), special.gammainc(a, x), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        d.gamma_probability(wl.asarray(np.float64(a)), x), special.gammainc(a, x), rtol=1e-9, atol=1e-12
+    )
     assert d.gamma_probability(a, np.inf).item() == 1.0
     assert np.isnan(d.gamma_probability(a, np.nan).item())
     wl.check_grads(lambda a, x: d.gamma_probability(a, x), (wl.asarray(np.float64(a)), wl.asarray(x[3:8])))

@@ -77,7 +77,7 @@ def test_draws_and_batches():
 
 @pytest.mark.book("A.10", name="wl.distributions.integrate")
 def test_marginals_and_products_of_densities():
-    """The marginal of a normal distribution, by integrating the other variable out, is normal; so is the product rule."""
+    """Integrating one variable out leaves a normal density, and densities obey the product rule."""
     cov = np.array([[2.0, 0.8], [0.8, 1.0]])
     both = MultivariateNormal(np.zeros(2), cov)
     for x in (-1.0, 0.3, 2.0):

@@ -9,12 +9,12 @@ import wonderland as wl
 from wonderland import nn
 from wonderland.errors import InputError, ModuleError, NonFiniteError
 from wonderland.models import (
+    PCA,
     Autoencoder,
     BinaryAutoencoder,
     DenoisingAutoencoder,
     KMeans,
     LinearAutoencoder,
-    PCA,
     masking,
     mirror,
 )

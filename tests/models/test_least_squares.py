@@ -9,6 +9,7 @@ from sklearn import linear_model as sk
 import wonderland as wl
 from wonderland import models
 from wonderland.errors import InputError, LinearAlgebraError, ModuleError, NonFiniteError, ShapeError
+from wonderland.models.convex import settle
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 4))
@@ -195,7 +196,7 @@ def test_targets_without_a_second_axis_are_refused():
     assert (w + A.T @ (y[:, 0] - A @ w)).shape == (3, 10), "what would have happened"
 
 
-@pytest.mark.book("4.25", "B4-11", name=("wl.models.ls_gd", "wl.models.gradient_descent"))
+@pytest.mark.book("4.25", "B4-11", name=("wl.models.ls_gd", "wl.models.LinearRegression"))
 def test_stopping_by_the_squared_length_of_a_step():
     A, y = descending(10, 3)
     start = wl.zeros((3, 1), dtype=wl.float64)
@@ -211,14 +212,14 @@ def test_stopping_by_the_squared_length_of_a_step():
     assert 1 < steps < 1000
     np.testing.assert_allclose(w, v, rtol=1e-12)
     assert np.sqrt(moved) > tol, "the norm itself is not below it"
-    found = models.gradient_descent(lambda w: ((w - 3.0) ** 2).sum(), wl.zeros(2, dtype=wl.float64), lr=0.1, tol=1e-8)
+    found = settle(lambda w: ((w - 3.0) ** 2).sum(), wl.zeros(2, dtype=wl.float64), lr=0.1, tol=1e-8)
     steps = len(found.losses)
     assert found.converged
     assert steps < 10_000
     # w_t = 3 (1 - 0.8^t): the first step below the limit
     lengths = 2 * (3 * 0.2 * 0.8 ** np.arange(steps)) ** 2
     assert lengths[-1] < 1e-8 <= lengths[-2]
-    cut = models.gradient_descent(lambda w: (w**2).sum(), wl.ones(2, dtype=wl.float64), lr=0.01, max_iter=5)
+    cut = settle(lambda w: (w**2).sum(), wl.ones(2, dtype=wl.float64), lr=0.01, max_iter=5)
     assert not cut.converged
     assert len(cut.losses) == 5
 

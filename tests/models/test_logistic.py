@@ -139,11 +139,13 @@ def test_gradients_of_the_loss():
 
 @pytest.mark.book("4.50", name="wl.models.LogisticRegression")
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("method", ["newton", "gradient"])
+@pytest.mark.parametrize("method", ["newton", "lbfgs", "gradient"])
 def test_softmax_regression_against_scikit_learn(bias, method):
     l2 = 0.02
     theirs = sk.LogisticRegression(C=1 / (60 * l2), fit_intercept=bias, tol=1e-12, max_iter=5000).fit(X, Y)
-    ours = models.LogisticRegression(l2=l2, bias=bias).fit(X, Y, method, max_iter=100 if method == "newton" else 20_000)
+    ours = models.LogisticRegression(l2=l2, bias=bias).fit(
+        X, Y, method, max_iter=100 if method != "gradient" else 20_000
+    )
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
@@ -244,6 +246,8 @@ def test_names_and_gaps_in_labels():
     model = models.LogisticRegression(l2=0.1).fit(X, NAMES[Y])
     assert model.classes_ == ("ant", "bee", "cat")
     assert set(model.predict(X)) <= set(NAMES)
+    column = models.LogisticRegression(l2=0.1).fit(X, NAMES[Y].astype(object))
+    assert column.classes_ == model.classes_
     plain = models.LogisticRegression(l2=0.1).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), NAMES[plain.predict(X).numpy()])
     gaps = models.LogisticRegression(l2=0.1).fit(X, 10 * Y - 3)

@@ -256,7 +256,7 @@ def test_depth_and_width_at_equal_cost():
         near = [MLP(64, [z] * depth, 10).num_parameters() for z in (width - 1, width + 1)]
         assert all(abs(counts[-1] - budget) <= abs(n - budget) for n in near)
     np.testing.assert_allclose(counts, budget, rtol=0.01)
-    with pytest.raises(InputError, match="at least 1"):
+    with pytest.raises(InputError, match="at least 89"):
         wl.models.width_for_budget(64, 10, 3, 10)
 
 
@@ -309,7 +309,7 @@ def test_the_layer_of_a_node_is_its_longest_path():
     assert layering({"y": ["b", "x"], "b": ["a", "x"], "a": ["x"]}) == {"x": 0, "a": 1, "b": 2, "y": 3}
     net = FeedForwardGraph(edges)
     assert net.layers == [["x"], ["a"], ["b"], ["y"]]
-    with pytest.raises(wl.models.CycleError, match="b -> c -> b is a cycle|c -> b -> c is a cycle"):
+    with pytest.raises(wl.models.CycleError, match=r"b -> c -> b is a cycle|c -> b -> c is a cycle"):
         layering([("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")])
     with pytest.raises(ValueError, match="a -> a is a cycle"):
         FeedForwardGraph([("a", "a")])
@@ -323,7 +323,16 @@ def test_the_layer_of_a_node_is_its_longest_path():
 
 @pytest.mark.book("A2-13", name="wl.models.FeedForwardGraph")
 def test_a_graph_computes_what_its_neurons_do():
-    edges = [("x1", "h1"), ("x2", "h1"), ("x2", "h2"), ("h1", "y1"), ("h2", "y1"), ("x1", "y2"), ("h1", "h3"), ("h3", "y1")]
+    edges = [
+        ("x1", "h1"),
+        ("x2", "h1"),
+        ("x2", "h2"),
+        ("h1", "y1"),
+        ("h2", "y1"),
+        ("x1", "y2"),
+        ("h1", "h3"),
+        ("h3", "y1"),
+    ]
     net = FeedForwardGraph(edges, activation="tanh", dtype=wl.float64)
     assert (net.inputs, net.outputs) == (["x1", "x2"], ["y1", "y2"])
     assert net.connections == len(edges)

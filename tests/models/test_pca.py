@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA as Reference
+from sklearn import decomposition
 
 import wonderland as wl
 from wonderland.errors import InputError, ModuleError, ShapeError
@@ -15,7 +15,7 @@ X = np.random.default_rng(0).normal(size=(30, 5)) @ np.diag([5.0, 3.0, 1.0, 0.5,
 
 @pytest.mark.parametrize("n", [2, None])
 def test_it_is_scikit_learns(n):
-    model, reference = PCA(n).fit(X), Reference(n).fit(X)
+    model, reference = PCA(n).fit(X), decomposition.PCA(n).fit(X)
     np.testing.assert_allclose(model.singular_values_, reference.singular_values_)
     np.testing.assert_allclose(model.explained_variance_, reference.explained_variance_)
     np.testing.assert_allclose(model.explained_variance_ratio_, reference.explained_variance_ratio_)

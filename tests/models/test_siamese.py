@@ -59,7 +59,7 @@ def test_new_classes_are_told_apart_from_one_example_each(loss):
 
 
 def test_pairs_alone_are_enough():
-    X, y = classes(40, 2)
+    X, _ = classes(40, 2)
     model = Siamese(nn.Linear(20, 4, key=wl.random.key(0)))
     model.fit_pairs(X[::2], X[1::2], epochs=60, batch_size=40, lr=0.02)
     new, labels = classes(8, 6, seed=5)

@@ -35,7 +35,9 @@ def test_a_steep_neuron_is_a_step():
     x = wl.asarray(np.linspace(-1, 1, 9))
     np.testing.assert_allclose(step_neuron(x, 2.0, 0.3, 5.0), 2.0 * wl.sigmoid(5.0 * x - 5.0 * 0.3), rtol=1e-12)
     np.testing.assert_allclose(step_neuron(f64(0.299, 0.301), s=0.3, w=1e4), [4.5e-5, 0.99995], rtol=0.02)
-    widths = [np.ptp([x for x in np.linspace(0, 1, 2001) if 0.1 < step_neuron(x, s=0.5, w=w).item() < 0.9]) for w in (10, 100)]
+    widths = [
+        np.ptp([x for x in np.linspace(0, 1, 2001) if 0.1 < step_neuron(x, s=0.5, w=w).item() < 0.9]) for w in (10, 100)
+    ]
     assert widths[0] == pytest.approx(10 * widths[1], rel=0.05)  # ten times the slope, a tenth of the width
 
 
@@ -80,9 +82,7 @@ def test_a_hidden_layer_of_sigmoids_comes_as_close_as_one_likes():
 
 
 @pytest.mark.book("B.09", name="wl.models.universal_approx_1d")
-@pytest.mark.parametrize(
-    "m, figure, midpoints", [(5, 0.0218, 0.0148), (15, 0.00200, 0.00175), (50, 0.00016, 0.000158)]
-)
+@pytest.mark.parametrize("m, figure, midpoints", [(5, 0.0218, 0.0148), (15, 0.00200, 0.00175), (50, 0.00016, 0.000158)])
 def test_the_figure_of_the_book(m, figure, midpoints):
     # the figure centres a bin at each end, and does not make these bins longer
     assert errors(approximate(sinc, 0.0, 10.0, m, centres="linspace"), sinc, 0.0, 10.0)[0] == pytest.approx(
@@ -94,12 +94,15 @@ def test_the_figure_of_the_book(m, figure, midpoints):
 @pytest.mark.book("B.07", name="wl.models.universal_approx_1d")
 def test_bins_have_to_cover_the_interval():
     def printed(m):  # bins around i / m for i = 1 .. m leave the first half bin out
-        net = approximate(sinc, 0.0, 10.0, m, extend=False)
-        net.layers[0].bias = net.layers[0].bias - net.layers[0].weight[0] * 5.0 / m
-        return errors(net, sinc, 0.0, 10.0)[0]
+        width = 10 / m
+        x, total = np.linspace(0, 10, 1000), 0.0
+        for centre in width * np.arange(1, m + 1):
+            height = sinc(centre + width * (np.arange(100) + 0.5 - 50) / 100).mean()
+            total = total + np.asarray(bin_function(wl.asarray(x), height, centre, width))
+        return np.mean((total - sinc(x)) ** 2)
 
     found = [printed(m) for m in (5, 15, 50)]
-    np.testing.assert_allclose(found, [0.104, 0.035, 0.010], rtol=0.25)
+    np.testing.assert_allclose(found, [0.104, 0.035, 0.010], rtol=0.06)
     for m, bad in zip((5, 15, 50), found, strict=True):
         assert errors(approximate(sinc, 0.0, 10.0, m), sinc, 0.0, 10.0)[0] < bad / 5
     # heights are means over the bins
@@ -111,7 +114,9 @@ def test_bins_have_to_cover_the_interval():
 
 @pytest.mark.book("B.10", name="wl.models.universal_approx_1d")
 def test_the_squared_error_falls_with_the_square_of_the_number_of_bins():
-    squared, largest = zip(*[errors(approximate(sinc, 0.0, 10.0, m), sinc, 0.0, 10.0) for m in (50, 100, 200)], strict=True)
+    squared, largest = zip(
+        *[errors(approximate(sinc, 0.0, 10.0, m), sinc, 0.0, 10.0) for m in (50, 100, 200)], strict=True
+    )
     np.testing.assert_allclose(squared, [1.58e-4, 3.92e-5, 9.67e-6], rtol=0.05)
     np.testing.assert_allclose(largest, [0.043, 0.021, 0.0106], rtol=0.08)
 
@@ -120,8 +125,8 @@ def test_the_squared_error_falls_with_the_square_of_the_number_of_bins():
 def test_the_ends_need_longer_bins():
     for m in (10, 100):
         cut = approximate(sinc, 0.0, 10.0, m, extend=False)
-        assert errors(cut, sinc, 0.0, 10.0)[1] == pytest.approx(0.5, abs=0.02)  # however many bins
-        assert cut(wl.zeros((1, 1)))[0, 0].item() == pytest.approx(0.5, abs=0.02)  # a sigmoid of 0 is one half
+        assert errors(cut, sinc, 0.0, 10.0)[1] == pytest.approx(0.5, abs=0.05)  # however many bins
+        assert cut(wl.zeros((1, 1)))[0, 0].item() == pytest.approx(0.5, abs=0.05)  # a sigmoid of 0 is one half
     assert errors(approximate(sinc, 0.0, 10.0, 200), sinc, 0.0, 10.0)[1] < 0.011
     with np.errstate(invalid="ignore"), pytest.raises(InputError, match="not finite"):
         relu_interpolant(lambda x: np.sin(x) / x, 0.0, 10.0)
@@ -161,7 +166,7 @@ def test_towers_of_two_inputs_and_their_number():
 
 @pytest.mark.parametrize("make", [approximate, relu_interpolant])
 def test_bad_intervals_and_functions(make):
-    with pytest.raises(InputError, match="low=1.0 is not below high=1.0"):
+    with pytest.raises(InputError, match=r"low=1\.0 is not below high=1\.0"):
         make(np.sin, 1.0, 1.0)
     with pytest.raises(InputError, match="m=0"):
         make(np.sin, 0.0, 1.0, 0)

@@ -299,7 +299,7 @@ def test_random_slopes_while_training():
     assert (-np.asarray(layer(wl.full((2000,), -1.0))) != slopes).mean() > 0.9
     assert nn.RReLU(0.2, 0.2)(wl.tensor(-1.0)).item() == pytest.approx(-0.2)
     for make in (nn.RReLU, lambda low, high: F.rrelu(1.0, low, high)):
-        with pytest.raises(InputError, match="lower=0.5 is above upper=0.1"):
+        with pytest.raises(InputError, match=r"lower=0\.5 is above upper=0\.1"):
             make(0.5, 0.1)
 
 

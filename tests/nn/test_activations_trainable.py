@@ -166,6 +166,13 @@ def test_b_splines_are_those_of_scipy(degree):
     assert not np.asarray(basis(wl.tensor([-1.5, 2.5]))).any()
 
 
+def test_equal_bases_are_equal():
+    for make in (lambda: nn.Basis([wl.relu]), lambda: nn.GaussianBasis(5), nn.BSplineBasis):
+        assert make() == make()
+        assert hash(make()) == hash(make())
+    assert nn.GaussianBasis(5) != nn.GaussianBasis(5, gamma=1.0)
+
+
 # --- gated layers
 
 

@@ -38,6 +38,20 @@ def test_signals_hold_what_layers_receive_and_what_comes_back():
         D.signals(nn.Sequential(wl.relu), x)
 
 
+def test_looking_changes_nothing():
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5, key=1), nn.Dropout(0.5), nn.Linear(4, 1))
+    x = wl.random.normal((8, 3))
+    before, stream = model.state_dict(), wl.random.default_stream.value.tolist()
+    found = D.signals(model, x)
+    for path, value in model.state_dict().items():
+        np.testing.assert_array_equal(value, before[path])
+    assert wl.random.default_stream.value.tolist() == stream
+    # forward and backward pass saw the same units dropped
+    dropped = found[3].output.numpy() == 0
+    assert not found[2].gradient.numpy()[dropped & (found[2].output.numpy() != 0)].any()
+    assert found[2].gradient.numpy()[~dropped].all()
+
+
 def test_a_layer_that_is_called_twice_is_seen_twice():
     layer = nn.Linear(3, 3)
     model = nn.Sequential(layer, wl.tanh, layer)
@@ -60,7 +74,7 @@ def test_gradients_vanish_in_a_deep_net_of_sigmoids():
     ratios = np.array(norms[:-1]) / np.array(norms[1:])
     assert (ratios <= 0.25 * w + 1e-12).all()
     assert norms[0] <= norms[-1] * (0.25 * w) ** 10 < 0.25**10
-    assert 0.25**10 == pytest.approx(9.5e-7, rel=0.01)
+    assert pytest.approx(9.5e-7, rel=0.01) == 0.25**10
 
     grads = wl.grad(lambda m: m(x).sum())(model)
     report = D.gradient_report(D.gradient_norms(grads))

@@ -68,7 +68,7 @@ def test_the_gradients_of_several_uses_add_up():
     np.testing.assert_allclose(total, parts[0] + parts[1], rtol=1e-12)
 
 
-@pytest.mark.book("A4-08", "A4-06", name=("wl.models.nearest_neighbors", "wl.nn.Embedding"))
+@pytest.mark.book("A4-08", name="wl.models.nearest_neighbors")
 def test_categories_with_the_same_effect_become_similar():
     # of 6 categories the pairs (0, 1), (2, 3), (4, 5) have the same effects on three outputs
     effects = wl.asarray(np.eye(3, dtype=np.float32)[[0, 0, 1, 1, 2, 2]] * 4 - 2)

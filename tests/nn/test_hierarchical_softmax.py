@@ -61,6 +61,12 @@ def test_leaves_have_the_products_along_their_paths(kind):
     np.testing.assert_allclose(wl.jit(layer)(Z, y), layer(Z, y), rtol=1e-12)
     np.testing.assert_allclose(layer(Z, y), -np.log(probs[..., -1]).mean(), rtol=1e-9)
     np.testing.assert_array_equal(layer.predict(Z), probs.argmax(-1))
+    wl.check_grads(lambda z: layer(z, y), (Z,), order=1)
+    # the path and the whole distribution have the same gradients
+    short = wl.grad(lambda m: m(Z, y))(layer)
+    whole = wl.grad(lambda m: -m.log_probs(Z)[..., -1].mean())(layer)
+    for path, g in short.items():
+        np.testing.assert_allclose(g, whole[path], atol=1e-12)
     assert layer.num_parameters() == (layer.classes - 1) * 5
 
 

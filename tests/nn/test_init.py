@@ -279,6 +279,16 @@ def test_what_the_check_finds():
         found = init.check(nn.Linear(100, 50, init=made), warn=False)
         assert [f.path for f in found] == ([] if problem is None else ["weight"])
         assert problem is None or problem in found[0].problem
+    # tables, weights of activations and zeros that are meant to be there are no weights of a layer
+    others = nn.Sequential(nn.Embedding(500, 4), nn.Linear(4, 3), nn.APL(2, units=3), nn.KAF(sharing="neuron", units=3))
+    assert init.check(others) == []
+
+    class Own(nn.Module):
+        def __init__(self):
+            self.W = nn.Parameter(wl.random.randn(400, 5))
+            self.inner = nn.Linear(3, 2, init="zeros")
+
+    assert [f.path for f in init.check(Own(), warn=False)] == ["W", "inner.weight"]
     twins = nn.Linear.from_matrix(np.repeat([[1.0], [0.5]], 3, axis=1))
     assert "equal columns" in init.check(twins, warn=False)[0].problem
 
@@ -295,7 +305,9 @@ def test_variance_is_retained_forwards_or_backwards():
         (gradient,) = back(wl.random.normal(y.shape, key=key(4), dtype=wl.float64))
         forwards, backwards = float(y.var() / x.var()), float(gradient.var())
         assert (forwards if mode == "fan_in" else backwards) == pytest.approx(1.0, rel=0.05)
-        assert (backwards if mode == "fan_in" else forwards) == pytest.approx(1 / 3 if mode == "fan_in" else 3, rel=0.05)
+        assert (backwards if mode == "fan_in" else forwards) == pytest.approx(
+            1 / 3 if mode == "fan_in" else 3, rel=0.05
+        )
 
 
 @pytest.mark.book("5.19", "B5-08", name=("wl.nn.init.kaiming_normal", "wl.nn.init.variance_report"))

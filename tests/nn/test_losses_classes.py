@@ -84,7 +84,10 @@ def test_cross_entropy_is_divergence_plus_entropy():
 
 
 @pytest.mark.book(
-    "4.58", "A2-35", name=("wl.nn.BCELoss", "wl.nn.BCEWithLogitsLoss", "wl.nn.CrossEntropyLoss", "wl.nn.NLLLoss")
+    "4.58",
+    "A2-35",
+    "A3-04",
+    name=("wl.nn.BCELoss", "wl.nn.BCEWithLogitsLoss", "wl.nn.CrossEntropyLoss", "wl.nn.NLLLoss"),
 )
 def test_the_four_cross_entropies():
     z, hits = wl.asarray(LOGITS), wl.asarray((rng.random((2, 3, 5)) < 0.5).astype(float))
@@ -159,6 +162,10 @@ def test_focal_loss():
     for gamma in (0.5, 1.0, 2.0):
         slope = wl.grad(lambda x, gamma=gamma: F.focal_loss(x, wl.tensor([0]), gamma))(certain)
         assert np.isfinite(slope.numpy()).all()
+    masked = wl.tensor([[-np.inf, 0.0, 0.0]])
+    value, slope = wl.value_and_grad(lambda x: F.focal_loss(x, wl.tensor([1])))(masked)
+    np.testing.assert_allclose(value, 0.25 * np.log(2), rtol=1e-6)
+    assert np.isfinite(slope.numpy()).all()
     some = wl.asarray(np.where(CLASSES == 2, -100, CLASSES))
     kept = (-((1 - right) ** 2) * np.log(right))[CLASSES != 2].mean()
     np.testing.assert_allclose(F.focal_loss(x, some), kept, rtol=1e-10)
@@ -266,4 +273,9 @@ def test_gradient_descent_on_mistakes_does_not_move(wrap):
     with pytest.warns(F.FlatLossWarning, match="derivative is zero"):
         slope = wrap(wl.grad(lambda w: F.zero_one_loss(x @ w, y)))(w)
     assert slope.tolist() == [0.0, 0.0]
+    weights = wl.tensor([0.3, -0.2], wl.float64, requires_grad=True)
+    loss = F.zero_one_loss(x @ weights, y)
+    with pytest.warns(F.FlatLossWarning):
+        loss.backward()
+    assert weights.grad is None  # nothing came back
     assert wl.grad(lambda w: F.hinge_loss(x @ w, y))(w).numpy().any()

@@ -109,6 +109,14 @@ def test_info_nce_loss():
         F.info_nce_loss(q, k, temperature=0.0)
 
 
+def test_triplets_with_a_distance_of_ones_own():
+    a, b, c = (wl.asarray(v) for v in rng.normal(size=(3, 5, 2)))
+    module = nn.TripletMarginWithDistanceLoss(lambda x, y: wl.sum(wl.abs(x - y), axis=-1), margin=0.5)
+    near, far = (np.abs(a.numpy() - v.numpy()).sum(-1) for v in (b, c))
+    np.testing.assert_allclose(module(a, b, c), np.maximum(0, near - far + 0.5).mean(), rtol=1e-12)
+    np.testing.assert_allclose(wl.jit(module)(a, b, c), module(a, b, c), rtol=1e-12)
+
+
 def test_triplets_and_cosines_that_do_not_fit():
     a = wl.ones((4, 3))
     with pytest.raises(ShapeError):

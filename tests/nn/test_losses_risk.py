@@ -27,6 +27,8 @@ def test_risk_over_uneven_batches_is_the_mean_over_all():
     assert F.risk(model, F.mse_loss, batches[:2]) == pytest.approx(np.mean(equal), rel=1e-12)
     cost = F.risk(model, F.mse_loss, batches, regularizer=lambda model: 0.1 * 5.0)
     assert cost == pytest.approx(whole + 0.5, rel=1e-12)
+    with pytest.raises(ShapeError, match="no axes"):
+        F.risk(model, F.mse_loss, [(wl.asarray(X[0]), wl.asarray(Y[0]))])
     with pytest.raises(InputError, match="no examples"):
         F.risk(model, F.mse_loss, [])
 

@@ -116,7 +116,7 @@ def test_word2vecs_negative_sampling():
     sigma = lambda v: 1 / (1 + np.exp(-v))
     expected = -np.log(sigma(ETA[np.arange(6), Y]))
     for s in samples:
-        expected = expected - np.where(Y == s, 0.0, np.log(sigma(-ETA[:, s])))
+        expected = expected - np.where(s == Y, 0.0, np.log(sigma(-ETA[:, s])))
     got = F.negative_sampling_loss(z, w, b, y, wl.asarray(samples), reduction="none")
     np.testing.assert_allclose(got, expected, rtol=1e-10)
     wl.check_grads(lambda z, w: F.negative_sampling_loss(z, w, b, y, wl.asarray(samples)), (z, w), order=1)
@@ -126,6 +126,16 @@ def test_word2vecs_negative_sampling():
     frequencies = np.bincount(layer.sample().numpy(), minlength=4) / 20000
     np.testing.assert_allclose(frequencies, nn.unigram_probabilities(counts), atol=0.01)
     assert frequencies[3] == 0
+
+
+def test_samples_that_are_all_the_right_class_teach_nothing():
+    same = wl.asarray(np.repeat(Y[:, None], 3, axis=1))
+    log_q = wl.full((6, 3), -2.0, dtype=wl.float64)
+    value, gradient = wl.value_and_grad(lambda w: F.sampled_softmax_loss(z, w, b, y, same, log_q))(w)
+    assert abs(float(value)) < 1e-12
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-12)
+    value = F.negative_sampling_loss(z, w, b, y, same, reduction="none")
+    np.testing.assert_allclose(value, np.log1p(np.exp(-ETA[np.arange(6), Y])), rtol=1e-10)
 
 
 @pytest.mark.parametrize("loss, least", [("softmax", 0.95), ("nce", 0.7)])

@@ -90,3 +90,15 @@ def test_bad_input():
         optim.Accumulator(network()).add({"weight": wl.ones(3)})
     with pytest.raises(InputError, match="no trainable parameters"):
         optim.Accumulator(network().freeze())
+
+
+@pytest.mark.book("5.38", name="wl.optim.accumulate")
+def test_less_is_held_at_one_time():
+    model = network()
+    x, y = wl.ones((200, 3), dtype=wl.float64), wl.zeros((200, 2), dtype=wl.float64)
+    peaks = []
+    for pieces in (1, 4, 20):
+        f = optim.accumulate(wl.value_and_grad(loss_of), pieces)
+        peaks.append(wl.count(f, model, x, y).peak_bytes)
+    assert peaks == sorted(peaks, reverse=True)
+    assert peaks[0] - peaks[2] > 8 * 190 * 4  # the hidden values of 190 examples

@@ -277,7 +277,8 @@ def test_complex_parameters():
 
 EVERY = [
     optim.SGD, optim.HeavyBall, optim.Nesterov, optim.Adagrad, optim.Adadelta, optim.RMSprop, optim.Adam, optim.AdamW,
-    optim.NAdam, optim.RAdam, optim.Adamax, optim.Lion, optim.Muon, optim.Adafactor, optim.LAMB, optim.Rprop, optim.ASGD,
+    optim.NAdam, optim.RAdam, optim.Adamax, optim.Lion, optim.Muon, optim.Adafactor, optim.LAMB, optim.Rprop,
+    optim.ASGD,
 ]  # fmt: skip
 
 
@@ -330,17 +331,16 @@ def test_small_steps_of_half_precision_add_up(dtype, compiled):
 
 
 @pytest.mark.book("2.75", name=("wl.optim.Adagrad", "wl.optim.RMSprop"))
-@pytest.mark.parametrize("make", [optim.Adagrad, optim.RMSprop, optim.Adadelta])
+@pytest.mark.parametrize("make", [optim.Adagrad, optim.RMSprop])
 def test_adaptive_steps_do_not_depend_on_the_scale_of_a_coordinate(make):
     gradients = rng.normal(size=(10, 3))
     scales = np.array([1e-2, 1.0, 1e3])
     a, b = nn.Parameter(np.zeros(3)), nn.Parameter(np.zeros(3))
     for w, factor in ((a, 1.0), (b, scales)):
-        optimizer = make([w], lr=0.1, eps=0.0 if make is not optim.Adadelta else 1e-30)
+        optimizer = make([w], lr=0.1, eps=0.0)
         for g in gradients:
             optimizer.step([wl.asarray(g * factor)])
-    if make is not optim.Adadelta:
-        np.testing.assert_allclose(a, b, rtol=1e-9)
+    np.testing.assert_allclose(a, b, rtol=1e-9)
     w = nn.Parameter(np.zeros(2))
     optim.Adagrad([w], lr=0.3).step([wl.tensor([-5.0, 0.01], wl.float64)])
     np.testing.assert_allclose(w, [0.3, -0.3], rtol=1e-6)
@@ -383,15 +383,15 @@ def test_amsgrad_never_forgets_the_largest_square():
     assert (np.diff(seen, axis=0) >= 0).all()
 
 
-@pytest.mark.book("A3-54", name=("wl.optim.NAdam", "wl.optim.Adamax", "wl.optim.RAdam"))
-@pytest.mark.parametrize("make", [optim.NAdam, optim.Adamax, optim.RAdam, optim.Lion])
+@pytest.mark.book("A3-54", name=("wl.optim.NAdam", "wl.optim.Adamax"))
+@pytest.mark.parametrize("make", [optim.NAdam, optim.Adamax, optim.Lion])
 def test_relatives_of_adam_do_not_see_the_scale_of_the_loss(make):
     paths = []
     for scale in (1.0, 1e4):
         w = nn.Parameter(np.ones(2))
         optimizer = make([w], lr=0.05, **({} if make is optim.Lion else {"eps": 1e-14}))
         for _ in range(12):
-            optimizer.step([scale * wl.grad(lambda w: (w**4).sum())(w.value)] if make is not optim.RAdam else [w.value])
+            optimizer.step([scale * wl.grad(lambda w: (w**4).sum())(w.value)])
         paths.append(w.numpy())
     np.testing.assert_allclose(paths[0], paths[1], rtol=1e-6)
 
@@ -400,16 +400,14 @@ def test_orthogonal_momentum():
     x = rng.normal(size=(6, 4))
     for steps in (5, 8):
         values = np.linalg.svd(optim.orthogonalize(wl.asarray(x), steps).numpy(), compute_uv=False)
-        assert (0.65 < values).all()
-        assert (values < 1.25).all()
+        assert values.min() > 0.65
+        assert values.max() < 1.25
     kernel, bias = nn.Parameter(rng.normal(size=(3, 3, 2, 5))), nn.Parameter(np.zeros(5))
     flat = nn.Parameter(kernel.numpy().reshape(18, 5))
     g = rng.normal(size=(3, 3, 2, 5))
     optim.Muon([kernel, bias]).step([wl.asarray(g), wl.zeros(5, dtype=wl.float64)])
     optim.Muon([flat]).step([wl.asarray(g.reshape(18, 5))])
     np.testing.assert_allclose(kernel.numpy().reshape(18, 5), flat.numpy(), rtol=1e-12)
-    step = (kernel.numpy().reshape(18, 5) - 0) - flat.numpy()
-    assert not step.any()
 
 
 def test_muon_leaves_a_group_to_adamw():

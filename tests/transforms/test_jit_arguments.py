@@ -51,3 +51,17 @@ def test_an_argument_in_a_tuple_that_is_returned():
         assert second.shape == (3,)
         assert same is model
         assert extra is None
+
+
+def test_draws_from_the_global_stream_do_not_make_a_trace_stale():
+    f = wl.jit(lambda x: x + wl.random.normal(()))
+    wl.random.seed(0)
+    first = [float(f(wl.zeros(()))) for _ in range(2)]
+    wl.nn.Linear(2, 3).weight = wl.zeros((2, 3))  # modules come and change elsewhere
+    wl.random.seed(0)
+    assert [float(f(wl.zeros(()))) for _ in range(2)] == first
+    assert f.traces == 1
+    graph = f._traces[next(iter(f._traces))]
+    wl.nn.Linear(2, 3).eval()
+    f(wl.zeros(()))
+    assert f._traces[next(iter(f._traces))] is graph

@@ -35,7 +35,6 @@ from .dataset import (
     Dataset,
     Examples,
     MappedDataset,
-    NextTokenDataset,
     SequenceDataset,
     Subset,
     TensorDataset,
@@ -58,6 +57,7 @@ from .formats import (
 from .loader import DataLoader
 from .masking import MaskedCells, MaskedNodes, MaskedPatches, MaskedTokens, MaskingTask, masked_loss
 from .mixing import CutMix, MixUp, cutmix, mixup
+from .next_token import NextTokenDataset
 from .parallel import sharded_value_and_grad, shards
 from .record import DatasetRecord
 from .samplers import (
@@ -155,7 +155,6 @@ __all__ = [
     "shards",
     "sharded_value_and_grad",
     "load",
-    "list",
     "list_datasets",
     "Entry",
     "DatasetRecord",

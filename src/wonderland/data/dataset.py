@@ -16,7 +16,7 @@ import numpy as np
 from ..arguments import as_function, as_int, shown
 from ..array.conversion import asarray
 from ..errors import IndexOutOfRange, InputError, ShapeError, WonderlandError
-from ..tensor import Tensor
+from ..tensor import Tensor, read_only
 from .collation import collate
 from .generators import EXAMPLE, SPLIT, as_seed, generator
 
@@ -29,7 +29,6 @@ __all__ = [
     "ConcatDataset",
     "MappedDataset",
     "CachedDataset",
-    "NextTokenDataset",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -197,7 +196,8 @@ class TensorDataset(Dataset):
     def __init__(self, *arrays: Any, check_finite: bool = False) -> None:
         if not arrays:
             raise InputError("TensorDataset: there are no arrays.", "TensorDataset(x, y)")
-        self.arrays = tuple(map(as_column, arrays))
+        # Read-only: a transform that writes into its input would change the data, but not those of other processes.
+        self.arrays = tuple(read_only(x) if x.flags.writeable else x for x in map(as_column, arrays))
         if any(array.ndim == 0 for array in self.arrays):
             raise ShapeError("TensorDataset: an array has no axes.", "arrays with one row per example")
         if len({len(array) for array in self.arrays}) > 1:
@@ -410,43 +410,3 @@ class CachedDataset(_Derived):
         if place not in self.examples:
             self.examples[place] = example_at(self.dataset, place)
         return self.examples[place]
-
-
-class NextTokenDataset(Dataset):
-    r"""Self-supervision from a text: inputs \(x = (t_i, \dots, t_{i+c-1})\), targets \(y = (t_{i+1}, \dots, t_{i+c})\).
-
-    >>> x, y = NextTokenDataset(np.arange(10), context=4)[1]
-    >>> x, y
-    (array([4, 5, 6, 7]), array([5, 6, 7, 8]))
-
-    Windows start every `stride` tokens, by default every `context`, so that each token is predicted once. Book, section
-    3.1.1.
-    """
-
-    def __init__(self, tokens: Any, context: int, stride: int | None = None) -> None:
-        self.tokens = as_column(tokens)
-        self.context = as_int("NextTokenDataset", "context", context, least=1)
-        self.stride = as_int("NextTokenDataset", "stride", context if stride is None else stride, least=1)
-        if self.tokens.ndim != 1 or self.tokens.dtype.kind not in "iu":
-            raise InputError(
-                f"NextTokenDataset: the tokens are {self.tokens.dtype}{list(self.tokens.shape)}.",
-                "one long row of integers",
-            )
-        if len(self.tokens) <= self.context:
-            raise InputError(
-                f"NextTokenDataset: {len(self.tokens)} tokens are too few for context={self.context}.",
-                "a shorter context; a window needs context + 1 tokens",
-            )
-
-    def __len__(self) -> int:
-        return (len(self.tokens) - self.context - 1) // self.stride + 1
-
-    def __getitem__(self, index: int) -> tuple[Array, Array]:
-        start = self._place(index) * self.stride
-        window = np.asarray(self.tokens[start : start + self.context + 1])
-        return window[:-1], window[1:]
-
-    def __getitems__(self, indices: Any) -> tuple[Array, Array]:
-        starts = np.array([self._place(index) for index in np.asarray(indices).tolist()]) * self.stride
-        windows = self.tokens[starts[:, None] + np.arange(self.context + 1)]
-        return np.ascontiguousarray(windows[:, :-1]), np.ascontiguousarray(windows[:, 1:])

@@ -14,8 +14,9 @@ import numpy as np
 
 from ..arguments import as_function, as_int, shown
 from ..errors import InputError, ModuleError
+from ..tensor import Tensor
 from .collation import PadCollate, as_tensors, collate
-from .dataset import Dataset, Examples, example_at, is_random, name_example, transformed
+from .dataset import Dataset, Examples, TensorDataset, example_at, is_random, name_example, transformed
 from .generators import BATCH, EXAMPLE, ORDER, STREAM, as_seed, generator
 from .prefetching import Background, Workers, results
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -306,10 +307,14 @@ class Recipe:
         self.random = is_random(transform) or getattr(dataset, "random", False) is True
 
     def __call__(self, task: Task) -> Any:
-        batch = self._whole(task) if self.whole else self._collated(task)
-        if self.batch_transform is not None:
-            batch = transformed(self.batch_transform, batch, generator(self.seed, task.epoch, task.number, BATCH))
-        return batch
+        try:
+            batch = self._whole(task) if self.whole else self._collated(task)
+            if self.batch_transform is not None:
+                batch = transformed(self.batch_transform, batch, generator(self.seed, task.epoch, task.number, BATCH))
+            return batch
+        except Exception as error:
+            error.add_note(f"in batch {task.number} of epoch {task.epoch}, examples {shown(task.indices.tolist())}")
+            raise
 
     def _whole(self, task: Task) -> Any:
         if isinstance(self.dataset, Dataset):
@@ -355,7 +360,9 @@ def _tensors(batches: Iterator[Any]) -> Iterator[Any]:
 def _as_source(dataset: Any) -> Any:
     if isinstance(dataset, (Dataset, IterableDataset)):
         return dataset
-    if isinstance(dataset, Examples):
+    if isinstance(dataset, tuple) and dataset and all(isinstance(part, (np.ndarray, Tensor)) for part in dataset):
+        return TensorDataset(*dataset)  # (x, y), and not two examples
+    if isinstance(dataset, Examples) and not isinstance(dataset, Mapping):
         return dataset
     raise InputError(
         f"DataLoader: a {type(dataset).__name__} is no dataset.",

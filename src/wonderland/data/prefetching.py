@@ -19,6 +19,8 @@ from multiprocessing import connection, get_all_start_methods, get_context
 from queue import SimpleQueue
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError, WonderlandError
 
 PATIENCE = 5.0  # seconds that an end may take: a thread or a worker may be in the middle of a slow batch
@@ -154,7 +156,7 @@ class Workers:
         """The result of the oldest task under way; raises what the worker raised."""
         which = self._waiting.popleft()
         try:
-            value, error = self._results[which].recv()
+            value, error = _receive_whole(self._results[which])
         except (EOFError, ConnectionResetError):
             raise self._died(which) from None
         if error is not None:
@@ -227,7 +229,7 @@ def _serve(payload: Any, tasks: Any, results: Any) -> None:
     try:
         work = pickle.loads(payload) if isinstance(payload, bytes) else payload
     except BaseException as error:
-        results.send((None, _sendable(error)))
+        _send_whole(results, (None, _sendable(error)))
         return
     arrived: SimpleQueue[Any] = SimpleQueue()
     # A thread reads, so that the parent can always send, also while we wait for it to take a large result.
@@ -238,11 +240,32 @@ def _serve(payload: Any, tasks: Any, results: Any) -> None:
         except BaseException as error:
             answer = (None, _sendable(error))
         try:
-            results.send(answer)
+            _send_whole(results, answer)
         except (BrokenPipeError, ConnectionResetError):
             return
         except Exception as error:  # the batch cannot be pickled
-            results.send((None, _sendable(error)))
+            _send_whole(results, (None, _sendable(error)))
+
+
+def _send_whole(pipe: Any, value: Any) -> None:
+    """Send a tree of arrays; the numbers go straight from their memory into the pipe."""
+    buffers: list[pickle.PickleBuffer] = []
+    payload = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    parts = [buffer.raw() for buffer in buffers]
+    pipe.send((payload, [len(part) for part in parts]))
+    for part in parts:
+        if len(part):
+            pipe.send_bytes(part)
+
+
+def _receive_whole(pipe: Any) -> Any:
+    """What `_send_whole` sent, with arrays over fresh memory."""
+    payload, sizes = pipe.recv()
+    parts = [np.empty(size, np.uint8) for size in sizes]
+    for part in parts:
+        if part.size:
+            pipe.recv_bytes_into(part)
+    return pickle.loads(payload, buffers=parts)
 
 
 def _receive(tasks: Any, arrived: SimpleQueue[Any]) -> None:

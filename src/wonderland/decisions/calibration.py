@@ -147,7 +147,7 @@ class TemperatureScaler(Module):
 
     temperature: Any
 
-    def __init__(self, bounds: tuple[float, float] = (1e-2, 1e2)) -> None:
+    def __init__(self, bounds: tuple[float, float] = (1e-3, 1e3)) -> None:
         low, high = bounds
         if not 0 < low <= high < np.inf:
             raise InputError(f"TemperatureScaler: bounds={bounds}.", "0 < low <= high")
@@ -165,11 +165,15 @@ class TemperatureScaler(Module):
         right = z[np.arange(len(z)), as_classes("TemperatureScaler", y, z)]
         # in the inverse temperature the loss is convex: the root of its slope, if there is one between the bounds
         low, high = 1 / self.bounds[1], 1 / self.bounds[0]
-        if _slope(high, z, right)[0] < 0 or _slope(low, z, right)[0] > 0:
-            beta = high if _slope(high, z, right)[0] < 0 else low
+        at_low, at_high = _slope(low, z, right)[0], _slope(high, z, right)[0]
+        if at_low == at_high == 0.0:
+            beta = 1.0  # equal logits say nothing at any temperature
+        elif at_high <= 0 or at_low >= 0:
+            beta = high if at_high <= 0 else low
+            bound = f"{1 / beta:g}"
+            why = f"below {bound}: the model is always right" if beta == high else f"above {bound}: it is no use"
             warnings.warn(
-                f"TemperatureScaler: the best temperature is not inside {self.bounds}, as the model is "
-                f"{'always right' if beta == high else 'no better than chance'} on these data. Try others, or more.",
+                f"TemperatureScaler: the best temperature is {why} on these data. Try others, or more.",
                 CalibrationWarning,
                 stacklevel=user_level(),
             )

@@ -1,7 +1,7 @@
 """Probability distributions: `sample`, `log_prob`, moments, entropy and divergences; Bayes' rule. Book, appendix A."""
 
 from .bayesian_regression import BayesianLinearRegression
-from .compound import Independent, Mixture
+from .compound import Independent, Mixture, MixtureSameFamily
 from .consolidation import ElasticPenalty, forgetting
 from .continuous import Cauchy, Delta, Laplace, StudentT, Uniform
 from .counts import Binomial, Poisson
@@ -46,6 +46,7 @@ __all__ = [
     "Laplace",
     "LogNormal",
     "Mixture",
+    "MixtureSameFamily",
     "MultivariateNormal",
     "Normal",
     "Poisson",

@@ -99,6 +99,9 @@ class Mixture(Distribution):
         return self._over(self.components.variance + array.square(means - self._apart(self.mean)))
 
 
+MixtureSameFamily = Mixture  # PyTorch's name
+
+
 class Independent(Distribution):
     """A batch of distributions, whose last axes are read as one event: log_prob sums over them.
 

@@ -28,8 +28,8 @@ class Categorical(Distribution):
     >>> print(d.prob(1), d.prob(wl.tensor([0.0, 1.0, 0.0])))
     tensor(0.3) tensor(0.3)
 
-    Give `probs` (..., k), or `logits`, whose softmax they are. Draws are indices. `log_prob` takes indices (integers) of
-    the shape of the batch, or floating one-hot vectors (..., k), where \(0 \ln 0 = 0\); soft ones give
+    Give `probs` (..., k), or `logits`, whose softmax they are. Draws are indices. `log_prob` takes indices (integers)
+    of the shape of the batch, or floating one-hot vectors (..., k), where \(0 \ln 0 = 0\); soft ones give
     \(\sum_i x_i \ln p_i\). The mean and variance are those of the index. Book, sections 3.2.2 and A.3.
     """
 
@@ -46,6 +46,7 @@ class Categorical(Distribution):
             self.logits = log_probability(given)
         else:
             check("Categorical", "a logit", given, lambda v: v < array.inf, "numbers, or -inf for what cannot happen")
+            finite("Categorical", "the largest logit", array.max(given, axis=-1))
             self.logits = array.log_softmax(given)
 
     @property

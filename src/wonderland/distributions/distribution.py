@@ -11,7 +11,7 @@ from ..array.conversion import as_shape, convert
 from ..dtypes import DType, is_floating, promote_types
 from ..errors import GradientError, InputError
 from ..primitives.broadcasting import broadcast_shapes
-from ..random.arguments import as_parameter_tensor, check, floating_parameters
+from ..random.arguments import check, floating_parameters, parameter
 from ..tensor import Tensor
 from ..transforms.custom import stop_gradient
 
@@ -20,6 +20,11 @@ Shape = tuple[int, ...]
 
 class Distribution:
     """A probability distribution, or a batch of them. Book, section 3.2.2 and appendix A.
+
+    >>> import wonderland as wl
+    >>> d = wl.distributions.Normal(wl.tensor([0.0, 5.0]), 1.0)
+    >>> d.batch_shape, d.event_shape, d.sample((3,)).shape
+    ((2,), (), (3, 2))
 
     `parameters` names the attributes that determine it: numbers, or tensors whose shapes broadcast to `batch_shape`,
     one distribution for every element. A draw has the shape `(*shape, *batch_shape, *event_shape)`. Distributions are
@@ -141,8 +146,9 @@ class Distribution:
 
     def _value(self, what: str, value: Any) -> Tensor:
         """A value to be looked up: a floating tensor."""
-        value = as_parameter_tensor(f"{type(self).__name__}.{what}", value)
-        return value if is_floating(value.dtype) else convert(value, self.dtype)
+        value = parameter(f"{type(self).__name__}.{what}", value)
+        known_type = isinstance(value, Tensor) and is_floating(value.dtype)
+        return value if known_type else convert(value, self.dtype)
 
     def _probability(self, value: Any) -> Tensor:
         name = f"{type(self).__name__}.icdf"
@@ -154,12 +160,14 @@ class Distribution:
         return array.broadcast_to(x, self.batch_shape)
 
 
-def accepted(name: str, *parameters: Any) -> list[Any]:
-    """Parameters as tensors of one floating dtype."""
+def accepted(name: str, *parameters: Any, together: bool = True) -> list[Any]:
+    """Parameters as tensors of one floating dtype, whose shapes broadcast if they belong `together`."""
     lists = [array.asarray(x) if isinstance(x, (list, tuple)) else x for x in parameters]
     target, values = floating_parameters(name, None, *lists)
     if not all(isinstance(v, Tensor) for v in values):
         values = [convert(v, target) for v in values]
+    if together:
+        broadcast_shapes(name, *(v.shape for v in values))
     return [convert(v, functools.reduce(promote_types, (v.dtype for v in values))) for v in values]
 
 

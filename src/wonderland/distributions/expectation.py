@@ -15,12 +15,18 @@ from ..array.conversion import as_tensor
 from ..dtypes import float64, is_floating
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor, wrap
+from .compound import Mixture
 from .distribution import Distribution
 
 
 @dataclass
 class Estimate:
-    """A value that was estimated from draws, and its standard error."""
+    """A value that was estimated from draws, and its standard error.
+
+    >>> import wonderland as wl
+    >>> wl.distributions.Estimate(1.5, 0.1)
+    Estimate(value=1.5, standard_error=0.1)
+    """
 
     value: Any
     standard_error: Any
@@ -60,6 +66,8 @@ def expectation(dist: Distribution, f: Callable[[Any], Any], n: int = 100_000, k
     f works elementwise on a tensor of values. Sums over discrete values are exact and integrals over numbers good to
     about ten digits if f is smooth; over vectors it is a mean of n draws with `key`.
     """
+    if isinstance(dist, Mixture):  # one component at a time, as they may be far apart
+        return dist._over(expectation(dist.components, f, n, key))
     if dist.event_shape:
         return monte_carlo(f, dist, n, key).value
     if dist.discrete:
@@ -76,10 +84,13 @@ def _integral(dist: Distribution, f: Callable[[Any], Any]) -> Tensor:
         u, weights = _points("interval", len(dist.batch_shape))
         x, weights = low + (high - low) * u, weights * (high - low)
     else:
-        line = "line" if isinstance(low, float) and low == -math.inf else "ray"
-        t, weights = _points(line, len(dist.batch_shape))
+        u, weights = _points("ray", len(dist.batch_shape))
         centre, width = _middle(dist)
-        x, weights = (centre if line == "line" else low) + width * t, weights * width
+        if low == -math.inf:  # to both sides of the centre, where the density may have a kink
+            x = array.concat([centre - width * u, centre + width * u], axis=0)
+            weights = array.concat([weights * width] * 2, axis=0)
+        else:
+            x, weights = low + width * u, weights * width
     p = dist.prob(x)
     return array.astype(array.sum(array.where(p == 0, 0.0, f(x) * p) * weights, axis=0), dist.dtype)
 
@@ -95,8 +106,8 @@ def _middle(dist: Distribution) -> tuple[Any, Any]:
 @functools.cache
 def _rule(kind: str) -> tuple[Any, Any]:
     """Points and weights of the double-exponential rule of Takahasi and Mori, for an integral over a kind of domain."""
-    t = np.linspace(-4.0, 4.0, 401)
-    step = t[1] - t[0]
+    step = 0.02
+    t = np.arange(-5.5 if kind == "ray" else -4.0, 4.0 + step / 2, step)  # a ray may begin with a pole
     inner, slope = 0.5 * math.pi * np.sinh(t), 0.5 * math.pi * np.cosh(t)
     if kind == "line":
         return np.sinh(inner), step * slope * np.cosh(inner)
@@ -119,7 +130,7 @@ def integrate(f: Callable[[Any], Any], low: float = -math.inf, high: float = mat
     >>> print(wl.distributions.integrate(lambda x: wl.exp(-x * x)))  # the root of pi
     tensor(1.77245385, dtype=float64)
 
-    f gets a vector of 401 points in float64, close together near 0 and near finite ends. It may return more axes
+    f gets a vector of some 400 points in float64, close together near 0 and near finite ends. It may return more axes
     behind.
     """
     if not low < high:

@@ -188,6 +188,9 @@ def _descended(family: Any, x: Tensor, start: Any, steps: int) -> Distribution:
     """Newton's method on the mean negative log-likelihood, damped where it is not convex, with a line search."""
     if family in _FREE:
         build, first = _FREE[family]
+        low, high = family.bounds
+        least = (lambda v: v >= low) if family is Exponential else (lambda v: v > low)
+        check("fit_mle", f"a value for {_name(family)}", x, lambda v: least(v) & (v < high), f"values in {low, high}")
         theta = wrap(np.asarray(first(np.asarray(x)) if start is None else start, dtype=np.float64))
     elif start is None or isinstance(family, type):
         raise InputError(

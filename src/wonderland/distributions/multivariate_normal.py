@@ -49,7 +49,7 @@ class MultivariateNormal(Distribution):
                 f"{name}: {len(given)} of covariance_matrix, precision_matrix, scale_tril and scale_diag.",
                 "one of them",
             )
-        self.loc, factor = accepted(name, loc, given[0])
+        self.loc, factor = accepted(name, loc, given[0], together=False)
         if not self.loc.ndim or not self.loc.shape[-1]:
             raise ShapeError(f"{name}: a mean of shape {self.loc.shape} is no vector.", "shape (..., k)")
         finite(name, "loc", self.loc)

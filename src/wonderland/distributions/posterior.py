@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import array, trees
 from ..array.conversion import as_tensor
 from ..dtypes import float64
@@ -34,7 +36,7 @@ class GridPosterior:
     """
 
     def __init__(self, models: Any, prior: Any = None, log_prior: Any = None) -> None:
-        self.models: Sequence[Any] = models
+        self.models: Any = array.asarray(models) if isinstance(models, np.ndarray) else models
         if not len(models):
             raise InputError("GridPosterior: no models.", "at least one")
         if prior is not None:
@@ -115,7 +117,7 @@ def gaussian_log_prior(params: Any, std: float = 1.0) -> Tensor:
     >>> print(wl.distributions.gaussian_log_prior({"w": wl.tensor([1.0, 2.0])}, std=0.5))
     tensor(-10.)
     """
-    return -0.5 / (std * std) * _sum_over("gaussian_log_prior", params, std, array.square)
+    return _sum_over("gaussian_log_prior", params, std, array.square) * (-0.5 / (std * std))
 
 
 def laplace_log_prior(params: Any, scale: float = 1.0) -> Tensor:
@@ -125,7 +127,7 @@ def laplace_log_prior(params: Any, scale: float = 1.0) -> Tensor:
     >>> print(wl.distributions.laplace_log_prior({"w": wl.tensor([1.0, -2.0])}))
     tensor(-3.)
     """
-    return -1.0 / scale * _sum_over("laplace_log_prior", params, scale, array.abs)
+    return _sum_over("laplace_log_prior", params, scale, array.abs) * (-1.0 / scale)
 
 
 def norm_log_prior(params: Any) -> Tensor:

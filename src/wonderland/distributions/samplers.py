@@ -18,7 +18,13 @@ from ..transforms.reverse import value_and_grad
 
 @dataclass
 class Chain:
-    """The states of a chain (steps, *shape), and the share of proposals that were accepted."""
+    """The states of a chain (steps, *shape), and the share of proposals that were accepted.
+
+    >>> import wonderland as wl
+    >>> chain = wl.distributions.metropolis(wl.distributions.Normal().log_prob, 0.0, 50)
+    >>> chain.samples.shape, 0.0 <= chain.acceptance <= 1.0
+    ((50,), True)
+    """
 
     samples: Tensor
     acceptance: float

@@ -3,7 +3,7 @@
 from .autoencoder import Autoencoder, BinaryAutoencoder, DenoisingAutoencoder, LinearAutoencoder, masking, mirror
 from .baselines import MajorityClassifier, MeanRegressor
 from .classifier import Classifier
-from .convex import ConvergenceWarning, gradient_descent, newton
+from .convex import ConvergenceWarning
 from .corpus import bag_of_words, context_windows, skip_gram_pairs, word_counts
 from .features import Pipeline, PolynomialFeatures, extract_features
 from .feed_forward_graph import CycleError, FeedForwardGraph, layering
@@ -73,8 +73,6 @@ __all__ = [
     "probit",
     "normal_cdf",
     "log_normal_cdf",
-    "gradient_descent",
-    "newton",
     "ConvergenceWarning",
     "IllConditionedWarning",
     # models that remember, and those that know nothing

@@ -29,6 +29,8 @@ def encode_labels(
     number of classes that makes sense.
     """
     found = np.asarray(y)
+    if found.dtype == object and all(isinstance(label, str) for label in found.flat):
+        found = found.astype(str)  # a column of a table
     if found.dtype.kind not in "iubU":
         raise DTypeError(
             f"{name}: labels of dtype {found.dtype}.", "integers or names; real targets are for regression models"

@@ -1,4 +1,4 @@
-"""Fitting small models to all their data at once: gradient descent and Newton's method. Book, section 4.1.3."""
+"""Fitting small models to all their data at once. Book, section 4.1.3."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array, trees
+from .. import array, dtypes, trees
 from ..arguments import as_int, as_number
 from ..array.similarity import sq_norm
 from ..errors import InputError, NonFiniteError
+from ..optim.minimization import minimize
 from ..tensor import Tensor
-from ..transforms.derivatives import hessian
 from ..transforms.jit import jit
 from ..transforms.reverse import value_and_grad
 
 Loss = Callable[..., Tensor]  # loss(params, *args)
-HALVINGS = 40
+NEWTON_SIZE = 300  # so many parameters have a Hessian that is cheap to factor
 
 
 class ConvergenceWarning(UserWarning):
@@ -32,6 +32,58 @@ class Minimum(NamedTuple):
     converged: bool
 
 
+def fit_params(
+    name: str,
+    loss: Loss,
+    params: Any,
+    *args: Any,
+    method: str | None = None,
+    lr: float = 0.1,
+    max_iter: int | None = None,
+    tol: float | None = None,
+) -> Minimum:
+    """The parameters with the least `loss(params, *args)`, by one of three methods.
+
+    >>> import wonderland as wl
+    >>> found = fit_params("fit", lambda w: wl.exp(w) - 2 * w, wl.zeros(()))
+    >>> print(found.params, found.converged)
+    tensor(0.693147) True
+
+    - "newton" factors the Hessian in every step; the default up to some hundred parameters;
+    - "lbfgs" learns it from gradients; the default above;
+    - "gradient" is `settle`, the book's plain descent with rate `lr`.
+
+    `tol` is the norm of the gradient at which the first two stop, and the squared length of a step for the third. These
+    two compute in float64 and round the parameters to their dtype at the end.
+    """
+    size = sum(leaf.size for leaf in trees.leaves(params))
+    method = method or ("newton" if size <= NEWTON_SIZE else "lbfgs")
+    if method == "gradient":
+        tol = 1e-16 if tol is None else tol
+        return settle(loss, params, *args, lr=lr, max_iter=max_iter or 10_000, tol=tol, name=name)
+    if method not in ("newton", "lbfgs"):
+        raise InputError(f"{name}.fit: method={method!r}.", '"newton", "lbfgs" or "gradient"')
+    wide = trees.map(_widened, args)  # the last digits of a gradient matter more than time
+    found = minimize(
+        lambda params: loss(params, *wide),
+        trees.map(_widened, params),
+        method,
+        tol=tol,
+        max_iter=max_iter or (100 if method == "newton" else 1000),
+        jit=method == "lbfgs",
+    )
+    if found.reason == "diverged":
+        raise NonFiniteError(f"{name}: the loss is {found.value} after {found.steps} steps.", "scaled data")
+    narrow = trees.map(lambda x, like: array.astype(x, like.dtype), found.x, params)
+    # where no step lowers the loss, rounding is all that is left of the gradient
+    return Minimum(narrow, np.array(found.values), found.converged or found.reason in ("stalled", "line search"))
+
+
+def _widened(x: Any) -> Any:
+    """Floating tensors as float64."""
+    return array.astype(x, dtypes.float64) if isinstance(x, Tensor) and dtypes.is_floating(x.dtype) else x
+
+
 @jit
 def _step(loss: Loss, params: Any, lr: Any, *args: Any) -> tuple[Any, Tensor, Tensor]:
     value, grads = value_and_grad(loss)(params, *args)
@@ -40,19 +92,13 @@ def _step(loss: Loss, params: Any, lr: Any, *args: Any) -> tuple[Any, Tensor, Te
     return new, value, array.asarray(moved)
 
 
-def gradient_descent(
-    loss: Loss,
-    params: Any,
-    *args: Any,
-    lr: float,
-    max_iter: int = 10_000,
-    tol: float = 1e-16,
-    name: str = "gradient_descent",
+def settle(
+    loss: Loss, params: Any, *args: Any, lr: float, max_iter: int = 10_000, tol: float = 1e-16, name: str = "settle"
 ) -> Minimum:
     r"""\(w_{t+1} = w_t - \eta\,\nabla L(w_t)\) until \(\|w_{t+1} - w_t\|^2 < \mathrm{tol}\). Book, E.4.8.
 
     >>> import wonderland as wl
-    >>> found = gradient_descent(lambda w, a: ((w - a) ** 2).sum(), wl.zeros(2), wl.tensor([1.0, 2.0]), lr=0.25)
+    >>> found = settle(lambda w, a: ((w - a) ** 2).sum(), wl.zeros(2), wl.tensor([1.0, 2.0]), lr=0.25)
     >>> found.params, found.converged
     (tensor([1., 2.]), True)
 
@@ -60,8 +106,10 @@ def gradient_descent(
     """
     if not as_number(name, "lr", lr) > 0:
         raise InputError(f"{name}: lr={lr}.", "a learning rate above 0")
+    if not as_number(name, "tol", tol) >= 0:
+        raise InputError(f"{name}: tol={tol}.", "a tolerance of 0 or more")
     losses = []
-    for _ in range(_limits(name, max_iter, tol)):
+    for _ in range(as_int(name, "max_iter", max_iter, least=1)):
         params, value, moved = _step(loss, params, lr, *args)
         losses.append(value.item())
         if not np.isfinite(losses[-1]) or not np.isfinite(moved.item()):
@@ -72,59 +120,3 @@ def gradient_descent(
         if moved.item() < tol:
             return Minimum(params, np.array(losses), True)
     return Minimum(params, np.array(losses), False)
-
-
-def newton(
-    loss: Loss, params: Any, *args: Any, max_iter: int = 100, tol: float = 1e-16, name: str = "newton"
-) -> Minimum:
-    r"""\(w_{t+1} = w_t - |\nabla^2 L|^{-1}\,\nabla L\), with steps halved until the loss falls.
-
-    >>> import wonderland as wl
-    >>> found = newton(lambda w: wl.exp(w) - 2 * w, wl.zeros(()))
-    >>> print(found.params, found.converged)
-    tensor(0.693147) True
-
-    Of the eigenvalues of the Hessian the sizes count, so every step goes down; along flat directions (two equal
-    features, the common shift of logits) nothing moves. The rule to stop is that of `gradient_descent`. For some
-    hundred parameters: the Hessian is made and factored in every step.
-    """
-    w, back = trees.ravel(params)
-    precision = float(array.finfo(w.dtype).eps)
-
-    def f(w: Tensor) -> Tensor:
-        return loss(back(w), *args)
-
-    losses = []
-    for _ in range(_limits(name, max_iter, tol)):
-        value, gradient = value_and_grad(f)(w)
-        losses.append(value.item())
-        if not np.isfinite(losses[-1]) or not np.isfinite(gradient.numpy()).all():
-            raise NonFiniteError(f"{name}: the loss is {losses[-1]} after {len(losses) - 1} steps.", "scaled data")
-        step = _newton_step(hessian(f)(w).numpy(), gradient.numpy(), precision)
-        settled = float(step @ step) < tol
-        for _ in range(HALVINGS):
-            new = w - array.asarray(step, dtype=w.dtype)
-            if settled or f(new).item() < losses[-1]:
-                break
-            step = step / 2
-        else:  # rounding is all that is left of the gradient
-            settled, new = True, w
-        w = new
-        if settled:
-            break
-    return Minimum(back(w), np.array(losses), settled)
-
-
-def _limits(name: str, max_iter: int, tol: float) -> int:
-    if not as_number(name, "tol", tol) >= 0:
-        raise InputError(f"{name}: tol={tol}.", "a tolerance of 0 or more")
-    return as_int(name, "max_iter", max_iter, least=1)
-
-
-def _newton_step(H: np.ndarray[Any, Any], g: np.ndarray[Any, Any], precision: float) -> np.ndarray[Any, Any]:
-    """|H|^-1 g in float64: eigenvalues by their size, so that the step goes down, and none along flat directions."""
-    values, vectors = np.linalg.eigh(H.astype(np.float64))
-    size = np.abs(values)
-    curved = size > 10 * precision * size.max(initial=1e-300)
-    V = vectors[:, curved]
-    return V @ ((V.T @ g.astype(np.float64)) / size[curved])

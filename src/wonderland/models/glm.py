@@ -12,8 +12,7 @@ from .. import array, dtypes
 from ..errors import InputError
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
-from .convex import gradient_descent, newton
-from .linear_model import LinearModel, Params, apply_linear, as_examples, as_targets, warn_if_unsettled
+from .linear_model import LinearModel, as_examples, as_targets, fit_linear, warn_if_unsettled
 
 
 class Link(NamedTuple):
@@ -122,41 +121,31 @@ class GLM(LinearModel):
         self,
         X: Any,
         y: Any,
-        method: str = "newton",
+        method: str | None = None,
         lr: float = 0.1,
         max_iter: int | None = None,
-        tol: float = 1e-14,
+        tol: float | None = None,
     ) -> Any:
-        """Find the parameters for inputs (n, c) and targets (n,) or (n, m), by "newton" or "gradient" steps."""
+        """Find the parameters for inputs (n, c) and targets (n,) or (n, m), by "newton", "lbfgs" or "gradient"."""
         X = as_examples("GLM", X)
         y = as_targets("GLM", y, X)
         if isinstance(self.phi, str):
             low, high = LINKS[self.phi].low, LINKS[self.phi].high
             if not np.all((y.numpy() >= low) & (y.numpy() <= high)):
                 raise InputError(f"GLM: the mean of {self.phi!r} cannot be every target.", f"from {low:g} to {high:g}")
-        start: Params = {"weight": array.zeros((X.shape[1], *y.shape[1:]), dtype=X.dtype)}
-        if self.bias is not None:
-            start["bias"] = array.zeros(y.shape[1:], dtype=X.dtype)
-        if method == "newton":
-            found = newton(self._objective, start, X, y, max_iter=max_iter or 100, tol=tol, name="GLM")
-        elif method == "gradient":
-            found = gradient_descent(
-                self._objective, start, X, y, lr=lr, max_iter=max_iter or 10_000, tol=tol, name="GLM"
-            )
-        else:
-            raise InputError(f"GLM.fit: method={method!r}.", '"newton" or "gradient"')
+        settings = {"method": method, "lr": lr, "max_iter": max_iter, "tol": tol}
+        found = fit_linear("GLM", self._loss, X, y, y.shape[1:], self.bias is not None, self.l2, **settings)
         self._take(found.params, found)
         warn_if_unsettled("GLM", found, "scaled features, a larger max_iter or tol, or l2 > 0")
         return self
 
-    def _objective(self, params: Params, X: Tensor, y: Tensor) -> Tensor:
-        scores = apply_linear(params, X)
+    def _loss(self, scores: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.phi, str) and self.loss is None:
             losses = LINKS[self.phi].loss(scores, y)
         else:
             prediction = LINKS[self.phi].mean(scores) if isinstance(self.phi, str) else self.phi(scores)
             losses = 0.5 * array.square(prediction - y) if self.loss is None else self.loss(prediction, y)
-        return array.sum(array.mean(losses, axis=0)) + 0.5 * self.l2 * array.sq_norm(params["weight"])
+        return array.sum(array.mean(losses, axis=0))
 
     def extra_repr(self) -> str:
         phi = repr(self.phi) if isinstance(self.phi, str) else getattr(self.phi, "__name__", "function")

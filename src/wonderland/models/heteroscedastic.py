@@ -12,9 +12,19 @@ from ..nn.module import Module
 from ..nn.parameter import Buffer
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
-from .convex import newton
+from .convex import fit_params
 from .least_squares import LinearRegression
-from .linear_model import LinearModel, Params, apply_linear, as_examples, as_targets, r2_score, warn_if_unsettled
+from .linear_model import (
+    LinearModel,
+    Params,
+    apply_linear,
+    as_examples,
+    as_targets,
+    r2_score,
+    standardized,
+    unstandardized,
+    warn_if_unsettled,
+)
 
 
 class HeteroscedasticRegression(Module):
@@ -68,23 +78,26 @@ class HeteroscedasticRegression(Module):
         """R² of the mean."""
         return r2_score("HeteroscedasticRegression", self.predict(as_examples("HeteroscedasticRegression", X)), y)
 
-    def fit(self, X: Any, y: Any, max_iter: int = 200, tol: float = 1e-12) -> Any:
+    def fit(self, X: Any, y: Any, max_iter: int = 200, tol: float | None = None) -> Any:
         """Find both heads for inputs (n, c) and targets (n,), from least squares with one variance for all."""
         name = type(self).__name__
         X = as_examples(name, X)
         y = as_targets(name, y, X)
         if y.ndim != 1:
             raise ShapeError(f"{name}: targets of shape {y.shape}.", "one target per example, (n,)")
-        plain = LinearRegression(self.mean.bias is not None).fit(X, y)
+        has_bias = self.mean.bias is not None
+        Z, middle, scale = standardized(X, has_bias)
+        plain = LinearRegression(has_bias).fit(Z, y)
         level = math.log(max(plain.sigma2.item(), 1e-12))
-        mean: Params = {"weight": array.asarray(plain.weight)}
+        mean: Params = {"weight": array.stop_gradient(plain.weight)}
         spread: Params = {"weight": array.zeros_like(mean["weight"])}
-        if self.mean.bias is not None:
-            mean["bias"] = array.asarray(plain.bias)
+        if has_bias:
+            mean["bias"] = array.stop_gradient(plain.bias)
             spread["bias"] = array.full_like(mean["bias"], level)
-        found = newton(_loss, {"mean": mean, "spread": spread}, X, y, max_iter=max_iter, tol=tol, name=name)
-        self.mean._take(found.params["mean"])
-        self.log_variance._take(found.params["spread"])
+        start = {"mean": mean, "spread": spread}
+        found = fit_params(name, _loss, start, Z, y, method="newton", max_iter=max_iter, tol=tol)
+        self.mean._take(unstandardized(found.params["mean"], middle, scale))
+        self.log_variance._take(unstandardized(found.params["spread"], middle, scale))
         self.losses = Buffer(found.losses, persistent=False)
         warn_if_unsettled(name, found, "scaled features, more data or a larger max_iter")
         return self

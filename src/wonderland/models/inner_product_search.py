@@ -102,8 +102,7 @@ class MIPSIndex:
         if k > len(self):
             raise InputError(f"MIPSIndex.query: k={k} of {len(self)} vectors.", "a smaller k")
         if self.method == "exact":
-            values, indices = array.top_k(z @ self.weight.mT, k)
-            return Found(values, indices)
+            return Found(*array.top_k(z @ self.weight.mT, k))
         if isinstance(z, Tracer):
             raise InputError(f"MIPSIndex: {self.method!r} looks at numbers, and cannot be traced.", 'method="exact"')
         flat, W = z.numpy().reshape(-1, z.shape[-1]), self.weight.numpy()

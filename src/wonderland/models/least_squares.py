@@ -20,7 +20,7 @@ from ..random.continuous import normal
 from ..shape.annotations import Float, checked
 from ..tensor import Tensor, Tracer
 from ..transforms.loops import fori_loop, while_loop
-from .convex import gradient_descent
+from .convex import settle
 from .linear_model import (
     LinearModel,
     Params,
@@ -234,9 +234,7 @@ class LinearRegression(LinearModel):
             penalty = self.penalty / X.shape[0]
             if lr is None:
                 lr = 1 / (2 * (largest_curvature(X, has_bias) + penalty))
-            found = gradient_descent(
-                _penalised_error, start, X, y, penalty, lr=lr, max_iter=max_iter, tol=tol, name=name
-            )
+            found = settle(_penalised_error, start, X, y, penalty, lr=lr, max_iter=max_iter, tol=tol, name=name)
             self._take(found.params, found)
             warn_if_unsettled(name, found, 'scaled features, a larger max_iter, or method="closed"')
         else:

@@ -8,6 +8,7 @@ n is the number of examples, c that of features, m that of outputs or classes. B
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..random.continuous import normal
 from ..shape.annotations import Float, checked
 from ..tensor import Tensor, Tracer
 from ..transforms.imperative import no_grad
-from .convex import ConvergenceWarning, Minimum
+from .convex import ConvergenceWarning, Minimum, fit_params
 from .points import as_points
 
 Params = dict[str, Tensor]
@@ -226,6 +227,61 @@ def r2_score(name: str, prediction: Tensor, y: Any) -> float:
     if not np.all(total > 0):
         raise InputError(f"{name}.score: constant targets have no variance to explain.", "targets that differ")
     return float(np.mean(1 - ((t - p) ** 2).sum(axis=0) / total))
+
+
+# --- fits by steps
+
+
+def standardized(X: Tensor, bias: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """X with features of mean 0 (if a bias can make up for it) and scale 1, the means and the scales.
+
+    >>> import wonderland as wl
+    >>> standardized(wl.tensor([[1.0], [3.0]]), True)
+    (tensor([[-1.],
+            [ 1.]]), tensor([2.]), tensor([1.]))
+    """
+    mean = array.mean(X, axis=0) if bias else array.zeros(X.shape[1], dtype=X.dtype)
+    scale = array.sqrt(array.mean(array.square(X - mean), axis=0))
+    scale = array.where(scale > 0, scale, 1.0)
+    return (X - mean) / scale, mean, scale
+
+
+def unstandardized(params: Params, mean: Tensor, scale: Tensor) -> Params:
+    """Parameters for the features as they were, from those for standardised features."""
+    weight = (params["weight"].mT / scale).mT if params["weight"].ndim == 2 else params["weight"] / scale
+    return {"weight": weight, "bias": params["bias"] - mean @ weight} if "bias" in params else {"weight": weight}
+
+
+def fit_linear(
+    name: str,
+    loss: Callable[..., Tensor],
+    X: Tensor,
+    y: Tensor,
+    outputs: tuple[int, ...],
+    bias: bool,
+    l2: float,
+    method: str | None = None,
+    **settings: Any,
+) -> Minimum:
+    r"""Weights (c, *outputs) and a bias with the least `loss(scores, y)` + \(\frac{l_2}2\|w\|^2\), see `fit_params`.
+
+    But for plain descent the features are standardised on the way, so that their units do not matter.
+    """
+    start: Params = {"weight": array.zeros((X.shape[1], *outputs), dtype=X.dtype)}
+    if bias:
+        start["bias"] = array.zeros(outputs, dtype=X.dtype)
+    penalty = array.full((X.shape[1],), l2, dtype=X.dtype)
+    if method == "gradient":
+        return fit_params(name, _penalised, start, loss, X, y, penalty, method=method, **settings)
+    Z, mean, scale = standardized(X, bias)
+    found = fit_params(name, _penalised, start, loss, Z, y, penalty / array.square(scale), method=method, **settings)
+    return found._replace(params=unstandardized(found.params, mean, scale))
+
+
+def _penalised(params: Params, loss: Callable[..., Tensor], X: Tensor, y: Tensor, penalty: Tensor) -> Tensor:
+    squares = array.square(params["weight"])
+    squares = array.sum(squares, axis=-1) if squares.ndim == 2 else squares
+    return loss(apply_linear(params, X), y) + 0.5 * array.sum(penalty * squares)
 
 
 def warn_if_unsettled(name: str, minimum: Minimum, remedy: str) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from .. import array
 from ..arguments import as_number
-from ..array.similarity import sq_norm
 from ..context import user_level
 from ..decisions.thresholds import predict_binary
 from ..errors import InputError, ShapeError
@@ -17,11 +16,9 @@ from ..nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
 from .classifier import Classifier, decode_labels, encode_labels
-from .convex import ConvergenceWarning, gradient_descent, newton
+from .convex import ConvergenceWarning
 from .least_squares import largest_curvature
-from .linear_model import LinearModel, Params, apply_linear, as_examples, warn_if_unsettled
-
-NEWTON_SIZE = 300  # so many parameters have a Hessian that is cheap to factor
+from .linear_model import LinearModel, as_examples, fit_linear, warn_if_unsettled
 
 
 class _Logistic(Classifier, LinearModel):
@@ -49,22 +46,13 @@ class _Logistic(Classifier, LinearModel):
         self, loss: Any, X: Tensor, y: Tensor, outputs: tuple[int, ...], method: str | None, settings: dict[str, Any]
     ) -> Any:
         name = type(self).__name__
-        start: Params = {"weight": array.zeros((X.shape[1], *outputs), dtype=X.dtype)}
-        if self.bias is not None:
-            start["bias"] = array.zeros(outputs, dtype=X.dtype)
-        if method is None:
-            method = "newton" if sum(p.size for p in start.values()) <= NEWTON_SIZE else "gradient"
-        args = (X, y, self.l2, self.temperature)
-        lr, max_iter, tol = settings["lr"], settings["max_iter"], settings["tol"]
-        if method == "newton":
-            found = newton(loss, start, *args, max_iter=max_iter or 100, tol=tol, name=name)
-        elif method == "gradient":
-            if lr is None:
-                steepest = self.curvature * largest_curvature(X, self.bias is not None) / self.temperature**2
-                lr = 1 / (steepest + self.l2)
-            found = gradient_descent(loss, start, *args, lr=lr, max_iter=max_iter or 10_000, tol=tol, name=name)
-        else:
-            raise InputError(f"{name}.fit: method={method!r}.", '"newton" or "gradient"')
+        if settings["lr"] is None:  # one over the largest curvature cannot overshoot
+            steepest = self.curvature * largest_curvature(X, self.bias is not None) / self.temperature**2
+            settings["lr"] = 1 / (steepest + self.l2)
+        has_bias, temperature = self.bias is not None, self.temperature
+        found = fit_linear(
+            name, lambda s, y: loss(s / temperature, y), X, y, outputs, has_bias, self.l2, method, **settings
+        )
         self._take(found.params, found)
         if not self.l2 and self._separates(X, y):
             warnings.warn(
@@ -91,8 +79,8 @@ class LogisticRegression(_Logistic):
 
     The objective is \(\frac1n\sum_i -\ln p(x_i)_{y_i} + \frac{l_2}{2}\|W\|^2\), without the bias; scikit-learn's C is
     \(1/(n\,l_2)\). `weight` is (c, m): its columns, the class vectors, are compared with x (`class_vectors`). It is
-    convex; `fit` takes Newton steps for small models and descends (`method="gradient"`) for large ones. Classes that
-    can be separated without error need l2 > 0, else the weights grow for ever.
+    convex; `fit` takes Newton's steps for small models and L-BFGS's for large ones, or descends (`method="gradient"`).
+    Classes that can be separated without error need l2 > 0, else the weights grow for ever.
 
     Calling the model gives logits (..., m), as losses want them; `predict_proba` probabilities, `predict` classes.
     """
@@ -106,13 +94,16 @@ class LogisticRegression(_Logistic):
         num_classes: int | None = None,
         lr: float | None = None,
         max_iter: int | None = None,
-        tol: float = 1e-14,
+        tol: float | None = None,
     ) -> Any:
-        """Find the parameters for inputs (n, c) and labels (n,), integers or names. `tol` as in book, E.4.8."""
+        """Find the parameters for inputs (n, c) and labels (n,), integers or names.
+
+        `tol` is the norm of the gradient to reach; for "gradient" the squared length of a step (book, E.4.8).
+        """
         X = as_examples(type(self).__name__, X)
         indices, self.classes_ = encode_labels(type(self).__name__, y, X.shape[0], num_classes)
         settings = {"lr": lr, "max_iter": max_iter, "tol": tol}
-        return self._fit(_softmax_loss, X, indices, (len(self.classes_),), method, settings)
+        return self._fit(cross_entropy, X, indices, (len(self.classes_),), method, settings)
 
     @no_grad()
     def predict_proba(self, X: Any) -> Tensor:
@@ -169,7 +160,7 @@ class BinaryLogisticRegression(_Logistic):
         *,
         lr: float | None = None,
         max_iter: int | None = None,
-        tol: float = 1e-14,
+        tol: float | None = None,
     ) -> Any:
         """Find the parameters for inputs (n, c) and labels (n,) of two kinds; the larger is class 1."""
         X = as_examples(type(self).__name__, X)
@@ -180,7 +171,7 @@ class BinaryLogisticRegression(_Logistic):
             )
         self.classes_ = classes
         settings = {"lr": lr, "max_iter": max_iter, "tol": tol}
-        return self._fit(_binary_loss, X, array.astype(indices, X.dtype), (), method, settings)
+        return self._fit(binary_cross_entropy_with_logits, X, array.astype(indices, X.dtype), (), method, settings)
 
     @no_grad()
     def predict_proba(self, X: Any) -> Tensor:
@@ -195,15 +186,6 @@ class BinaryLogisticRegression(_Logistic):
     @no_grad()
     def _separates(self, X: Tensor, y: Tensor) -> bool:
         return bool(((self(X).numpy() * (2 * y.numpy() - 1)) > 0).all())
-
-
-def _softmax_loss(params: Params, X: Tensor, y: Tensor, l2: Any, temperature: Any) -> Tensor:
-    return cross_entropy(apply_linear(params, X) / temperature, y) + 0.5 * l2 * sq_norm(params["weight"])
-
-
-def _binary_loss(params: Params, X: Tensor, y: Tensor, l2: Any, temperature: Any) -> Tensor:
-    scores = apply_linear(params, X) / temperature
-    return binary_cross_entropy_with_logits(scores, y) + 0.5 * l2 * sq_norm(params["weight"])
 
 
 def as_softmax(model: BinaryLogisticRegression) -> LogisticRegression:

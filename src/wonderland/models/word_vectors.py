@@ -40,7 +40,7 @@ class WordVectors(Module):
     def _table(self, words: int, size: int, key: Any) -> Embedding:
         """Vectors that start near 0, so that what they become is what the contexts make of them."""
         table = Embedding(words, as_int(type(self).__name__, "size", size, 1), key=key)
-        table.weight = table.weight * (0.5 / size)
+        table.weight.assign(table.weight * (0.5 / size))
         return table
 
     def vectors(self) -> Tensor:
@@ -113,7 +113,7 @@ class CBOW(WordVectors):
         self.window = as_int("CBOW", "window", window, 1)
         first, second = split(take_key("CBOW", key), 2)
         self.embedding = self._table(words, size, first)
-        self.head = Linear(size, words, key=second) if head is None else head
+        self.head: Any = Linear(size, words, key=second) if head is None else head
 
     def encode(self, contexts: Any) -> Tensor:
         """The sums (..., size) of the vectors of contexts (..., 2 window)."""

@@ -62,13 +62,14 @@ from .identity import Identity
 from .kolmogorov_arnold import KANLayer
 from .lazy import Lazy, at_once
 from .linear import LazyLinear, Linear
-from .lint import Finding, lint
+from .linting import Finding, lint
 from .losses import (
     BCELoss,
     BCEWithLogitsLoss,
     ContrastiveLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CrossEntropyWithProbsLoss,
     DiceLoss,
     FocalLoss,
     GaussianNLLLoss,
@@ -94,6 +95,7 @@ from .losses import (
     SoftMarginLoss,
     SquaredHingeLoss,
     TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from .modes import MCPrediction, enable_dropout_only, kept_modes, mc_predict, warn_if_training, weight_scaling
 from .module import Module
@@ -150,7 +152,7 @@ from .sampled_softmax import SampledSoftmax, unigram_probabilities
 from .summary import Summary, summary
 from .surgery import replace_submodule, tie
 from .trainable_activations import APL, KAF, BasisActivation, GatedActivation, PReLU, TrainableSwish
-from .weight_norm import SpectralNorm, WeightNorm, remove_weight_norm, spectral_norm, weight_norm
+from .weight_normalization import SpectralNorm, WeightNorm, remove_weight_norm, spectral_norm, weight_norm
 
 __all__ = [
     "functional",
@@ -267,6 +269,7 @@ __all__ = [
     "ContrastiveLoss",
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
+    "CrossEntropyWithProbsLoss",
     "DiceLoss",
     "FocalLoss",
     "GaussianNLLLoss",
@@ -292,6 +295,7 @@ __all__ = [
     "SoftMarginLoss",
     "SquaredHingeLoss",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "AlphaDropout",
     "DropConnectLinear",
     "Dropout1d",

@@ -34,6 +34,16 @@ class Basis:
     def __call__(self, x: Any) -> Tensor:
         return array.stack([array.asarray(f(x)) for f in self.functions], axis=-1)
 
+    def settings(self) -> tuple[Any, ...]:
+        """What tells a basis from others of its kind."""
+        return self.functions
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.settings() == self.settings()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.settings()))
+
     def __repr__(self) -> str:
         return f"Basis([{', '.join(getattr(f, '__name__', repr(f)) for f in self.functions)}])"
 
@@ -63,6 +73,9 @@ class GaussianBasis(Basis):
         x = as_real("GaussianBasis", x)
         distance = array.expand_dims(x, axis=-1) - array.asarray(self.places, dtype=x.dtype)
         return array.exp(-self.gamma * distance * distance)
+
+    def settings(self) -> tuple[Any, ...]:
+        return self.size, self.boundary, self.gamma
 
     def __repr__(self) -> str:
         return f"GaussianBasis(size={self.size}, boundary={self.boundary}, gamma={self.gamma:.4g})"
@@ -105,6 +118,9 @@ class BSplineBasis(Basis):
             falling = (array.asarray(t[k + 1 :], dtype=x.dtype) - s) / (k * width)
             value = rising * value[..., :n] + falling * value[..., 1 : n + 1]
         return value
+
+    def settings(self) -> tuple[Any, ...]:
+        return self.cells, self.degree, self.low, self.high
 
     def __repr__(self) -> str:
         return f"BSplineBasis(cells={self.cells}, degree={self.degree}, low={self.low}, high={self.high})"

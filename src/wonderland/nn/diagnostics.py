@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..dtypes import float64, is_floating
 from ..errors import InputError, ModuleError
 from ..random.continuous import normal
 from ..random.keys import key as make_key
+from ..random.streams import default_stream
 from ..tensor import Tensor
 from ..transforms.forward import jvp
 from ..transforms.reverse import grad
@@ -65,7 +66,8 @@ def signals(model: Module, *inputs: Any, loss: Callable[[Any], Any] | None = Non
     [('0', 'Linear', (5, 3), (5, 3)), ('1', 'ReLU', (5, 3), (5, 3)), ('2', 'Linear', (5, 1), (5, 1))]
 
     `loss` is a function of the model's output; without one, adjoints of the output are standard normal noise (always
-    the same), which shows how much of any gradient comes back.
+    the same), which shows how much of any gradient comes back. Looking changes nothing: running statistics and random
+    streams are put back.
     """
     paths = {id(m): path for path, m in model.named_modules() if not m.children()}
     if not paths or (len(paths) == 1 and "" in paths.values() and not model.parameters()):
@@ -94,10 +96,23 @@ def signals(model: Module, *inputs: Any, loss: Callable[[Any], Any] | None = Non
             raise InputError(f"signals: the model returned a {type(output).__name__}.", "loss=, a function of it")
         return (output * normal(output.shape, key=make_key(0), dtype=output.dtype)).sum()
 
-    run(None)
-    forward = list(seen)
-    gradients = grad(run)([array.zeros_like(s.output) for s in forward])
+    with _unchanged(model):
+        run(None)
+        forward = list(seen)
+    with _unchanged(model):  # so that the second pass draws the same random numbers
+        gradients = grad(run)([array.zeros_like(s.output) for s in forward])
     return [s._replace(gradient=g) for s, g in zip(forward, gradients, strict=True)]
+
+
+@contextlib.contextmanager
+def _unchanged(model: Module) -> Iterator[None]:
+    """Put the state of a model, and of the global random stream, back afterwards."""
+    before = [(cell, cell.value) for cell in (*model.buffers(), default_stream)]
+    try:
+        yield
+    finally:
+        for cell, value in before:
+            cell.assign(value)
 
 
 class Spread(NamedTuple):

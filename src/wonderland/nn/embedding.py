@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from .. import array, dtypes
 from ..arguments import as_int
@@ -62,7 +62,9 @@ class Embedding(Module):
             self.weight = Parameter(weight)
 
     @classmethod
-    def from_pretrained(cls, weight: Any, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+    def from_pretrained(
+        cls, weight: Any, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None
+    ) -> Self:
         """A layer with a given table, which is not trained unless `freeze` is false.
 
         >>> import wonderland as wl
@@ -75,7 +77,7 @@ class Embedding(Module):
         layer = cls.__tree_new__()  # not by __init__, which takes random numbers
         layer.num_embeddings, layer.embedding_dim = table.shape
         layer.padding_idx = padding_idx
-        layer.max_norm = None
+        layer.max_norm = max_norm
         layer.weight = Parameter(table, trainable=not freeze)
         return layer
 

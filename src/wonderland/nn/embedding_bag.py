@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from .. import array
 from ..array.conversion import as_real, as_tensor
@@ -17,8 +17,7 @@ class EmbeddingBag(Embedding):
     r"""\(\sum_j W_{i_j}\) (or mean, or maximum) over bags of numbers: integers (..., n) to (..., embedding_dim).
 
     >>> import wonderland as wl
-    >>> layer = wl.nn.EmbeddingBag.from_pretrained(wl.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
-    >>> layer.mode = "sum"
+    >>> layer = wl.nn.EmbeddingBag.from_pretrained(wl.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), mode="sum")
     >>> layer(wl.tensor([[0, 1], [2, 2]]))
     tensor([[ 4.,  6.],
             [10., 12.]])
@@ -27,7 +26,7 @@ class EmbeddingBag(Embedding):
     empty bag gives zeros. `per_sample_weights`, of the shape of the index, multiply the rows of a sum.
     """
 
-    mode: str = "mean"
+    mode: str
 
     def __init__(
         self,
@@ -39,10 +38,22 @@ class EmbeddingBag(Embedding):
         dtype: Any = None,
         key: Any = None,
     ) -> None:
-        if mode not in MODES:
-            raise InputError(f"EmbeddingBag: mode={mode!r}.", "one of " + ", ".join(map(repr, MODES)))
         super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, dtype, key)
-        self.mode = mode
+        self.mode = _as_mode(mode)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        weight: Any,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        mode: str = "mean",
+    ) -> Self:
+        """A layer with a given table, which is not trained unless `freeze` is false."""
+        layer = super().from_pretrained(weight, freeze, padding_idx, max_norm)
+        layer.mode = _as_mode(mode)
+        return layer
 
     def forward(self, index: Any, per_sample_weights: Any = None) -> Tensor:
         index = as_tensor("EmbeddingBag", index)
@@ -70,3 +81,9 @@ class EmbeddingBag(Embedding):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, mode={self.mode!r}"
+
+
+def _as_mode(mode: str) -> str:
+    if mode not in MODES:
+        raise InputError(f"EmbeddingBag: mode={mode!r}.", "one of " + ", ".join(map(repr, MODES)))
+    return mode

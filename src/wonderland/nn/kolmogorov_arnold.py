@@ -66,3 +66,6 @@ class _SplinesAndSiLU(BSplineBasis):
     def __call__(self, x: Any) -> Tensor:
         x = as_real("KANLayer", x)
         return array.concat([super().__call__(x), array.expand_dims(x * array.sigmoid(x), axis=-1)], axis=-1)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()} and SiLU"

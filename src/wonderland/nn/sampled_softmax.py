@@ -102,8 +102,9 @@ class SampledSoftmax(Module):
 
     def sample(self, shape: Any = None, *, key: Any = None) -> Tensor:
         """Classes drawn from q: `num_sampled` of them, or of any shape."""
-        u = uniform((self.num_sampled,) if shape is None else shape, key=self.stream if key is None else key)
-        return array.searchsorted(self.cumulative, array.astype(u, dtypes.float64), side="right")
+        shape = (self.num_sampled,) if shape is None else shape
+        u = uniform(shape, key=self.stream if key is None else key, dtype=dtypes.float64)
+        return array.searchsorted(self.cumulative, u, side="right")
 
     def forward(self, z: Any, y: Any) -> Tensor:
         if not self.training:

@@ -72,8 +72,14 @@ def _start(source: Any) -> Tensor:
     return concat([value, wrap(np.zeros(2, uint32))])
 
 
-# Draws without a key take theirs from here. It starts from seed 0, so that a program repeats itself.
-default_stream = Stream(0)
+class GlobalStream(Stream):
+    """The stream that draws without a key take theirs from. It starts from seed 0, so a program repeats itself."""
+
+    __slots__ = ()
+    permanent = True
+
+
+default_stream = GlobalStream(0)
 
 
 def seed(n: Any) -> None:

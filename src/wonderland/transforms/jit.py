@@ -156,7 +156,8 @@ class Traced:
         self.written_cells: list[Any] = [position.get(id(c), c) for c in staged.written_cells]
         self.made_cells = staged.made_cells
         self.reaches_state = any(
-            isinstance(c, Cell) and id(c) not in watched for c in self.read_cells + self.written_cells
+            isinstance(c, Cell) and id(c) not in watched and not c.permanent
+            for c in self.read_cells + self.written_cells
         )
         # cells that were made belong to this call alone; the next one makes its own or finds them
         self.reusable = not self.made_cells and not any(isinstance(v, Tracer) for v in self.captured)

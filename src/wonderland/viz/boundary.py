@@ -65,14 +65,16 @@ def decision_boundary(
         f'<text class="title" x="{(left + right) / 2:g}" y="28">{escape(title)}</text>' if title else "",
     ]
     cell_w, cell_h = (right - left) / resolution, (bottom - top) / resolution
+    lines.append('<g opacity="0.22">')  # as one layer, so that rectangles may overlap and leave no seams
     for row, line in enumerate(regions):
         cuts = [0, *(np.flatnonzero(line[1:] != line[:-1]) + 1).tolist(), resolution]
         for start, end in pairwise(cuts):
             place = f'x="{left + start * cell_w:.2f}" y="{bottom - (row + 1) * cell_h:.2f}"'
             lines.append(
                 f'<rect class="region" {place} width="{(end - start) * cell_w:.2f}" height="{cell_h + 0.3:.2f}" '
-                f'fill="{colours[line[start].item()]}" fill-opacity="0.22"/>'
+                f'fill="{colours[line[start].item()]}"/>'
             )
+    lines.append("</g>")
     for tick in ticks(low[0], high[0]):
         lines.append(rule("axis" if tick == 0 else "grid", across(tick), top, across(tick), bottom))
         lines.append(f'<text class="x" x="{across(tick):.1f}" y="{bottom + 18}">{number(tick)}</text>')

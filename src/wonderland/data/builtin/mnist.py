@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from ..formats.idx import read_idx
 from ..record import DatasetRecord
 
 
-def mnist(path: Any, *, flat: bool = False, raw: bool = False) -> DatasetRecord:
+def mnist(
+    path: Any, *, flat: bool = False, raw: bool = False, expect_sha256: Mapping[str, str] | None = None
+) -> DatasetRecord:
     """The digits of MNIST from the folder with its files `train-images-idx3-ubyte.gz` and so on.
 
     >>> import wonderland as wl
@@ -22,10 +25,11 @@ def mnist(path: Any, *, flat: bool = False, raw: bool = False) -> DatasetRecord:
 
     Pixels are in [0, 1]; `raw=True` keeps bytes. Names may have a prefix, and files may be unpacked. If only one
     of the two parts is there (`train-*` or `t10k-*`), its first four fifths are to train and the last fifth to test.
+    `expect_sha256` gives the hashes of files by their names.
     """
     folder = as_path("mnist", path)
     found = {part: _files(folder, part) for part in ("train", "t10k")}
-    arrays = {part: _read(*files) for part, files in found.items() if files is not None}
+    arrays = {part: _read(*files, expect_sha256 or {}) for part, files in found.items() if files is not None}
     if not arrays:
         raise InputError(
             f"mnist: no images and labels in {str(folder)!r}.",
@@ -57,8 +61,8 @@ def _files(folder: Path, part: str) -> tuple[Path, Path] | None:
     return (images[0], labels[0]) if images and labels else None
 
 
-def _read(image_file: Path, label_file: Path) -> tuple[np.ndarray, np.ndarray]:
-    images, labels = read_idx(image_file), read_idx(label_file)
+def _read(image_file: Path, label_file: Path, hashes: Mapping[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    images, labels = (read_idx(file, expect_sha256=hashes.get(file.name)) for file in (image_file, label_file))
     if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels) or not len(images):
         raise ShapeError(
             f"mnist: {image_file.name} has shape {images.shape} and {label_file.name} {labels.shape}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,24 +42,32 @@ def read_cifar100(
     return images, both[:, int(labels == "fine")]
 
 
-def cifar10(path: Any) -> DatasetRecord:
+def cifar10(path: Any, *, expect_sha256: Mapping[str, str] | None = None) -> DatasetRecord:
     """CIFAR-10 from the folder of its binary files: 50,000 images to train and 10,000 to test, uint8.
 
     >>> import wonderland as wl
     >>> wl.data.cifar10("cifar-10-batches-bin")  # doctest: +SKIP
     DatasetRecord('cifar10', features (60000, 32, 32, 3) uint8, ...)
+
+    `expect_sha256` gives the hashes of files by their names.
     """
     folder = as_path("cifar10", path)
-    train = [read_cifar10(file) for file in sorted(folder.glob("data_batch_*.bin"))]
-    return _joined("cifar10", folder, train, read_cifar10, "test_batch.bin", _names(folder, "batches.meta.txt", 10))
+    hashes = expect_sha256 or {}
+
+    def read(file: Path) -> tuple[np.ndarray, np.ndarray]:
+        return read_cifar10(file, expect_sha256=hashes.get(file.name))
+
+    train = [read(file) for file in sorted(folder.glob("data_batch_*.bin"))]
+    return _joined("cifar10", folder, train, read, "test_batch.bin", _names(folder, "batches.meta.txt", 10))
 
 
-def cifar100(path: Any, *, labels: str = "fine") -> DatasetRecord:
+def cifar100(path: Any, *, labels: str = "fine", expect_sha256: Mapping[str, str] | None = None) -> DatasetRecord:
     """CIFAR-100 from the folder with `train.bin` and `test.bin`, with its 100 fine or 20 coarse labels."""
     folder = as_path("cifar100", path)
+    hashes = expect_sha256 or {}
 
-    def read(file: Any) -> tuple[np.ndarray, np.ndarray]:
-        return read_cifar100(file, labels=labels)
+    def read(file: Path) -> tuple[np.ndarray, np.ndarray]:
+        return read_cifar100(file, labels=labels, expect_sha256=hashes.get(file.name))
 
     train = [read(file) for file in folder.glob("train.bin")]
     names = _names(folder, f"{labels}_label_names.txt", 100 if labels == "fine" else 20)

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import InputError
 from ..record import DatasetRecord
 from .files import damaged, read_bytes
-from .tables import find_column, parse_column, table_record
+from .tables import find_column, is_number, kept_columns, parse_column, table_record
 
 _DELIMITERS = ",;\t|"
 
@@ -21,6 +21,7 @@ def read_csv(
     path: Any,
     *,
     target: str | int | None = None,
+    columns: Sequence[str | int] | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
     categorical: Sequence[str | int] = (),
@@ -47,6 +48,7 @@ def read_csv(
     (array([1, 0, 1]), ('no', 'yes'))
 
     - `target`: a column by name or number (-1 is the last); without it the record has features only.
+    - `columns`: those that become features, by name or number; all but the target by default.
     - `header`, `delimiter`: found by looking (a first line without numbers above lines with some is a header).
     - Columns of texts, and those named in `categorical`, are encoded: `encode="one_hot"` or `"codes"`, with the
       categories in sorted order.
@@ -76,12 +78,20 @@ def read_csv(
     if not rows:
         raise InputError(f"read_csv: {source!r} has a header and no rows.", "header=False if line 1 holds data")
     texts = {find_column(source, names, column) for column in categorical}
-    columns = [
-        parse_column(source, name, column, lines, i in texts)
-        for i, (name, column) in enumerate(zip(names, zip(*rows, strict=True), strict=True))
+    fields = list(zip(*rows, strict=True))
+    found = [
+        parse_column(source, names[i], fields[i], lines, i in texts)
+        for i in kept_columns(source, names, columns, target)
     ]
     return table_record(
-        source, columns, lines, target=target, task=task, encode=encode, on_missing=on_missing, dtype=dtype
+        source,
+        found,
+        lines,
+        target=names[find_column(source, names, target)] if target is not None else None,
+        task=task,
+        encode=encode,
+        on_missing=on_missing,
+        dtype=dtype,
     )
 
 
@@ -132,8 +142,4 @@ def _has_header(rows: list[list[str]]) -> bool:
 
 
 def _looks_numeric(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return field.strip().lower() != "nan"
+    return is_number(field) and field.strip().lower() != "nan"

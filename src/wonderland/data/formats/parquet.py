@@ -11,14 +11,14 @@ from ...errors import DTypeError, InputError
 from ..extras import need
 from ..record import DatasetRecord
 from .files import damaged, read_bytes
-from .tables import Column, find_column, table_record
+from .tables import Column, find_column, kept_columns, table_record
 
 
 def read_parquet(
     path: Any,
     *,
     target: str | int | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str | int] | None = None,
     categorical: Sequence[str | int] = (),
     encode: str = "one_hot",
     task: str = "auto",
@@ -39,19 +39,21 @@ def read_parquet(
     if not (data.startswith(b"PAR1") and data.endswith(b"PAR1")):
         raise damaged("read_parquet", path, "a Parquet file, which begins and ends with PAR1")
     try:
-        table = parquet.read_table(pyarrow.BufferReader(data), columns=None if columns is None else list(columns))
+        file = parquet.ParquetFile(pyarrow.BufferReader(data))
+        every = list(file.schema_arrow.names)
+        names = [every[i] for i in kept_columns(source, every, columns, target)]
+        table = file.read(columns=names)
     except (pyarrow.ArrowException, OSError) as error:
         raise damaged("read_parquet", path, "a Parquet table", error) from None
     if table.num_rows == 0 or table.num_columns == 0:
         raise InputError(f"read_parquet: {source!r} is empty.", "a file with rows and the columns asked for")
-    names = list(table.column_names)
-    texts = {find_column(source, names, column) for column in categorical}
-    found = [_column(source, name, table.column(i), i in texts) for i, name in enumerate(names)]
+    texts = {every[find_column(source, every, column)] for column in categorical}
+    found = [_column(source, name, table.column(name), name in texts) for name in names]
     return table_record(
         source,
         found,
         range(1, table.num_rows + 1),
-        target=target,
+        target=every[find_column(source, every, target)] if target is not None else None,
         task=task,
         encode=encode,
         on_missing=on_missing,

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import DTypeError, InputError
 from ..record import DatasetRecord
 
+MOST_CATEGORIES = 1000  # as columns of zeros and ones; more are names of rows rather than of categories
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # compared in lower case
 
 
@@ -39,16 +40,16 @@ def parse_column(source: str, name: str, texts: Sequence[str], lines: Sequence[i
     if as_text:
         return Column(name, values, missing)
     numbers = np.full(len(values), np.nan)
-    try:
+    parsed = [is_number(text) for text in present]
+    if all(parsed):
         numbers[~missing] = present.astype(np.float64)
-    except ValueError:
-        parsed = [_is_number(text) for text in present]
+    else:
         if any(parsed):
             row = int(np.flatnonzero(~missing)[parsed.index(False)])
             raise InputError(
                 f"{source}: column {name!r} has numbers, but line {lines[row]} holds {values[row]!r}.",
                 f"mend that line, or categorical=[{name!r}] if these are names of categories",
-            ) from None
+            )
         return Column(name, values, missing)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
@@ -89,6 +90,11 @@ def table_record(
             features.append(codes)
             names.append(column.name)
         else:
+            if len(categories) > MOST_CATEGORIES:
+                raise InputError(
+                    f"{source}: column {column.name!r} has {len(categories):,} different texts.",
+                    "encode='codes', or columns=[...] without it",
+                )
             # a missing category is NaN in all of its columns
             hot = np.where(np.isnan(codes)[:, None], np.nan, codes[:, None] == np.arange(len(categories)))
             features.extend(hot.T)
@@ -161,9 +167,24 @@ def _one_of(source: str, what: str, value: str, allowed: tuple[str, ...]) -> Non
         raise InputError(f"{source}: {what}={value!r}.", f"one of {', '.join(map(repr, allowed))}")
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number. Python's 1_000 is none: in data it is more likely a name.
+
+    >>> is_number(" 1e-3"), is_number("1_000"), is_number("x")
+    (True, False, False)
+    """
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
+
+
+def kept_columns(
+    source: str, names: list[str], columns: Sequence[str | int] | None, target: str | int | None
+) -> list[int]:
+    """The places of the columns asked for and of the target, in the order of the file."""
+    if columns is None:
+        return list(range(len(names)))
+    wanted = {find_column(source, names, column) for column in columns}
+    return sorted(wanted if target is None else wanted | {find_column(source, names, target)})

@@ -64,7 +64,7 @@ class Contrast(_Factor):
 
     def _changed(self, values: np.ndarray, factor: np.ndarray) -> np.ndarray:
         mean = _grey(values).mean(axis=(1, 2, 3), keepdims=True)
-        return mean + factor * (values - mean) if values.shape[-1] != 3 else factor * values + (1 - factor) * mean
+        return factor * values + (1 - factor) * mean
 
 
 class Saturation(_Factor):
@@ -87,7 +87,7 @@ class Hue(Transform):
 
     >>> import numpy as np, wonderland as wl
     >>> wl.data.transforms.Hue((0.5, 0.5))(np.array([[[1.0, 0.0, 0.0]]]))
-    array([[[0., 1., 1.]]])
+    array([[[0.0, 1.0, 1.0]]])
     """
 
     random = True
@@ -231,5 +231,5 @@ def _turned(values: np.ndarray, shift: np.ndarray) -> np.ndarray:
     )
     sixth = np.where(spread > 0, sixth, 0) + 6 * shift[:, None, None]
     # each channel is a trapezoid over the circle: full for a third, empty for a third
-    channels = [top - spread * np.clip(2 - abs((sixth - centre) % 6 - 3), 0, 1) for centre in (3, 5, 1)]
+    channels = [top - spread * np.clip(abs((sixth - centre + 3) % 6 - 3) - 1, 0, 1) for centre in (0, 2, 4)]
     return np.stack(channels, axis=3)

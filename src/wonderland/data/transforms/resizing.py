@@ -127,9 +127,10 @@ def separable(images: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.n
     """Rows (b or 1, new h, h) and columns (b or 1, new w, w) applied to images (b, h, w, c)."""
     b, h, w, c = images.shape
     rows, columns = rows.astype(images.dtype), columns.astype(images.dtype)
-    tall = (rows @ images.reshape(b, h, w * c)).reshape(b, -1, w, c)
-    lying = np.ascontiguousarray(tall.transpose(0, 2, 1, 3)).reshape(b, w, -1)
-    wide = (columns @ lying).reshape(b, columns.shape[1], tall.shape[1], c)
+    height, width = rows.shape[1], columns.shape[1]
+    tall = (rows @ images.reshape(b, h, w * c)).reshape(b, height, w, c)
+    lying = np.ascontiguousarray(tall.transpose(0, 2, 1, 3)).reshape(b, w, height * c)
+    wide = (columns @ lying).reshape(b, width, height, c)
     return np.ascontiguousarray(wide.transpose(0, 2, 1, 3))
 
 

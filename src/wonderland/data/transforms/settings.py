@@ -20,7 +20,7 @@ def as_probability(name: str, what: str, value: Any) -> float:
 def as_range(
     name: str, what: str, value: Any, around: float = 0.0, least: float = -np.inf, most: float = np.inf
 ) -> tuple[float, float]:
-    """(low, high) as given; a single number v is (around - v, around + v), cut off at the bounds.
+    """(low, high) as given; a single number v is (around - v, around + v), cut off at the lower bound.
 
     >>> as_range("RandomRotation", "degrees", 20)
     (-20.0, 20.0)
@@ -28,9 +28,10 @@ def as_range(
     (0.0, 2.5)
     """
     if np.ndim(value) == 0:
-        if not as_number(name, what, value) >= 0:
-            raise InputError(f"{name}: {what}={value!r}.", "0 or more, or a pair (low, high)")
-        return max(around - float(value), least), min(around + float(value), most)
+        if not 0 <= as_number(name, what, value) <= most - around:
+            bound = f"0 to {most - around:g}" if np.isfinite(most) else "0 or more"
+            raise InputError(f"{name}: {what}={value!r}.", f"{bound}, or a pair (low, high)")
+        return max(around - float(value), least), around + float(value)
     pair = tuple(value)
     if len(pair) != 2:
         raise InputError(f"{name}: {what}={shown(value)}.", "a number or a pair (low, high)")

@@ -118,7 +118,7 @@ class GaussianNoise(Transform):
 
     def apply(self, x: Any, params: Params = None) -> np.ndarray:
         array = np.asarray(x)
-        if params is None or self.sigma == 0:
+        if params is None or self.sigma == 0 or not array.size:
             return array
         seeds = np.atleast_1d(params)
         values = widened(array)

@@ -1,9 +1,9 @@
 r"""Losses for very many classes that look at the right class and a few others. Notes, section 4.5.2.
 
-The gradient of \(\ln p_y = \eta_y - \ln\sum_c e^{\eta_c}\) is \(\nabla\eta_y - \mathrm E_{c \sim p}[\nabla\eta_c]\), whose
-second part costs O(C). All losses here take codes z (..., d), class vectors `weight` (C, d) and `bias` (C,) or None,
-classes y (...), and `samples`: (k,) classes for all examples or (..., k) for each, drawn from a distribution q. Only the
-rows of the classes and samples are read, and only they get gradients.
+The gradient of \(\ln p_y = \eta_y - \ln\sum_c e^{\eta_c}\) is \(\nabla\eta_y - \mathrm E_{c \sim p}[\nabla\eta_c]\),
+whose second part costs O(C). All losses here take codes z (..., d), class vectors `weight` (C, d) and `bias` (C,) or
+None, classes y (...), and `samples`: (k,) classes for all examples or (..., k) for each, drawn from a distribution q.
+Only the rows of the classes and samples are read, and only they get gradients.
 """
 
 from __future__ import annotations

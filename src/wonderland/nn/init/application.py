@@ -103,11 +103,18 @@ def check(model: Module, *, warn: bool = True) -> list[Finding]:
 
     Zeros pass no gradient on; equal columns make units that get the same gradient and stay the same; weights whose
     deviation is not about one over the root of the number of inputs make signals grow or vanish from layer to layer.
+    Looked at are linear layers, convolutions, and the matrices of modules of your own.
     """
     found = []
-    for path, parameter in model.named_parameters():
-        if parameter.ndim < 2 or not parameter.size:
-            continue
+    matrices = [
+        (f"{path}.{name}" if path else name, parameter)
+        for path, module in model.named_modules()
+        if _multiplies(module)
+        for name, parameter in members(module).items()
+        if isinstance(parameter, Parameter) and parameter.ndim > 1 and parameter.size
+    ]
+    model.parameters()  # all exist
+    for path, parameter in matrices:
         w = np.asarray(parameter, dtype=np.float64).reshape(-1, parameter.shape[-1])
         size = np.sqrt(np.mean(w * w) * fans(parameter.shape)[0])
         if not np.isfinite(w).all():
@@ -131,6 +138,14 @@ def check(model: Module, *, warn: bool = True) -> list[Finding]:
                 f"{path} {problem}; wl.nn.init.initialize(model) starts it anew", InitializationWarning, stacklevel=2
             )
     return found
+
+
+def _multiplies(module: Module) -> bool:
+    """Whether the matrices of a module are weights between inputs and outputs; tables and the like are not."""
+    from ..convolution import _Convolution  # they take initialisers themselves
+    from ..linear import Linear
+
+    return isinstance(module, (Linear, _Convolution)) or not type(module).__module__.startswith("wonderland.")
 
 
 def _as_stream(key: Any) -> Stream | None:

@@ -4,6 +4,7 @@ from .classification import (
     BCELoss,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
+    CrossEntropyWithProbsLoss,
     DiceLoss,
     FocalLoss,
     NLLLoss,
@@ -34,6 +35,7 @@ from .metric import (
     CosineEmbeddingLoss,
     InfoNCELoss,
     TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from .regression import (
     HuberLoss,
@@ -50,6 +52,7 @@ __all__ = [
     "ContrastiveLoss",
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
+    "CrossEntropyWithProbsLoss",
     "DiceLoss",
     "FocalLoss",
     "GaussianNLLLoss",
@@ -76,4 +79,5 @@ __all__ = [
     "SoftMarginLoss",
     "SquaredHingeLoss",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
 ]

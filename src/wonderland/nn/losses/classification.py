@@ -32,6 +32,23 @@ class CrossEntropyLoss(Loss):
         return F.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
 
+class CrossEntropyWithProbsLoss(Loss):
+    r"""\(-\ln p_y\) of probabilities; see `wl.nn.functional.cross_entropy_with_probs`. Book, section 4.3.2.
+
+    >>> import wonderland as wl
+    >>> print(wl.nn.CrossEntropyWithProbsLoss()(wl.tensor([[0.25, 0.75]]), wl.tensor([1])))
+    tensor(0.287682)
+    """
+
+    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = constant(weight)
+        self.ignore_index = ignore_index
+
+    def forward(self, input: Any, target: Any) -> Tensor:
+        return F.cross_entropy_with_probs(input, target, self.weight, self.ignore_index, self.reduction)
+
+
 class NLLLoss(Loss):
     r"""\(-\ell_y\) of log-probabilities; see `wl.nn.functional.nll_loss`. Book, section 4.2.2.
 

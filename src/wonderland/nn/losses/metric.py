@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...tensor import Tensor
@@ -71,6 +72,31 @@ class TripletMarginLoss(Loss):
             eps=self.eps,
             swap=self.swap,
             reduction=self.reduction,
+        )
+
+
+class TripletMarginWithDistanceLoss(Loss):
+    """The loss of triplets with a distance of one's own; see `wl.nn.functional.triplet_margin_with_distance_loss`.
+
+    >>> import wonderland as wl
+    >>> a, near, far = wl.zeros((1, 2)), wl.tensor([[0.0, 1.0]]), wl.tensor([[0.0, 1.5]])
+    >>> print(wl.nn.TripletMarginWithDistanceLoss()(a, near, far))
+    tensor(0.5)
+    """
+
+    def __init__(
+        self,
+        distance_function: Callable[[Any, Any], Any] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction)
+        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+
+    def forward(self, anchor: Any, positive: Any, negative: Any) -> Tensor:
+        return F.triplet_margin_with_distance_loss(
+            anchor, positive, negative, self.distance_function, self.margin, self.swap, self.reduction
         )
 
 

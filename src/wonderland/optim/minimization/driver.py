@@ -23,7 +23,7 @@ GROWING = 10  # steps in a row that go up, above the start, are a divergence
 class Minimum:
     """What `minimize` found.
 
-    `reason` is why it stopped: "gradient" or "value" (converged), "max_iter", "diverged", "line search" (no step lowers
+    `reason` is why it stopped: "gradient" or "value" (converged), "max_iter", "diverged", "stalled" (no step lowers
     f any more, often the limit of rounding) or "callback". `path` has the points of all steps, the start too:
     (steps + 1, *shape of x), or vectors if x is a tree; `values` and `grad_norms` belong to them.
     """
@@ -83,12 +83,12 @@ def minimize(
     try:
         points = run(problem, start, rate, **settings)
     except TypeError as error:
-        if isinstance(error, InputError) or "keyword argument" not in str(error):
+        if "argument" not in str(error):
             raise
-        raise InputError(f"minimize: method {method!r} does not take {sorted(settings)}.", "its settings") from error
+        raise InputError(f"minimize: method {method!r} does not take {sorted(settings)}.", str(error)) from error
     seen: list[Point] = []
     norms: list[float] = []
-    growing, reason = 0, "line search"
+    growing, reason = 0, "stalled"
     for step, point in enumerate(points):
         if not seen and not math.isfinite(point.value):
             raise InputError(f"minimize: f(x0) is {point.value}.", "a start where f is finite")

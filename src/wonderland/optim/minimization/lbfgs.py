@@ -99,7 +99,6 @@ class LBFGS(Optimizer):
         history_size: int = 10,
         line_search_fn: str | None = "strong_wolfe",
     ) -> None:
-        self.evaluations = 0
         super().__init__(
             parameters,
             lr,
@@ -138,7 +137,6 @@ class LBFGS(Optimizer):
             with no_grad():
                 for cell, value in zip(cells, back(x), strict=True):
                     cell.assign(value)
-            self.evaluations += 1
             found = closure()
             loss, chosen = (found[0], self._matched(found[1])) if isinstance(found, tuple) else (found, None)
             chosen = self._left_by_backward() if chosen is None else chosen

@@ -46,11 +46,11 @@ def line_search(f: Callable[[Any], Any], x: Any, direction: Any, method: str = "
 
 
 def search(method: str, problem: Problem, point: Point, p: Tensor, start: float, c2: float = 0.9) -> Found | None:
-    """The step and the point it leads to; None if there is none."""
-    if method == "wolfe":
-        return strong_wolfe(problem.at, point, p, start, c2)
-    if method == "backtracking":
-        return backtracking(problem.at, point, p, start)
+    """The step and the point it leads to; None if there is none, or if it is lost in rounding."""
+    if method in ("wolfe", "backtracking"):
+        wolfe = method == "wolfe"
+        found = strong_wolfe(problem.at, point, p, start, c2) if wolfe else backtracking(problem.at, point, p, start)
+        return None if found is None or bool(array.all(found[1].x == point.x).item()) else found
     if method != "exact":
         raise InputError(f"line search: method {method!r}.", f"one of {', '.join(map(repr, SEARCHES))}")
     bend = dot(p, problem.curvature(point.x, p))
@@ -83,6 +83,7 @@ def strong_wolfe(
     if not slope0 < 0:
         return None
     value0 = point.value
+    noise = 8.0 * float(array.finfo(point.x.dtype).eps) * abs(value0)  # near a minimum only the slopes still tell
     low, low_point, low_slope = 0.0, point, slope0
     high, high_value, high_slope = math.inf, math.inf, math.nan
     step, best = start, None
@@ -91,8 +92,8 @@ def strong_wolfe(
         slope = dot(new.gradient, p)
         if (
             not math.isfinite(new.value)
-            or new.value > value0 + c1 * step * slope0
-            or (low and new.value >= low_point.value)
+            or new.value > value0 + c1 * step * slope0 + noise
+            or (low and new.value >= low_point.value + noise)
         ):
             high, high_value, high_slope = step, new.value, slope
         elif abs(slope) <= -c2 * slope0:

@@ -43,13 +43,15 @@ def by_optimizer(make: Callable[..., Any]) -> Callable[..., Points]:
 
     def run(problem: Problem, x: Tensor, lr: Rate, **settings: Any) -> Points:
         w = Parameter(x)
-        optimizer = make([w], lr=lr(0), **settings)
-        point, step = problem.at(x), 0
+        return moved(problem, w, lr, make([w], lr=lr(0), **settings))
+
+    def moved(problem: Problem, w: Parameter, lr: Rate, optimizer: Any) -> Points:
+        step = 0
         while True:
+            point = problem.at(w.value)
             yield point
             optimizer.lr = float(lr(step))
             optimizer.step([point.gradient])
-            point = problem.at(w.value)
             step += 1
 
     return run

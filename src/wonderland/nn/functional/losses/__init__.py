@@ -24,7 +24,13 @@ from .margins import (
     soft_margin_loss,
     squared_hinge_loss,
 )
-from .metric import contrastive_loss, cosine_embedding_loss, info_nce_loss, triplet_margin_loss
+from .metric import (
+    contrastive_loss,
+    cosine_embedding_loss,
+    info_nce_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from .overlap import dice_loss
 from .regression import huber_loss, l1_loss, log_cosh_loss, mse_loss, quantile_loss, smooth_l1_loss
 
@@ -69,5 +75,6 @@ __all__ = [
     "soft_margin_loss",
     "squared_hinge_loss",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "zero_one_loss",
 ]

@@ -163,15 +163,21 @@ def focal_loss(
     warn_of_probabilities(name, logits)
     alpha = class_weight(name, alpha, logits)
     log_p = array.log_softmax(logits)
-    # 1 - p without cancellation, and a factor without a derivative that is infinite at p = 1
-    rest = 1.0 if not gamma else array.exp(gamma * array.log(-array.expm1(array.minimum(log_p, -1e-30))))
-    terms = -rest * log_p
-    terms = terms if alpha is None else terms * alpha
     if _is_distribution(name, target, logits):
         check_same(name, logits, target, "probabilities of the shape of the logits, or integer classes")
-        return reduced(name, array.sum(array.astype(target, logits.dtype) * terms, axis=-1), reduction)
+        terms = array.astype(target, logits.dtype) * _focused(log_p, gamma)
+        return reduced(name, array.sum(terms if alpha is None else terms * alpha, axis=-1), reduction)
     index, counted = class_targets(name, logits, target, ignore_index)
-    return counted_mean(name, at_class(terms, index), counted, None, reduction)
+    losses = _focused(at_class(log_p, index), gamma)
+    losses = losses if alpha is None else losses * array.take(alpha, index)
+    return counted_mean(name, losses, counted, None, reduction)
+
+
+def _focused(log_p: Tensor, gamma: float) -> Tensor:
+    """-(1 - p)^gamma ln p, with 1 - p without cancellation and no infinite derivative at p = 1."""
+    if not gamma:
+        return -log_p
+    return -log_p * array.exp(gamma * array.log(-array.expm1(array.minimum(log_p, -1e-30))))
 
 
 def _scores_first(name: str, input: Any, target: Any) -> tuple[Any, Any]:

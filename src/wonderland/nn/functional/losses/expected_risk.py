@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from .... import array
+from .... import array, trees
 from ....array.conversion import as_tensor
 from ....errors import InputError, ShapeError
 
@@ -33,7 +33,10 @@ def risk(
     """
     total, examples = 0.0, 0
     for inputs, targets in data:
-        size = as_tensor("risk", targets).shape[0]
+        first = as_tensor("risk", trees.leaves(targets)[0])
+        if not first.ndim:
+            raise ShapeError("risk: a batch of targets has no axes.", "batches (inputs, targets) with a first axis")
+        size = first.shape[0]
         found = as_tensor("risk", loss(model(inputs), targets))
         total += float(array.mean(found)) * size
         examples += size

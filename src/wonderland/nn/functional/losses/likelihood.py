@@ -28,11 +28,12 @@ def nll(distribution: Any, target: Any, reduction: str = "mean") -> Tensor:
     tensor(0.693147)
 
     Logarithms are summed where probabilities would be multiplied, so many examples do not underflow. A density may
-    exceed 1, and the loss is then negative. The targets must have the shape of the distribution: nothing is broadcast.
+    exceed 1, and the loss is then negative. There is one target for every distribution of a batch (nothing is
+    broadcast), and any number for a single one.
     """
     shape = getattr(distribution, "batch_shape", None)
     losses = -distribution.log_prob(target)
-    if shape is not None and losses.shape != tuple(shape):
+    if shape and losses.shape != tuple(shape):
         raise ShapeError(
             f"nll: targets of shape {getattr(target, 'shape', ())} for distributions of shape {tuple(shape)}.",
             "one target for every distribution",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .... import array
@@ -12,7 +13,13 @@ from ....tensor import Tensor
 from .classification import cross_entropy
 from .reduction import check_same, check_setting, check_signs, reduced
 
-__all__ = ["contrastive_loss", "cosine_embedding_loss", "info_nce_loss", "triplet_margin_loss"]
+__all__ = [
+    "contrastive_loss",
+    "cosine_embedding_loss",
+    "info_nce_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]
 
 
 def cosine_embedding_loss(
@@ -77,16 +84,51 @@ def triplet_margin_loss(
     """
     from .... import linalg  # loaded when first used
 
-    name = "triplet_margin_loss"
+    def distance(x: Tensor, y: Tensor) -> Tensor:
+        return linalg.vector_norm(x - y + eps, ord=p, axis=-1)
+
+    return _of_triplets("triplet_margin_loss", anchor, positive, negative, distance, margin, swap, reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    r"""`triplet_margin_loss` with a distance of one's own, from two tensors (..., d) to (...).
+
+    >>> import wonderland as wl
+    >>> a, near, far = wl.zeros((1, 2)), wl.tensor([[0.0, 1.0]]), wl.tensor([[0.0, 1.5]])
+    >>> squared = lambda x, y: wl.sum((x - y) ** 2, axis=-1)
+    >>> print(wl.nn.functional.triplet_margin_with_distance_loss(a, near, far, squared, margin=2.0))
+    tensor(0.75)
+
+    Without one it is the Euclidean distance of `triplet_margin_loss`.
+    """
+    name = "triplet_margin_with_distance_loss"
+    distance = distance_function or (lambda x, y: array.norm(x - y + 1e-6, axis=-1))
+    return _of_triplets(name, anchor, positive, negative, distance, margin, swap, reduction)
+
+
+def _of_triplets(
+    name: str,
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    distance: Callable[[Any, Any], Any],
+    margin: float,
+    swap: bool,
+    reduction: str,
+) -> Tensor:
     a, pos, neg = promote_inexact(name, anchor, positive, negative)
     _check_vectors(name, a)
     check_same(name, a, pos, "an anchor, a positive and a negative of one shape")
     check_same(name, a, neg, "an anchor, a positive and a negative of one shape")
     check_setting(name, "margin", margin, margin > 0, "margin > 0")
-
-    def distance(x: Tensor, y: Tensor) -> Tensor:
-        return linalg.vector_norm(x - y + eps, ord=p, axis=-1)
-
     far = distance(a, neg)
     if swap:
         far = array.minimum(far, distance(pos, neg))
