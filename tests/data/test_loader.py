@@ -292,6 +292,15 @@ def test_no_thread_or_process_outlives_its_loop(options):
     assert not [p for p in multiprocessing.active_children() if p.name.startswith("wonderland-loader")]
 
 
+def test_a_single_batch_needs_no_thread():
+    batches = iter(loader_of(10, 10))
+    next(batches)
+    assert not loader_threads()
+    batches = iter(loader_of(10, 5))
+    next(batches)
+    assert loader_threads()
+
+
 def test_a_program_may_end_in_the_middle_of_an_epoch():
     code = """
 import numpy as np, wonderland as wl

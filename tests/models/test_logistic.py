@@ -272,6 +272,17 @@ def test_iris_on_an_independent_test_set():
     assert "<polyline" in svg
 
 
+def test_units_of_features_do_not_matter():
+    units = np.array([1e4, 1e-4, 1.0])
+    for model in (models.LogisticRegression, models.BinaryLogisticRegression):
+        plain, other = model().fit(X, B), model().fit(X * units + 5 * units, B)
+        np.testing.assert_allclose(other.predict_proba(X * units + 5 * units), plain.predict_proba(X), atol=1e-6)
+    # the penalty is on the weights as they are, whatever happens on the way
+    theirs = sk.LogisticRegression(C=1 / (60 * 0.1), tol=1e-10, max_iter=10_000).fit(X * [1, 5, 0.2], B)
+    ours = models.BinaryLogisticRegression(l2=0.1).fit(X * [1, 5, 0.2], B)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_[0], atol=1e-5)
+
+
 def test_under_jit_and_in_float32():
     model = models.LogisticRegression(l2=0.1).fit(X.astype(np.float32), Y)
     assert model.weight.dtype == wl.float32

@@ -240,7 +240,15 @@ class DataLoader:
         else:
             made = map(self.recipe, tasks)
         items = _tensors(made)
-        return Background(items, self.prefetch) if self.prefetch else items
+        ahead = self._ahead()
+        return Background(items, ahead) if ahead else items
+
+    def _ahead(self) -> int:
+        """How many batches the thread makes ahead; none if there is only one, as when a batch is all the data."""
+        source = self.sampler if self.batch_sampler is None else self.batch_sampler
+        if self._streams or callable(self.batch_size) or not hasattr(source, "__len__"):
+            return self.prefetch
+        return self.prefetch if len(self) - self._position > 1 else 0
 
     def _tasks(self, epoch: int, position: int, step: int) -> Iterator[Task]:
         if self._streams:

@@ -133,7 +133,7 @@ class GLM(LinearModel):
             low, high = LINKS[self.phi].low, LINKS[self.phi].high
             if not np.all((y.numpy() >= low) & (y.numpy() <= high)):
                 raise InputError(f"GLM: the mean of {self.phi!r} cannot be every target.", f"from {low:g} to {high:g}")
-        settings = {"method": method, "lr": lr, "max_iter": max_iter, "tol": tol}
+        settings: dict[str, Any] = {"method": method, "lr": lr, "max_iter": max_iter, "tol": tol}
         found = fit_linear("GLM", self._loss, X, y, y.shape[1:], self.bias is not None, self.l2, **settings)
         self._take(found.params, found)
         warn_if_unsettled("GLM", found, "scaled features, a larger max_iter or tol, or l2 > 0")

@@ -244,6 +244,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "GroupNorm",
+    "Standardize",
     "LayerNorm",
     "RMSNorm",
     "Embedding",

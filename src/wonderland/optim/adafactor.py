@@ -9,7 +9,8 @@ from .. import array, dtypes
 from ..errors import InputError
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars, check_range, refuse_complex
+from .optimizer import Group, Optimizer, Scalars
+from .settings import check_range, refuse_complex
 
 
 class Adafactor(Optimizer):

@@ -7,7 +7,8 @@ from typing import Any
 from .. import array
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars, check_betas, check_not_negative, refuse_complex
+from .optimizer import Group, Optimizer, Scalars
+from .settings import check_betas, check_not_negative, refuse_complex
 
 
 class Adam(Optimizer):

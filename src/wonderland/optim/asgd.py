@@ -8,7 +8,8 @@ from .. import array, dtypes
 from ..interpreter import read
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars, check_not_negative
+from .optimizer import Group, Optimizer, Scalars
+from .settings import check_not_negative
 
 
 class ASGD(Optimizer):

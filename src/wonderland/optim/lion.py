@@ -7,7 +7,8 @@ from typing import Any
 from .. import array
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
-from .optimizer import Group, Optimizer, check_betas, refuse_complex
+from .optimizer import Group, Optimizer
+from .settings import check_betas, refuse_complex
 
 
 class Lion(Optimizer):

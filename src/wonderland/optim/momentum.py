@@ -11,7 +11,8 @@ from ..interpreter import read
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
-from .optimizer import Group, Optimizer, check_range
+from .optimizer import Group, Optimizer
+from .settings import check_range
 
 
 class HeavyBall(Optimizer):

@@ -12,7 +12,8 @@ from ..interpreter import read
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .adam import Adam
-from .optimizer import Group, Optimizer, check_range
+from .optimizer import Group, Optimizer
+from .settings import check_range
 
 ADJUSTMENTS = ("original", "match_rms_adamw")
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import array, dtypes, trees
-from ..arguments import as_number, shown
-from ..errors import DTypeError, GradientError, InputError, ModuleError, ShapeError
+from ..errors import GradientError, InputError, ModuleError, ShapeError
 from ..interpreter import read
 from ..nn.module import Module
 from ..nn.parameter import Buffer, Parameter
 from ..nn.state_dict import Loaded, load_state_dict, state_dict
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
+from .settings import check_decay, check_range
 
 Scalars = tuple[Tensor, ...]
 DEFAULTS: dict[str, Any] = {"weight_decay": 0.0, "decay": "coupled", "maximize": False}
-DECAYS = ("coupled", "decoupled", "independent")
 
 
 class Rated(Module):
@@ -126,7 +125,7 @@ class Optimizer(Rated):
             rate = _rate(name, given["lr"]) if "lr" in given else self.lr
             params = _listed_if_iterator(given["params"])
             group = Group(rate, _named(name, params), {**settings, **own})
-            _check_decay(name, group)
+            check_decay(group, name)
             self.check(group)
             groups.append(group)
         self.groups = tuple(groups)
@@ -369,49 +368,9 @@ class State(Module):
     groups: list[dict[str, Any]]
 
 
-def check_range(name: str, what: str, value: Any, valid: Callable[[Any], bool], remedy: str) -> None:
-    """Refuse a setting that is not a number in its range.
-
-    >>> check_range("Adam", "eps", 1e-8, lambda v: v >= 0, "eps >= 0")
-    """
-    if not valid(as_number(name, what, value)):
-        raise InputError(f"{name}: {what}={shown(value)}.", remedy)
-
-
-def check_not_negative(group: Group, name: str, *settings: str) -> None:
-    """Refuse negative settings of a group."""
-    for what in settings:
-        check_range(name, what, group[what], lambda v: v >= 0, f"{what} >= 0")
-
-
-def check_betas(group: Group, name: str) -> None:
-    """Refuse decay rates of moments outside [0, 1)."""
-    betas = group["betas"]
-    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-        raise InputError(f"{name}: betas={betas!r}.", "two numbers, such as betas=(0.9, 0.999)")
-    for beta in betas:
-        check_range(name, "betas", beta, lambda v: 0 <= v < 1, "numbers from 0 to below 1")
-    group["betas"] = tuple(betas)
-
-
-def _check_decay(name: str, group: Group) -> None:
-    check_not_negative(group, name, "weight_decay")
-    if group["decay"] not in DECAYS:
-        raise InputError(f"{name}: decay={group['decay']!r}.", f"one of {', '.join(map(repr, DECAYS))}")
-
-
 def _widened(value: Tensor) -> Tensor:
     """State in 16 bits would lose small squares and small steps."""
     return array.astype(value, dtypes.float32) if dtypes.is_half(value.dtype) else value
-
-
-def refuse_complex(name: str, parameter: Parameter) -> None:
-    """For rules that square gradients."""
-    if dtypes.is_complex(parameter.dtype):
-        raise DTypeError(
-            f"{name}: its rule is for real parameters, received {parameter.dtype}{list(parameter.shape)}.",
-            "wl.optim.SGD, or the real and imaginary parts as parameters",
-        )
 
 
 def _rate(name: str, lr: Any) -> Buffer:

@@ -8,7 +8,8 @@ from .. import array
 from ..errors import InputError
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
-from .optimizer import Group, Optimizer, check_range, refuse_complex
+from .optimizer import Group, Optimizer
+from .settings import check_range, refuse_complex
 
 
 class Rprop(Optimizer):

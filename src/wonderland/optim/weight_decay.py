@@ -8,7 +8,7 @@ from ..arguments import as_number
 from ..errors import InputError
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from .optimizer import DECAYS
+from .settings import DECAYS
 
 FORMS = ("penalty", *DECAYS)
 

@@ -134,10 +134,12 @@ class Trainer:
             for metric in self.metrics.values():
                 metric.reset()
             self.callbacks.tell("on_epoch_start", self)
+        else:  # go on in the middle; a loader would start a new epoch
+            self.loader.load_state_dict(self.loader.state_dict())
         good = self._snapshot()
         self.model.train()
         total = _length(self.loader)
-        self.progress.epoch(self.epoch + 1, epochs, total, self.loader.state_dict()["position"])
+        self.progress.epoch(self.epoch + 1, epochs, total, 0 if fresh else self.loader.state_dict()["position"])
         start = time.perf_counter()
         model, loss, optimizer, average = self.model, self.loss_function, self.optimizer, self.average
         measured = self.metrics.values() if self.measures_training else ()

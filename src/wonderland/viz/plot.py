@@ -1,4 +1,4 @@
-"""A plot of curves."""
+"""A plot of curves and bars."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import numpy as np
 
 from ..errors import InputError, ShapeError
 
-PALETTE = ("#0284c7", "#d97706", "#059669", "#db2777", "#7c3aed", "#475569")
+PALETTE = (
+    "#0284c7", "#d97706", "#059669", "#db2777", "#7c3aed", "#475569", "#dc2626", "#84cc16", "#78350f", "#22d3ee",
+)  # fmt: skip
 STYLE = """
 .wl-plot text { font: 12px system-ui, Helvetica, Arial, "DejaVu Sans", sans-serif; fill: #334155; }
 .wl-plot .title { font-size: 15px; font-weight: 600; fill: #0f172a; text-anchor: middle; }
 .wl-plot .x { text-anchor: middle; } .wl-plot .y { text-anchor: end; }
 .wl-plot .grid { stroke: #e2e8f0; } .wl-plot .axis { stroke: #94a3b8; }
+.wl-plot .bar { fill-opacity: 0.75; stroke: #ffffff; stroke-width: 0.6; }
 .wl-plot .curve { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 """
 
@@ -34,6 +37,16 @@ class Curve:
     colour: str = ""  # the next of the palette if empty
 
 
+@dataclass(frozen=True)
+class Bars:
+    """Bars from 0 to n heights, between n + 1 edges. A height that is not finite has no bar."""
+
+    edges: Any
+    heights: Any
+    label: str = ""
+    colour: str = ""
+
+
 def ticks(low: float, high: float, count: int = 6) -> list[float]:
     """About `count` round numbers (1, 2 or 5 times a power of ten apart) from low to high.
 
@@ -48,9 +61,10 @@ def ticks(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def plot(
-    curves: Iterable[Curve | tuple[Any, Any]],
+    curves: Iterable[Curve | Bars | tuple[Any, Any]],
     *,
     title: str = "",
+    description: str = "",
     x_label: str = "x",
     y_label: str = "",
     size: tuple[int, int] = (640, 400),
@@ -65,8 +79,13 @@ def plot(
     1
 
     x and y are vectors of one length: lists, arrays or tensors. What leaves `x_range` or `y_range` is cut off.
+    `description` is what a screen reader says where the title is not enough. Bars stand behind the curves.
+
+    >>> plot([Bars([0, 1, 2], [3, 1], "how many")], title="counts").count('class="bar"')
+    2
     """
-    drawn = [curve if isinstance(curve, Curve) else Curve(*curve) for curve in curves]
+    drawn = [curve if isinstance(curve, (Curve, Bars)) else Curve(*curve) for curve in curves]
+    drawn.sort(key=lambda shape: isinstance(shape, Curve))
     points = [_points(curve) for curve in drawn]
     finite = [p[np.isfinite(p).all(axis=1)] for p in points]
     everything = np.concatenate([*finite, np.empty((0, 2))])
@@ -74,8 +93,11 @@ def plot(
         raise InputError("plot: there is no finite point to show.", "at least one curve with numbers")
     x_low, x_high = _range(everything[:, 0], 0.0) if x_range is None else x_range
     y_low, y_high = _range(everything[:, 1], 0.06) if y_range is None else y_range
+    if y_range is None and y_low < 0 <= everything[:, 1].min() and any(isinstance(shape, Bars) for shape in drawn):
+        y_low = 0.0  # bars stand on the axis
     width, height = size
-    left, right, top, bottom = 62, width - 20, 46 if title else 20, height - 48
+    left, right, top, bottom = 62, width - 20, 46 if title else 20, height - (48 if x_label else 30)
+    spoken = escape(description or title or "plot")
 
     def across(x: Any) -> Any:
         return left + (x - x_low) / (x_high - x_low) * (right - left)
@@ -86,15 +108,15 @@ def plot(
     extent = f'width="{width}" height="{height}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="wl-plot" viewBox="0 0 {width} {height}" {extent} '
-        f'role="img" aria-label="{escape(title or "plot")}">',
-        f"<title>{escape(title or 'plot')}</title><style>{escape(STYLE, quote=False)}</style>",
-        f'<rect {extent} rx="8" fill="#ffffff"/>',
+        f'role="img" aria-label="{spoken}">',
+        f"<title>{spoken}</title><style>{escape(STYLE, quote=False)}</style>",
+        f'<rect class="paper" {extent} rx="8" fill="#ffffff"/>',
         f'<text class="title" x="{(left + right) / 2:g}" y="28">{escape(title)}</text>' if title else "",
     ]
-    for tick in ticks(x_low, x_high):
+    for tick in ticks(x_low, x_high, 6 if width >= 400 else 3):
         lines.append(rule("axis" if tick == 0 else "grid", across(tick), top, across(tick), bottom))
         lines.append(f'<text class="x" x="{across(tick):.1f}" y="{bottom + 18}">{number(tick)}</text>')
-    for tick in ticks(y_low, y_high):
+    for tick in ticks(y_low, y_high, 6 if height >= 280 else 4):
         lines.append(rule("axis" if tick == 0 else "grid", left, down(tick), right, down(tick)))
         lines.append(f'<text class="y" x="{left - 9}" y="{down(tick) + 4:.1f}">{number(tick)}</text>')
     lines.append(f'<text class="x" x="{(left + right) / 2:g}" y="{height - 12}">{escape(x_label)}</text>')
@@ -106,6 +128,9 @@ def plot(
     colours = [curve.colour or PALETTE[i % len(PALETTE)] for i, curve in enumerate(drawn)]
     screens = [np.stack([across(xy[:, 0]), down(xy[:, 1])], axis=1) for xy in points]
     for curve, colour, screen in zip(drawn, colours, screens, strict=True):
+        if isinstance(curve, Bars):
+            lines += _bars(screen, colour, down(0.0))
+            continue
         if curve.dots:
             lines += [
                 f'<circle cx="{x:.2f}" cy="{y:.2f}" r="4" fill="{colour}"/>' for x, y in screen if np.isfinite(x + y)
@@ -121,7 +146,17 @@ def plot(
     return "\n".join(line for line in [*lines, "</svg>"] if line) + "\n"
 
 
-def _points(curve: Curve) -> np.ndarray[Any, Any]:
+def _points(curve: Curve | Bars) -> np.ndarray[Any, Any]:
+    if isinstance(curve, Bars):
+        edges, heights = np.asarray(curve.edges, float), np.asarray(curve.heights, float)
+        if heights.ndim != 1 or edges.shape != (len(heights) + 1,):
+            raise ShapeError(
+                f"plot: bars have edges of shape {edges.shape} and heights of shape {heights.shape}.",
+                "n heights between n + 1 edges",
+            )
+        # for each bar its left end on the axis and its right upper corner
+        ends = np.stack([edges[:-1], np.zeros_like(heights), edges[1:], heights], axis=1)
+        return ends.reshape(-1, 2)
     x, y = np.asarray(curve.x, float), np.asarray(curve.y, float)
     if x.ndim != 1 or x.shape != y.shape:
         raise ShapeError(
@@ -131,9 +166,10 @@ def _points(curve: Curve) -> np.ndarray[Any, Any]:
 
 
 def _range(values: np.ndarray[Any, Any], margin: float) -> tuple[float, float]:
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        return low - 0.5, high + 0.5
+    low, high = (float(end) for end in np.clip([values.min(), values.max()], -1e300, 1e300))
+    size = max(abs(low), abs(high))
+    if high - low <= max(1e-14 * size, 1e-300):  # no ticks would fit in between
+        return low - 0.5 * max(size, 1.0), high + 0.5 * max(size, 1.0)
     return low - margin * (high - low), high + margin * (high - low)
 
 
@@ -143,6 +179,16 @@ def _pieces(screen: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     cuts = np.flatnonzero(np.diff(finite)) + 1
     runs: Sequence[Any] = np.split(screen.clip(-1e5, 1e5), cuts)
     return [run for run, keep in zip(runs, np.split(finite, cuts), strict=True) if len(run) and keep[0]]
+
+
+def _bars(screen: np.ndarray[Any, Any], colour: str, ground: float) -> list[str]:
+    lines = []
+    for (x, _), (end, y) in screen.reshape(-1, 2, 2).clip(-1e5, 1e5):
+        if np.isfinite([x, end, y]).all() and y != ground:
+            place = f'x="{min(x, end):.2f}" y="{min(y, ground):.2f}"'
+            size = f'width="{abs(end - x):.2f}" height="{abs(ground - y):.2f}"'
+            lines.append(f'<rect class="bar" {place} {size} fill="{colour}"/>')
+    return lines
 
 
 def rule(kind: str, x0: float, y0: float, x1: float, y1: float) -> str:
@@ -155,7 +201,7 @@ def number(tick: float) -> str:
     return f"{tick:.6g}".replace("-", "−")
 
 
-def _legend(entries: list[tuple[Curve, str]], points: np.ndarray[Any, Any], frame: tuple[float, ...]) -> list[str]:
+def _legend(entries: list[tuple[Curve | Bars, str]], points: np.ndarray[Any, Any], frame: tuple[float, ...]) -> list[str]:
     """What the colours mean, in the corner where the fewest points are."""
     if not entries:
         return []
@@ -168,11 +214,16 @@ def _legend(entries: list[tuple[Curve, str]], points: np.ndarray[Any, Any], fram
 
     x, y = min(corners, key=covered)
     box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}" rx="5"'
-    lines = [f'<rect {box} fill="#ffffff" fill-opacity="0.88" stroke="#e2e8f0"/>']
+    lines = [f'<rect class="paper" {box} fill="#ffffff" fill-opacity="0.88" stroke="#e2e8f0"/>']
     for number, (curve, colour) in enumerate(entries):
         middle = y + 14 + 20 * number
-        dash = ' stroke-dasharray="7 5"' if curve.dashed else ""
-        mark = f'<path class="curve" d="M{x + 10:.1f},{middle} h24" stroke="{colour}"{dash}/>'
-        lines.append(f'<circle cx="{x + 22:.1f}" cy="{middle}" r="4" fill="{colour}"/>' if curve.dots else mark)
+        if isinstance(curve, Bars):
+            place = f'x="{x + 14:.1f}" y="{middle - 5}" width="16" height="10"'
+            lines.append(f'<rect class="bar" {place} fill="{colour}"/>')
+        elif curve.dots:
+            lines.append(f'<circle cx="{x + 22:.1f}" cy="{middle}" r="4" fill="{colour}"/>')
+        else:
+            dash = ' stroke-dasharray="7 5"' if curve.dashed else ""
+            lines.append(f'<path class="curve" d="M{x + 10:.1f},{middle} h24" stroke="{colour}"{dash}/>')
         lines.append(f'<text x="{x + 42:.1f}" y="{middle + 4}">{escape(curve.label)}</text>')
     return lines

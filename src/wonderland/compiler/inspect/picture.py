@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ROW, TOP, MARGIN = 17.0, 92.0, 16.0
 NAMES, BARS, ARENA, GAP = 400.0, 330.0, 300.0, 34.0
 KINDS = ("matrix product", "kernel", "convolution", "NumPy", "attention", "copy")
-COLOURS = dict(zip(KINDS, PALETTE, strict=True))
+COLOURS = dict(zip(KINDS, PALETTE[: len(KINDS)], strict=True))
 MARK = "#0f172a"
 OWN_STYLE = """
 .wl-steps text { font-size: 11px; } .wl-steps .title { text-anchor: start; font-size: 15px; }

@@ -65,8 +65,6 @@ def as_point(name: str, x: Any) -> Any:
     >>> as_point("minimize", [1, 2]).dtype
     dtype('float64')
     """
-    if isinstance(x, (list, tuple)) and trees.leaves(x) and all(isinstance(v, (int, float)) for v in trees.leaves(x)):
-        return array.asarray(x, dtype=dtypes.float64)
 
     def leaf(v: Any) -> Tensor:
         found = array.asarray(v, dtype=dtypes.float64) if isinstance(v, (int, float)) else array.asarray(v)
@@ -74,6 +72,10 @@ def as_point(name: str, x: Any) -> Any:
             raise DTypeError(f"{name}: x0 is {found.dtype}{list(found.shape)}.", "real numbers, such as wl.float64")
         return found
 
+    if isinstance(x, Tensor):
+        return leaf(x)
+    if isinstance(x, (list, tuple)) and trees.leaves(x) and all(isinstance(v, (int, float)) for v in trees.leaves(x)):
+        return array.asarray(x, dtype=dtypes.float64)
     return trees.map(leaf, x)
 
 

@@ -1,0 +1,53 @@
+"""Inputs brought to mean 0 and standard deviation 1, inside the model. Book, section 9.3.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import array
+from ..dtypes import default_float, is_floating
+from ..errors import InputError
+from ..tensor import Tensor
+from .module import Module
+from .parameter import Buffer
+
+
+class Standardize(Module):
+    r"""\((x - \mu) / \sigma\) with the statistics of the training data, which belong to the model's state.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.Standardize.of(wl.tensor([[1.0, 10.0], [3.0, 10.0]]))
+    >>> layer(wl.tensor([[1.0, 10.0]]))
+    tensor([[-1., 0.]])
+
+    With it as the first layer, a model takes data as they are, and what was measured on the training data goes wherever
+    the model goes. Integers, such as the bytes of images, become floating. Book, section 9.3.2.
+    """
+
+    def __init__(self, mean: Any, scale: Any) -> None:
+        self.mean, self.scale = Buffer(array.asarray(mean)), Buffer(array.asarray(scale))
+
+    @classmethod
+    def of(cls, x: Any, axis: Any = None) -> Standardize:
+        """With the statistics of x: one mean and scale per feature of the last axis, or over `axis`.
+
+        Features that do not vary are only shifted.
+        """
+        data = np.asarray(x)
+        if data.ndim < 2 or not data.size:
+            raise InputError(f"Standardize: data of shape {data.shape}.", "examples along the first axis, some of them")
+        data = data.astype(np.float64)
+        if not np.isfinite(data).all():
+            raise InputError("Standardize: the data have NaN or infinities.", "data without them")
+        over = tuple(range(data.ndim - 1)) if axis is None else axis
+        mean, scale = data.mean(over), data.std(over)
+        scale = np.where(scale <= 1e-12 * np.maximum(1.0, np.abs(mean)), 1.0, scale)
+        return cls(mean.astype(default_float()), scale.astype(default_float()))
+
+    def forward(self, x: Any) -> Tensor:
+        x = array.asarray(x)
+        if not is_floating(x.dtype):
+            x = array.astype(x, self.mean.dtype)
+        return (x - self.mean) / self.scale

@@ -1,0 +1,185 @@
+"""The settings of a run: which model, which data, and how to train. As Python, as TOML, and as `key=value`."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import FileError, InputError
+from ..optim import schedules
+
+OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adagrad", "adam", "adamw", "nadam", "lion", "muon")
+SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How to train. Zero or false switches a thing off."""
+
+    epochs: int = 30
+    batch_size: int = 64
+    lr: float = 3e-3
+    optimizer: str = "adamw"
+    weight_decay: float = 0.01
+    schedule: str = "one_cycle"
+    warmup: float = 0.0  # the share of the steps in which the rate rises
+    loss: str = "auto"  # cross entropy for classes, squared error for numbers
+    label_smoothing: float = 0.0
+    clip_norm: float = 0.0
+    average: float = 0.0  # the decay of an exponential average of the weights
+    augment: bool = False  # small shifts, turns and zooms of images
+    validation: float = 0.1  # the share of the training data that is held out
+    patience: int = 0  # epochs without improvement until the run stops
+    checkpoint_every: int = 0  # steps; there is always one after an epoch
+    seed: int = 0
+
+    def check(self) -> None:
+        """Refuse what makes no sense."""
+        limits = {
+            "epochs": self.epochs >= 1,
+            "batch_size": self.batch_size >= 1,
+            "lr": self.lr > 0,
+            "weight_decay": self.weight_decay >= 0,
+            "warmup": 0 <= self.warmup < 1,
+            "label_smoothing": 0 <= self.label_smoothing < 1,
+            "clip_norm": self.clip_norm >= 0,
+            "average": 0 <= self.average < 1,
+            "validation": 0 <= self.validation < 1,
+            "patience": self.patience >= 0,
+            "checkpoint_every": self.checkpoint_every >= 0,
+            "optimizer": self.optimizer in OPTIMIZERS,
+            "schedule": self.schedule in SCHEDULES,
+        }
+        for name, sound in limits.items():
+            if not sound:
+                allowed = {"optimizer": OPTIMIZERS, "schedule": SCHEDULES}.get(name)
+                remedy = f"one of {', '.join(allowed)}" if allowed else f"such as {_DEFAULTS[name]}"
+                raise InputError(f"train.{name} = {getattr(self, name)!r}.", remedy)
+
+
+_DEFAULTS = {f.name: f.default for f in dataclasses.fields(TrainSettings)}
+
+
+@dataclass
+class Settings:
+    """A run: `model` and `data` have a `name` and the options of what makes them, `train` is as in `TrainSettings`.
+
+    >>> settings = Settings.of(model="mlp", data="digits", changes=["lr=0.01", "model.hidden=[64, 32]"])
+    >>> settings.model, settings.train["lr"]
+    ({'name': 'mlp', 'hidden': [64, 32]}, 0.01)
+    """
+
+    model: dict[str, Any] = field(default_factory=lambda: {"name": "cnn"})
+    data: dict[str, Any] = field(default_factory=lambda: {"name": "digits"})
+    train: dict[str, Any] = field(default_factory=dict)  # only what was said; the model has defaults of its own
+
+    @classmethod
+    def of(
+        cls,
+        model: str | None = None,
+        data: str | None = None,
+        file: str | os.PathLike[str] | None = None,
+        changes: Iterable[str] = (),
+    ) -> Settings:
+        """Settings from a TOML file, then names, then changes such as `lr=0.01` or `model.hidden=[64, 32]`."""
+        settings = cls() if file is None else cls.from_dict(_read(file))
+        if model is not None and model != settings.model.get("name"):
+            settings.model = {"name": model}
+        if data is not None and data != settings.data.get("name"):
+            settings.data = {"name": data}
+        for change in changes:
+            settings.change(change)
+        return settings
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Settings:
+        """Settings from the sections `model`, `data` and `train`; the first two may be names alone."""
+        settings = cls()
+        for section, values in table.items():
+            if section in ("model", "data") and isinstance(values, str):
+                values = {"name": values}
+            if section not in ("model", "data", "train") or not isinstance(values, Mapping):
+                raise InputError(f"settings: there is no section {section!r}.", "[model], [data] and [train]")
+            if section != "train":
+                setattr(settings, section, {**getattr(settings, section), **values})
+            for key, value in values.items():
+                if section == "train":
+                    settings.set("train", key, value)
+        return settings
+
+    def to_dict(self) -> dict[str, Any]:
+        """The three sections as plain data."""
+        return {"model": dict(self.model), "data": dict(self.data), "train": dict(self.train)}
+
+    def change(self, text: str) -> None:
+        """Apply `key=value`: the value is written as in TOML (a text may go without quotes); `lr` means `train.lr`."""
+        key, equals, value = (part.strip() for part in text.partition("="))
+        section, dot, name = key.partition(".")
+        if not dot:
+            section, name = "train", key
+        if not equals or not name or section not in ("model", "data", "train"):
+            raise InputError(f"settings: {text!r}.", "key=value, such as lr=0.01 or model.hidden=[64,32]")
+        self.set(section, name, _value(value))
+
+    def set(self, section: str, name: str, value: Any) -> None:
+        """Change one setting; those of `train` must exist and have the right type."""
+        if section == "train":
+            value = _checked(name, value)
+        getattr(self, section)[name] = value
+
+    def training(self, defaults: Mapping[str, Any]) -> TrainSettings:
+        """All training settings: what was said, else the defaults given, else those of `TrainSettings`."""
+        found = TrainSettings(**{**defaults, **self.train})
+        found.check()
+        return found
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name not in _DEFAULTS:
+        near = difflib.get_close_matches(name, _DEFAULTS, 1)
+        raise InputError(f"settings: there is no train.{name}.", f"{near[0]}?" if near else f"one of {', '.join(_DEFAULTS)}")
+    kind = type(_DEFAULTS[name])
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not kind:
+        raise InputError(f"settings: train.{name} = {value!r} is no {kind.__name__}.", f"such as {_DEFAULTS[name]!r}")
+    return value
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # a bare word
+
+
+def _read(file: str | os.PathLike[str]) -> dict[str, Any]:
+    try:
+        with open(file, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise FileError(f"cannot read {os.fspath(file)}: {error.strerror}.", "the path of a TOML file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{os.fspath(file)} is no TOML: {error}.", "[train] and key = value lines") from None
+
+
+def schedule_of(train: TrainSettings, steps: int) -> Any:
+    """The function from the step to the learning rate."""
+    if train.schedule == "one_cycle":
+        return schedules.one_cycle(train.lr, max(steps, 2))
+    if train.schedule == "plateau":
+        from ..optim.plateau import Plateau
+
+        return Plateau(train.lr, patience=3)
+    rates = {
+        "constant": lambda: schedules.constant(train.lr),
+        "cosine": lambda: schedules.cosine(train.lr, max(steps, 1)),
+        "step": lambda: schedules.step(train.lr, max(steps // 3, 1)),
+    }[train.schedule]()
+    warm = round(train.warmup * steps)
+    return schedules.warmup(warm, rates) if warm else rates
