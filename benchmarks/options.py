@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import dataclass
 
-SECTIONS = ("start", "eager", "memory", "native", "steps", "variety", "operations", "long")
+SECTIONS = ("start", "eager", "memory", "native", "steps", "variety", "operations", "loop", "loader", "long")
 
 
 @dataclass(frozen=True)

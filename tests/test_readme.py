@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wonderland.cli import main
+from wonderland.cli import main, parser
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,13 +37,22 @@ def test_the_commands_print_what_is_shown(capsys):
 
 
 def test_the_picture_is_what_the_command_draws(tmp_path, capsys):
-    install, run = re.search(r"^    (pip install \.) && (wonderland trace .*)$", README, re.MULTILINE).groups()
-    assert install
+    run = re.search(r"^    (wonderland trace .*)$", README, re.MULTILINE).group(1)
     file = tmp_path / "trace.svg"
     assert main([*shlex.split(run)[1:], "--svg", str(file)]) == 0
     capsys.readouterr()
     shown = ROOT / "docs" / "images" / "trace.svg"
     assert shown.read_text(encoding="utf-8") == file.read_text(encoding="utf-8"), f"run: {run} --svg {shown}"
+
+
+def test_the_commands_for_training_are_understood():
+    """What they do is tested with `wonderland train` itself (tests/recipes)."""
+    assert "\n    pip install . && wonderland train\n" in README
+    commands = re.findall(r"^    (wonderland (?:train|evaluate|predict|list).*?)(?:  +#.*)?$", README, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        options = parser().parse_args(shlex.split(command)[1:])
+        assert callable(options.run)
 
 
 def test_the_installed_command_is_the_one_that_is_tested():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -315,6 +317,7 @@ print("done")
             capture_output=True,
             text=True,
             timeout=60,
+            env=os.environ | {"PYTHONPATH": str(Path(wl.__file__).parent.parent)},
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 

@@ -1,5 +1,6 @@
 """The loop: what it computes, what it measures, and what it says when something is wrong."""
 
+import math
 import warnings
 
 import numpy as np
@@ -239,6 +240,24 @@ def test_a_run_that_diverges_says_so():
     with pytest.raises(wl.errors.NonFiniteError, match="smaller learning rate"):
         quiet(model, "mse_loss", (X, Y), epochs=50, optimizer=wl.optim.SGD, lr=1e6)
     assert np.isfinite(weights(model)).all()
+
+
+def test_a_last_step_that_was_one_too_many_is_taken_back():
+    model = linear()
+    before = weights(model)
+    with pytest.raises(wl.errors.NonFiniteError, match="evaluate: the loss of the examples from 0 on is nan"):
+        quiet(
+            model,
+            "mse_loss",
+            (X, Y),
+            epochs=1,
+            batch_size=100,
+            optimizer=wl.optim.SGD,
+            schedule=lambda step: math.inf,
+            validation=(X, Y),
+            metrics=wl.metrics.MeanAbsoluteError(),
+        )
+    np.testing.assert_array_equal(weights(model), before)
 
 
 def test_labels_out_of_range_are_refused():

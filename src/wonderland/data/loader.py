@@ -26,6 +26,8 @@ __all__ = ["DataLoader"]
 
 BatchSize = int | Callable[[int], int] | None
 
+_BLOCK_BATCHES, _BLOCK_BYTES = 64, 2**21  # of arrays in memory: batches gathered at once
+
 
 class NoLengthError(InputError, TypeError):
     """A stream was asked for its length; being a TypeError, `list(loader)` goes on without it."""
@@ -98,6 +100,7 @@ class DataLoader:
             raise InputError("DataLoader: both pad_value and collate_fn make the batch.", "one of them")
         if pad_value is not None:
             collate_fn = PadCollate(pad_value)
+        self.batch_transform = batch_transform
         self.recipe = Recipe(self.dataset, self.seed, collate_fn, transform, batch_transform, batch_size is None)
         self._streams = isinstance(self.dataset, IterableDataset)
         self.sampler, self.batch_sampler = self._samplers(sampler, batch_sampler)
@@ -237,11 +240,41 @@ class DataLoader:
             # copy.
             workers = Workers(self.recipe, self.num_workers, self.multiprocessing_context)
             made = results(workers, tasks, ahead=self.num_workers * max(self.prefetch, 1))
+        elif self.recipe.whole and self.batch_transform is None and (count := self._batches_in_a_block()) > 1:
+            return self._from_blocks(tasks, count)
         else:
             made = map(self.recipe, tasks)
         items = _tensors(made)
         ahead = self._ahead()
         return Background(items, ahead) if ahead else items
+
+    def _batches_in_a_block(self) -> int:
+        """How many batches of arrays in memory are gathered at once; 1 for other data.
+
+        A batch is made faster than it is handed from one thread to another, so many are handed over together.
+        """
+        if type(self.dataset) is not TensorDataset or not isinstance(self.batch_size, int):
+            return 1
+        row = sum(a.nbytes for a in self.dataset.arrays) / max(1, len(self.dataset))
+        return max(1, min(_BLOCK_BATCHES, int(_BLOCK_BYTES / max(1.0, row * self.batch_size))))
+
+    def _from_blocks(self, tasks: Iterator[Task], count: int) -> Iterator[Any]:
+        blocks: Any = map(self._block, iter(lambda: list(itertools.islice(tasks, count)), []))
+        if self._ahead():
+            blocks = Background(blocks, 1)
+        try:
+            for block in blocks:
+                yield from block
+        finally:
+            if hasattr(blocks, "close"):
+                blocks.close()
+
+    def _block(self, tasks: list[Task]) -> list[Any]:
+        """The batches of some tasks, as parts of the same arrays."""
+        indices = [task.indices for task in tasks]
+        whole = self.recipe(tasks[0]._replace(indices=np.concatenate(indices)))
+        ends = np.cumsum([len(part) for part in indices]).tolist()
+        return [as_tensors(tuple(a[low:high] for a in whole)) for low, high in itertools.pairwise([0, *ends])]
 
     def _ahead(self) -> int:
         """How many batches the thread makes ahead; none if there is only one, as when a batch is all the data."""

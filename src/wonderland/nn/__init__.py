@@ -27,6 +27,7 @@ from .bases import Basis, BSplineBasis, GaussianBasis
 from .batch_norm_inference import fuse_bn, fuse_conv_bn, fuse_linear_bn, recalibrate_bn
 from .class_trees import balanced_tree, clustered_tree, expected_depth, flat_tree, huffman_tree, leaf_depths
 from .containers import ModuleDict, ModuleList, Sequential
+from .conv_block import ConvBlock
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import (
     AlphaDropout,
@@ -147,8 +148,19 @@ from .pruning import Sparsity, prune, sparsity
 from .recurrent import GRU, LSTM, RNN
 from .reparameterization import Masked, Reparameterized, SparseReparam, WeightNoise
 from .reshaping import Flatten, Unflatten
-from .residual import BasicBlock, DenseBlock, FCBlock, LayerScale, Residual, ResidualStack, ReZero, Skip
+from .residual import (
+    BasicBlock,
+    BottleneckBlock,
+    DenseBlock,
+    FCBlock,
+    LayerScale,
+    Residual,
+    ResidualStack,
+    ReZero,
+    Skip,
+)
 from .sampled_softmax import SampledSoftmax, unigram_probabilities
+from .standardize import Standardize
 from .summary import Summary, summary
 from .surgery import replace_submodule, tie
 from .trainable_activations import APL, KAF, BasisActivation, GatedActivation, PReLU, TrainableSwish
@@ -347,6 +359,8 @@ __all__ = [
     "SparseReparam",
     "WeightNoise",
     "BasicBlock",
+    "ConvBlock",
+    "BottleneckBlock",
     "DenseBlock",
     "FCBlock",
     "LayerScale",

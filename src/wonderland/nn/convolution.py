@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .. import array, dtypes
@@ -12,7 +13,8 @@ from ..errors import DTypeError, InputError, ShapeError
 from ..random.keys import split
 from ..random.streams import take_key
 from ..tensor import Tensor
-from .functional.convolution import convolve, convolve_transposed
+from .functional.convolution import conv_nd, conv_transpose_nd
+from .functional.fft_convolution import fft_conv_nd
 from .functional.windows import SPATIAL, as_padding
 from .init.initializer import as_initializer
 from .init.schemes import uniform
@@ -20,6 +22,7 @@ from .lazy import Lazy, at_once
 from .parameter import Parameter
 from .windowed import Windowed, as_setting
 
+METHODS: dict[str, Callable[..., Tensor]] = {"direct": conv_nd, "fft": fft_conv_nd}
 PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "circular": "wrap", "replicate": "edge"}
 
 
@@ -126,7 +129,11 @@ class _Convolution(Windowed):
 
 
 class _Conv(_Convolution):
-    _shown_unless: ClassVar[dict[str, Any]] = {**_Convolution._shown_unless, "padding_mode": "zeros"}
+    _shown_unless: ClassVar[dict[str, Any]] = {
+        **_Convolution._shown_unless,
+        "padding_mode": "zeros",
+        "method": "direct",
+    }
 
     def __init__(
         self,
@@ -144,12 +151,13 @@ class _Conv(_Convolution):
         *,
         init: Any = None,
         bias_init: Any = None,
+        method: str = "direct",
     ) -> None:
-        if padding_mode not in PADDING_MODES:
-            raise InputError(
-                f"{type(self).__name__}: padding_mode={padding_mode!r}.", " or ".join(map(repr, PADDING_MODES))
-            )
+        for what, value, known in (("padding_mode", padding_mode, PADDING_MODES), ("method", method, METHODS)):
+            if value not in known:
+                raise InputError(f"{type(self).__name__}: {what}={value!r}.", " or ".join(map(repr, known)))
         self.padding_mode = padding_mode
+        self.method = method
         settings = (stride, padding, dilation, groups, bias, dtype, key, init, bias_init)
         super().__init__(in_channels, out_channels, kernel_size, *settings)
 
@@ -159,8 +167,12 @@ class _Conv(_Convolution):
         if self.padding_mode != "zeros":
             widths = ((0, 0),) * (x.ndim - self.axes - 1) + padding + ((0, 0),)
             x, padding = array.pad(x, widths, mode=PADDING_MODES[self.padding_mode]), 0
-        name = type(self).__name__
-        return convolve(name, self.axes, x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        f = METHODS[self.method]
+        return f(self, self.axes, x, self._filter(), self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def _filter(self) -> Any:
+        """The weight that is used."""
+        return self.weight
 
     def multiply_adds(self, args: tuple[Any, ...], output: Any) -> int | None:
         return output.size * math.prod(self.weight.shape[:-1])
@@ -174,7 +186,7 @@ class Conv1d(_Conv):
     >>> layer(wl.ones((4, 20, 8))).shape, layer.weight.shape
     ((4, 20, 32), (5, 8, 32))
 
-    The arguments are those of `Conv2d`.
+    The arguments are those of `Conv2d`. With `padding="causal"` no output sees later inputs.
     """
 
     axes = 1
@@ -193,7 +205,8 @@ class Conv2d(_Conv):
     Channels are last: (..., height, width, in_channels) becomes (..., height', width', out_channels), and `weight` is
     (*kernel_size, in_channels / groups, out_channels). See `wl.nn.functional.conv2d` for `stride`, `padding`,
     `dilation` and `groups`. `padding_mode` is "zeros", "reflect", "circular" (the other end follows) or "replicate"
-    (the element at the border). Parameters start from \(U(-1/\sqrt{c}, 1/\sqrt{c})\), where c is the number of inputs
+    (the element at the border). `method="fft"` multiplies spectra instead (`wl.nn.functional.fft_conv`), which is faster
+    for large kernels. Parameters start from \(U(-1/\sqrt{c}, 1/\sqrt{c})\), where c is the number of inputs
     of an output: kernel places times in_channels / groups; `init` and `bias_init` are other initialisers, see
     `wl.nn.init`.
 
@@ -248,8 +261,8 @@ class _ConvTranspose(_Convolution):
         return self.out_channels // self.groups, in_channels
 
     def forward(self, x: Any) -> Tensor:
-        return convolve_transposed(
-            type(self).__name__,
+        return conv_transpose_nd(
+            self,
             self.axes,
             self._input(x),
             self.weight,

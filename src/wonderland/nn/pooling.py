@@ -24,8 +24,7 @@ class _MaxPool(Windowed):
             self._sizes(what)
 
     def forward(self, x: Any) -> Tensor:
-        name = type(self).__name__
-        return pool_max(name, self.axes, x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        return pool_max(self, self.axes, x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
     def extra_repr(self) -> str:
         changed = self._changed(stride=self.kernel_size, padding=0, dilation=1, ceil_mode=False)
@@ -93,7 +92,7 @@ class _AvgPool(Windowed):
 
     def forward(self, x: Any) -> Tensor:
         return pool_mean(
-            type(self).__name__,
+            self,
             self.axes,
             x,
             self.kernel_size,
@@ -157,7 +156,7 @@ class _AdaptivePool(Windowed):
 
 class _AdaptiveAvgPool(_AdaptivePool):
     def forward(self, x: Any) -> Tensor:
-        return pool_mean_to(type(self).__name__, self.axes, x, self.output_size)
+        return pool_mean_to(self, self.axes, x, self.output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
@@ -196,7 +195,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 
 class _AdaptiveMaxPool(_AdaptivePool):
     def forward(self, x: Any) -> Tensor:
-        return pool_max_to(type(self).__name__, self.axes, x, self.output_size)
+        return pool_max_to(self, self.axes, x, self.output_size)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):

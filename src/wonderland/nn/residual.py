@@ -13,7 +13,7 @@ from ..errors import InputError, ModuleError, ShapeError
 from ..tensor import Tensor
 from .containers import ModuleList, Sequential
 from .convolution import Conv2d, _Convolution
-from .dropout import Dropout
+from .dropout import Dropout, own_stream
 from .fully_connected import as_activation
 from .linear import Linear
 from .module import Module
@@ -263,24 +263,78 @@ class BasicBlock(Module):
         stride: int = 1,
         post_act: bool = False,
         zero_init: bool = False,
+        key: Any = None,
     ) -> None:
         out = channels if out_channels is None else out_channels
+        stream = own_stream(key)
         path = Sequential(
-            Conv2d(channels, out, 3, stride, padding=1, bias=False),
+            Conv2d(channels, out, 3, stride, padding=1, bias=False, key=stream),
             BatchNorm2d(out),
             ReLU(),
-            Conv2d(out, out, 3, padding=1, bias=False),
+            Conv2d(out, out, 3, padding=1, bias=False, key=stream),
             BatchNorm2d(out),
         )
-        shortcut = None
-        if stride != 1 or out != channels:
-            shortcut = Sequential(Conv2d(channels, out, 1, stride, bias=False), BatchNorm2d(out))
-        self.residual = Residual(path, shortcut, zero_init=zero_init)
+        self.residual = Residual(path, _projection(channels, out, stride, stream), zero_init=zero_init)
         self.post_act = bool(post_act)
 
     def forward(self, x: Any) -> Tensor:
         y = self.residual(x)
         return array.relu(y) if self.post_act else y
+
+
+class BottleneckBlock(Module):
+    r"""1 x 1 to fewer channels, 3 x 3 among them, 1 x 1 back to all, and x added. Book, section 9.4.1, figure 9.6.
+
+    >>> import wonderland as wl
+    >>> block = wl.nn.BottleneckBlock(256)
+    >>> sum(p.size for path, p in block.named_parameters() if p.ndim == 4)  # 256 * 64 + 9 * 64**2 + 64 * 256
+    69632
+    >>> wl.nn.BottleneckBlock(64, 128, stride=2)(wl.ones((2, 6, 6, 64))).shape
+    (2, 3, 3, 128)
+
+    The 3 x 3 convolution has out_channels / `reduction` channels (or `width` of them), in `groups`; it also has the
+    stride. With many groups this is the block of ResNeXt. Every convolution is followed by batch normalization, the
+    first two also by a ReLU. Other settings as in `BasicBlock`.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        out_channels: int | None = None,
+        stride: int = 1,
+        reduction: int = 4,
+        groups: int = 1,
+        post_act: bool = False,
+        zero_init: bool = False,
+        width: int | None = None,
+        key: Any = None,
+    ) -> None:
+        out = channels if out_channels is None else out_channels
+        narrow = out // as_int("BottleneckBlock", "reduction", reduction, 1) if width is None else width
+        stream = own_stream(key)
+        path = Sequential(
+            Conv2d(channels, narrow, 1, bias=False, key=stream),
+            BatchNorm2d(narrow),
+            ReLU(),
+            Conv2d(narrow, narrow, 3, stride, padding=1, groups=groups, bias=False, key=stream),
+            BatchNorm2d(narrow),
+            ReLU(),
+            Conv2d(narrow, out, 1, bias=False, key=stream),
+            BatchNorm2d(out),
+        )
+        self.residual = Residual(path, _projection(channels, out, stride, stream), zero_init=zero_init)
+        self.post_act = bool(post_act)
+
+    def forward(self, x: Any) -> Tensor:
+        y = self.residual(x)
+        return array.relu(y) if self.post_act else y
+
+
+def _projection(channels: int, out: int, stride: int, key: Any) -> Sequential | None:
+    """The shortcut: nothing if shapes stay, else 1 x 1 with the stride."""
+    if stride == 1 and out == channels:
+        return None
+    return Sequential(Conv2d(channels, out, 1, stride, bias=False, key=key), BatchNorm2d(out))
 
 
 def _check_equal(name: str, x: Any, y: Any) -> None:

@@ -44,7 +44,7 @@ class Standardize(Module):
         over = tuple(range(data.ndim - 1)) if axis is None else axis
         mean, scale = data.mean(over), data.std(over)
         scale = np.where(scale <= 1e-12 * np.maximum(1.0, np.abs(mean)), 1.0, scale)
-        return cls(mean.astype(default_float()), scale.astype(default_float()))
+        return cls(mean.astype(default_float), scale.astype(default_float))
 
     def forward(self, x: Any) -> Tensor:
         x = array.asarray(x)

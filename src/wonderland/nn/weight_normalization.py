@@ -86,8 +86,8 @@ class SpectralNorm(Reparameterized):
     def _iterate(self, matrix: Tensor, steps: int) -> None:
         left, right = array.asarray(self.left), array.asarray(self.right)
         for _ in range(steps):
-            left = self._unit(array.matmul(matrix, right))
             right = self._unit(array.matmul(left, matrix))
+            left = self._unit(array.matmul(matrix, right))
         self.left.assign(left)
         self.right.assign(right)
 

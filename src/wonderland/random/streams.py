@@ -79,7 +79,8 @@ class GlobalStream(Stream):
     permanent = True
 
 
-default_stream = GlobalStream(0)
+# the value of GlobalStream(0), not computed: a trace may be what first loads this file
+default_stream = GlobalStream(wrap(np.zeros(4, np.uint32)))
 
 
 def seed(n: Any) -> None:

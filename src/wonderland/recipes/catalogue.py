@@ -51,7 +51,9 @@ def mlp(
 def cnn(shape: tuple[int, ...], outputs: int, channels: Any = (32, 64), dropout: float = 0.3) -> nn.Module:
     """Two convolutions and a pooling for each number of channels, then a linear layer. Book, chapter 7."""
     if len(shape) != 3:
-        raise ShapeError(f"cnn: an input of shape {shape} is no image.", "images (height, width, channels), or model=mlp")
+        raise ShapeError(
+            f"cnn: an input of shape {shape} is no image.", "images (height, width, channels), or model=mlp"
+        )
     height, width, before = shape
     layers: list[nn.Module] = []
     for after in channels:
@@ -61,7 +63,9 @@ def cnn(shape: tuple[int, ...], outputs: int, channels: Any = (32, 64), dropout:
         layers.append(nn.MaxPool2d(2))
         height, width = height // 2, width // 2
         if not height or not width:
-            raise ShapeError(f"cnn: images of {shape[:2]} are too small for {len(channels)} poolings.", "fewer channels")
+            raise ShapeError(
+                f"cnn: images of {shape[:2]} are too small for {len(channels)} poolings.", "fewer channels"
+            )
     return nn.Sequential(*layers, nn.Flatten(), nn.Dropout(dropout), nn.Linear(height * width * before, outputs))
 
 

@@ -64,7 +64,8 @@ def prepare(settings: Mapping[str, Any], validation: float, seed: int) -> Prepar
         seen = np.unique(y[rest])
         if len(seen) < 2:
             raise InputError(
-                f"{record.name}: all examples to train on are of one class, {names[int(seen[0])]}.", "two classes or more"
+                f"{record.name}: all examples to train on are of one class, {names[int(seen[0])]}.",
+                "two classes or more",
             )
     held_out = None if held is None else (x[held], y[held])
     return Prepared(record.name, (x[rest], y[rest]), held_out, (x[test], y[test]), names)
@@ -93,16 +94,17 @@ def checked(record: DatasetRecord) -> tuple[Any, Any, tuple[str, ...]]:
     if not len(record):
         raise InputError(f"{record.name}: there are no examples.", "data that are not empty")
     if record.targets is None:
-        raise InputError(f"{record.name}: there is nothing to predict.", "--set data.target=COLUMN, or data with targets")
+        raise InputError(
+            f"{record.name}: there is nothing to predict.", "--set data.target=COLUMN, or data with targets"
+        )
     x, y = np.asarray(record.features), np.asarray(record.targets)
     if len(x) < 5:
         raise InputError(f"{record.name}: {len(x)} examples are too few to train and to test.", "five or more")
     for what, values in (("features", x), ("targets", y)):
         if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
-            place = np.argwhere(~finite)[0]
-            count = int(np.count_nonzero(~finite))
+            example, count = np.argwhere(~finite)[0][0], np.count_nonzero(~finite)
             raise InputError(
-                f"{record.name}: the {what} have {count} numbers that are NaN or infinite, the first in example {place[0]}.",
+                f"{record.name}: {count} numbers of the {what} are NaN or infinite, the first in example {example}.",
                 "data without them: fill or drop these examples",
             )
     x = x if x.dtype.kind != "f" else x.astype(np.float32)

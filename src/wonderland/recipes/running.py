@@ -1,12 +1,12 @@
 """A run from settings: train, measure, and leave everything that is needed later in a folder.
 
-    runs/digits-cnn/
-        settings.json       what was asked for
-        checkpoints/        to go on after a break
-        history.jsonl       a line per epoch
-        model.safetensors   the weights; its metadata rebuild the model
-        results.json        loss and metrics on the test data
-        report.html         curves, confusion matrix, mistakes ...
+runs/digits-cnn/
+    settings.json       what was asked for
+    checkpoints/        to go on after a break
+    history.jsonl       a line per epoch
+    model.safetensors   the weights; its metadata rebuild the model
+    results.json        loss and metrics on the test data
+    report.html         curves, confusion matrix, mistakes ...
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, metrics, nn, optim, random, report, train
+from .. import __version__, metrics, nn, optim, random, train
 from ..data import DataLoader, TensorDataset, transforms
 from ..errors import FileError, InputError
 from ..storage import save
@@ -236,6 +236,8 @@ def _report(
     results: dict[str, Any],
     png: bool,
 ) -> list[str]:
+    from .. import report  # only now: it has much to load
+
     x, y = data.test
     batch = (data.train[0][:256], data.train[1][:256])
     gradients = train.watching.probe(model, _loss("auto", 0.0, data.class_names), train.supervised, batch)

@@ -142,7 +142,9 @@ class Settings:
 def _checked(name: str, value: Any) -> Any:
     if name not in _DEFAULTS:
         near = difflib.get_close_matches(name, _DEFAULTS, 1)
-        raise InputError(f"settings: there is no train.{name}.", f"{near[0]}?" if near else f"one of {', '.join(_DEFAULTS)}")
+        raise InputError(
+            f"settings: there is no train.{name}.", f"{near[0]}?" if near else f"one of {', '.join(_DEFAULTS)}"
+        )
     kind = type(_DEFAULTS[name])
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import array, trees
-from ..errors import InputError
+from ..errors import InputError, NonFiniteError
 from ..nn.module import Module
 from ..transforms.jit import jit
 from .feeding import as_loader, size_of
@@ -43,8 +44,13 @@ def evaluate(
     with evaluating(model):
         for batch in as_loader(data, batch_size, shuffle=False, seed=0):
             value, outputs = step(model, loss, batch)
+            if math.isnan(number := float(value)):
+                raise NonFiniteError(
+                    f"evaluate: the loss of the examples from {count} on is nan.",
+                    "data and parameters without NaN; a smaller learning rate if they come from training",
+                )
             size = size_of(batch)
-            total, count = total + float(value) * size, count + size
+            total, count = total + number * size, count + size
             for metric in metrics.values():
                 metric.update(outputs, batch[1])
     if not count:

@@ -174,7 +174,11 @@ class Trainer:
                 "fit: the data have no batches.", "data that are not empty; drop_last=False if they are few"
             )
         if self._stop is None or _at_end(self.loader, total):
-            self._finish_epoch(start)
+            try:
+                self._finish_epoch(start)
+            except NonFiniteError:  # the last step was one too many
+                self._restore(good)
+                raise
 
     def _finish_epoch(self, start: float) -> None:
         record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "loss": self._total / self._count}

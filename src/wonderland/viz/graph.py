@@ -1,4 +1,4 @@
-"""The picture of a graph: cards in layers from left to right, joined by arrows."""
+"""The picture of a graph: cards in layers from left to right or downwards, joined by arrows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from html import escape
 from typing import NamedTuple
 
 from ..errors import InputError
-from .layout import Point, arrange
+from .layout import Layout, Point, arrange
 
 CHARACTER = 7.9  # the width of a character of the 13-pixel monospaced font, rounded up
 SMALL = 6.8  # of the 11-pixel font
 HEADER, ROW, PADDING, MARGIN = 28.0, 19.0, 11.0, 14.0
+DOWN_GAP = 34.0  # between levels, for a graph that goes downwards
 
 # fill, header and border of a card by kind; dark text is legible on all of them, whatever the page is
 COLOURS = {
@@ -58,15 +59,21 @@ class Edge(NamedTuple):
     label: str = ""
 
 
-def draw(nodes: Iterable[Node], edges: Iterable[Edge | tuple[Hashable, Hashable]], *, title: str = "") -> str:
+def draw(
+    nodes: Iterable[Node],
+    edges: Iterable[Edge | tuple[Hashable, Hashable]],
+    *,
+    title: str = "",
+    down: bool = False,
+) -> str:
     """An acyclic graph as the text of an SVG picture.
 
     >>> x, y = Node("x", "x", [("value", "3")], "input"), Node("y", "x ** 2", [("value", "9")], "output")
     >>> draw([x, y], [("x", "y")], title="a square").startswith("<svg xmlns=")
     True
 
-    Nodes are placed by levels, so that every arrow points to the right. The picture has no background of its
-    own and is legible on light and dark pages.
+    Nodes are placed by levels, so that every arrow points to the right, or downwards with `down=True`. The picture
+    has no background of its own and is legible on light and dark pages.
     """
     nodes = list(nodes)
     arrows = [Edge(*edge) for edge in edges]
@@ -76,7 +83,8 @@ def draw(nodes: Iterable[Node], edges: Iterable[Edge | tuple[Hashable, Hashable]
     sizes = {node.id: node.size for node in nodes}
     if len(sizes) < len(nodes):
         raise InputError("draw: two nodes have the same id.", "a different id for every node")
-    layout = arrange(sizes, [(edge.source, edge.target) for edge in arrows])
+    pairs = [(edge.source, edge.target) for edge in arrows]
+    layout = _arranged_downwards(sizes, pairs) if down else arrange(sizes, pairs)
     width, height = (extent + 2 * MARGIN for extent in layout.size)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="wl-graph" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -88,7 +96,7 @@ def draw(nodes: Iterable[Node], edges: Iterable[Edge | tuple[Hashable, Hashable]
         f'<path d="M0,0.5 L8,4 L0,7.5 z" fill="{LINE}"/></marker></defs>',
         f'<g transform="translate({MARGIN:g} {MARGIN:g})">',
     ]
-    lines += [f'<path class="edge" d="{_curve(route)}" marker-end="url(#wl-arrow)"/>' for route in layout.routes]
+    lines += [f'<path class="edge" d="{_curve(route, down)}" marker-end="url(#wl-arrow)"/>' for route in layout.routes]
     lines += [_card(node, layout.corners[node.id]) for node in nodes]
     lines += [_tag(edge.label, route) for edge, route in zip(arrows, layout.routes, strict=True) if edge.label]
     lines += ["</g>", "</svg>"]
@@ -115,19 +123,30 @@ def _card(node: Node, corner: Point) -> str:
     return "".join([*parts, "</g>"])
 
 
-def _curve(route: list[Point]) -> str:
-    """A smooth path that leaves and enters every point horizontally."""
-    (x, y), *rest = route
-    path = [f"M{x:.1f},{y:.1f}"]
+def _arranged_downwards(sizes: dict[Hashable, Point], pairs: list[tuple[Hashable, Hashable]]) -> Layout:
+    """The layout from left to right of cards that lie on their sides, turned."""
+    layout = arrange({node: (height, width) for node, (width, height) in sizes.items()}, pairs, DOWN_GAP)
+    corners = {node: (x, y) for node, (y, x) in layout.corners.items()}
+    return Layout(corners, [[(x, y) for y, x in route] for route in layout.routes], layout.size[::-1])
+
+
+def _curve(route: list[Point], down: bool = False) -> str:
+    """A smooth path that leaves and enters every point horizontally, or vertically if it goes down."""
+
+    def place(x: float, y: float) -> str:
+        return f"{y:.1f},{x:.1f}" if down else f"{x:.1f},{y:.1f}"
+
+    (x, y), *rest = [(b, a) for a, b in route] if down else route
+    path = [f"M{place(x, y)}"]
     for number, (to_x, to_y) in enumerate(rest):
         if number == len(rest) - 1:
             to_x -= 1.0  # the tip of the arrow touches the card, its line does not enter it
         bend = (to_x - x) / 2
         straight = abs(to_y - y) < 0.05
         path.append(
-            f"H{to_x:.1f}"
+            f"L{place(to_x, to_y)}"
             if straight
-            else f"C{x + bend:.1f},{y:.1f} {to_x - bend:.1f},{to_y:.1f} {to_x:.1f},{to_y:.1f}"
+            else f"C{place(x + bend, y)} {place(to_x - bend, to_y)} {place(to_x, to_y)}"
         )
         x, y = to_x, to_y
     return " ".join(path)

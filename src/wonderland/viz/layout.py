@@ -60,8 +60,8 @@ class Layout:
     size: Size
 
 
-def arrange(sizes: Mapping[Hashable, Size], edges: Sequence[Pair]) -> Layout:
-    """Place nodes of given sizes from left to right.
+def arrange(sizes: Mapping[Hashable, Size], edges: Sequence[Pair], gap: float = COLUMN_GAP) -> Layout:
+    """Place nodes of given sizes from left to right, with a gap between the levels.
 
     An edge that skips levels gets an invisible node on each of them, so that crossings can be counted between
     neighbouring levels only and the edge can be routed around the nodes in its way.
@@ -95,7 +95,7 @@ def arrange(sizes: Mapping[Hashable, Size], edges: Sequence[Pair]) -> Layout:
     for column, width in zip(columns, widths, strict=True):
         for node in column:
             left[node] = x + (width - sizes[node][0]) / 2 if node in sizes else x
-        x += width + COLUMN_GAP
+        x += width + gap
     corners = {node: (left[node], middle[node] - size[1] / 2) for node, size in sizes.items()}
     top = min((y - height[node] / 2 for node, y in middle.items()), default=0.0)
     bottom = max((y + height[node] / 2 for node, y in middle.items()), default=0.0)
@@ -104,7 +104,7 @@ def arrange(sizes: Mapping[Hashable, Size], edges: Sequence[Pair]) -> Layout:
 
     span = {node: (left[node], left[node] + w) for column, w in zip(columns, widths, strict=True) for node in column}
     routes = _routes(chains, corners, sizes, middle, span)
-    return Layout(corners, routes, (max(x - COLUMN_GAP, 0.0), bottom - top))
+    return Layout(corners, routes, (max(x - gap, 0.0), bottom - top))
 
 
 def _drawn_levels(sizes: Mapping[Hashable, Size], edges: Sequence[Pair]) -> dict[Hashable, int]:

@@ -81,7 +81,7 @@ def plot(
     x and y are vectors of one length: lists, arrays or tensors. What leaves `x_range` or `y_range` is cut off.
     `description` is what a screen reader says where the title is not enough. Bars stand behind the curves.
 
-    >>> plot([Bars([0, 1, 2], [3, 1], "how many")], title="counts").count('class="bar"')
+    >>> plot([Bars([0, 1, 2], [3, 1])], title="counts").count('class="bar"')
     2
     """
     drawn = [curve if isinstance(curve, (Curve, Bars)) else Curve(*curve) for curve in curves]
@@ -113,7 +113,7 @@ def plot(
         f'<rect class="paper" {extent} rx="8" fill="#ffffff"/>',
         f'<text class="title" x="{(left + right) / 2:g}" y="28">{escape(title)}</text>' if title else "",
     ]
-    for tick in ticks(x_low, x_high, 6 if width >= 400 else 3):
+    for tick in ticks(x_low, x_high, 6 if width >= 400 else 4):
         lines.append(rule("axis" if tick == 0 else "grid", across(tick), top, across(tick), bottom))
         lines.append(f'<text class="x" x="{across(tick):.1f}" y="{bottom + 18}">{number(tick)}</text>')
     for tick in ticks(y_low, y_high, 6 if height >= 280 else 4):
@@ -142,7 +142,8 @@ def plot(
             lines.append(f'<polyline class="curve" points="{path}" stroke="{colour}"{dash}/>')
     lines.append("</svg>")
     entries = [(curve, colour) for curve, colour in zip(drawn, colours, strict=True) if curve.label]
-    lines += _legend(entries, np.concatenate(screens), (left, right, top, bottom))
+    covers = [_cover(curve, screen) for curve, screen in zip(drawn, screens, strict=True)]
+    lines += _legend(entries, np.concatenate(covers), (left, right, top, bottom))
     return "\n".join(line for line in [*lines, "</svg>"] if line) + "\n"
 
 
@@ -169,7 +170,8 @@ def _range(values: np.ndarray[Any, Any], margin: float) -> tuple[float, float]:
     low, high = (float(end) for end in np.clip([values.min(), values.max()], -1e300, 1e300))
     size = max(abs(low), abs(high))
     if high - low <= max(1e-14 * size, 1e-300):  # no ticks would fit in between
-        return low - 0.5 * max(size, 1.0), high + 0.5 * max(size, 1.0)
+        pad = 0.5 * size or 0.5
+        return low - pad, high + pad
     return low - margin * (high - low), high + margin * (high - low)
 
 
@@ -201,7 +203,22 @@ def number(tick: float) -> str:
     return f"{tick:.6g}".replace("-", "−")
 
 
-def _legend(entries: list[tuple[Curve | Bars, str]], points: np.ndarray[Any, Any], frame: tuple[float, ...]) -> list[str]:
+def _cover(curve: Curve | Bars, screen: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Points all over what is drawn, which a legend had better not hide."""
+    along = np.linspace(0.0, 1.0, 12)[:, None]
+    if isinstance(curve, Bars):
+        ground, corner = screen[0::2], screen[1::2]
+        x = (ground[:, 0] + corner[:, 0]) / 2
+        return np.stack(np.broadcast_arrays(x, ground[:, 1] + along * (corner[:, 1] - ground[:, 1])), -1).reshape(-1, 2)
+    if curve.dots or len(screen) > 500:
+        return screen
+    start, end = screen[:-1, None], screen[1:, None]
+    return np.concatenate([screen, (start + along * (end - start)).reshape(-1, 2)])
+
+
+def _legend(
+    entries: list[tuple[Curve | Bars, str]], points: np.ndarray[Any, Any], frame: tuple[float, ...]
+) -> list[str]:
     """What the colours mean, in the corner where the fewest points are."""
     if not entries:
         return []
@@ -214,7 +231,7 @@ def _legend(entries: list[tuple[Curve | Bars, str]], points: np.ndarray[Any, Any
 
     x, y = min(corners, key=covered)
     box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}" rx="5"'
-    lines = [f'<rect class="paper" {box} fill="#ffffff" fill-opacity="0.88" stroke="#e2e8f0"/>']
+    lines = [f'<rect class="paper legend" {box} fill="#ffffff" fill-opacity="0.88" stroke="#e2e8f0"/>']
     for number, (curve, colour) in enumerate(entries):
         middle = y + 14 + 20 * number
         if isinstance(curve, Bars):

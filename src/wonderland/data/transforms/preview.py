@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,19 @@ def preview_grid(
         [image, *(transform(image, generator) if is_random else transform(image) for _ in range(columns))]
         for image in array
     ]
+    return tile(rows, gap, fill)
+
+
+def tile(rows: Sequence[Sequence[np.ndarray]], gap: int = 1, fill: float | None = None) -> np.ndarray:
+    """Images (h, w, c) in rows as one picture; smaller ones stand in the top left corner of their cells.
+
+    >>> tile([[np.zeros((2, 3, 1))] * 4] * 2).shape
+    (5, 15, 1)
+    """
     h, w, c = (max(cell.shape[axis] for row in rows for cell in row) for axis in range(3))
-    dtype = rows[0][1].dtype
+    dtype = rows[0][-1].dtype
     white = full_scale(dtype) if fill is None else fill
-    height, width = len(rows) * (h + gap) - gap, len(rows[0]) * (w + gap) - gap
+    height, width = len(rows) * (h + gap) - gap, max(map(len, rows)) * (w + gap) - gap
     picture = np.full((height, width, c), white, dtype)
     for i, row in enumerate(rows):
         for j, cell in enumerate(row):

@@ -9,7 +9,7 @@ from ...array.conversion import promote
 from ...errors import ShapeError
 from ...primitives import convolution as p
 from ...tensor import Tensor
-from .windows import as_padding, as_sizes, with_axes, with_one_batch
+from .windows import as_padding, as_sizes, check_fit, with_axes, with_one_batch
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
@@ -32,7 +32,7 @@ def conv1d(
 
     `weight` is (kernel, in / groups, out). Arguments are those of `conv2d`. Book, E.8.1 to E.8.3.
     """
-    return convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+    return conv_nd("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -57,12 +57,13 @@ def conv2d(
 
     stride, dilation: the distance of windows, and of places in a window: one number, or one for each axis.
     padding: zeros added at both ends of each axis: a number, one for each axis, a pair (low, high) for each axis,
-        "valid" (none) or "same", which keeps the size; an even kernel needs an odd number of zeros, and one more of
-        them is then at the end.
+        "valid" (none), "same", which keeps the size (an even kernel needs an odd number of zeros, and one more of
+        them is then at the end), or "causal": all zeros come before the first axis, which is time, so that no output
+        sees what comes later; the other axes are as with "same".
     groups: the channels are split into so many groups, and each output channel sees the inputs of its group only.
         With groups = in, a group has one channel: depthwise convolution (section 7.2.2).
     """
-    return convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+    return conv_nd("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(
@@ -80,17 +81,18 @@ def conv3d(
     >>> wl.nn.functional.conv3d(wl.ones((2, 4, 8, 8, 3)), wl.ones((2, 3, 3, 3, 5)), padding=(0, 1, 1)).shape
     (2, 3, 8, 8, 5)
     """
-    return convolve("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
+    return conv_nd("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
 
 
-def convolve(
-    name: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+def conv_nd(
+    name: Any, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Tensor:
-    """Convolution over `axes` spatial axes, by the name that its errors have."""
+    """Convolution over `axes` spatial axes; `name` is what errors begin with, a function's name or a layer."""
     x, w, b = _operands(name, axes, x, weight, bias)
     x, lead = with_one_batch(name, x, axes)
     stride, dilation = as_sizes(name, "stride", stride, axes), as_sizes(name, "dilation", dilation, axes)
     pairs = as_padding(name, padding, w.shape[:-2], stride, dilation)
+    check_fit(name, (*lead, *x.shape[1:]), w.shape[:-2], pairs, dilation)
     groups = as_int(name, "groups", groups, 1)
     y = p.convolution(x, w, stride=stride, padding=pairs, dilation=dilation, groups=groups)
     return with_axes(y if b is None else _plus(name, y, b), lead)
@@ -138,7 +140,7 @@ def conv_transpose1d(
 
     Arguments are those of `conv_transpose2d`.
     """
-    return convolve_transposed(
+    return conv_transpose_nd(
         "conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
@@ -165,7 +167,7 @@ def conv_transpose2d(
     this function. The size along an axis is (n - 1) stride - 2 padding + dilation (kernel - 1) + 1 + output_padding;
     `output_padding` chooses among the sizes that a convolution with a stride would make n.
     """
-    return convolve_transposed(
+    return conv_transpose_nd(
         "conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
@@ -186,13 +188,13 @@ def conv_transpose3d(
     >>> wl.nn.functional.conv_transpose3d(wl.ones((1, 2, 2, 5)), wl.ones((2, 2, 2, 3, 5)), stride=2).shape
     (2, 4, 4, 3)
     """
-    return convolve_transposed(
+    return conv_transpose_nd(
         "conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
 
-def convolve_transposed(
-    name: str,
+def conv_transpose_nd(
+    name: Any,
     axes: int,
     x: Any,
     weight: Any,
@@ -203,7 +205,7 @@ def convolve_transposed(
     groups: Any,
     dilation: Any,
 ) -> Tensor:
-    """The transpose of `convolve`."""
+    """The transpose of `conv_nd`."""
     x, w, b = _operands(name, axes, x, weight, bias)
     x, lead = with_one_batch(name, x, axes)
     stride, dilation = as_sizes(name, "stride", stride, axes), as_sizes(name, "dilation", dilation, axes)

@@ -77,7 +77,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     >>> wl.nn.functional.hardtanh(wl.tensor([-2.0, 0.5, 2.0]))
     tensor([-1. ,  0.5,  1. ])
     """
-    return array.clip(as_real("hardtanh", x), min_val, max_val)
+    return _limited(as_real("hardtanh", x), min_val, max_val)
 
 
 def relu6(x: Any) -> Tensor:
@@ -87,7 +87,7 @@ def relu6(x: Any) -> Tensor:
     >>> wl.nn.functional.relu6(wl.tensor([-1.0, 3.0, 9.0]))
     tensor([0., 3., 6.])
     """
-    return array.clip(as_real("relu6", x), 0.0, 6.0)
+    return _limited(as_real("relu6", x), 0.0, 6.0)
 
 
 def hardsigmoid(x: Any) -> Tensor:
@@ -97,7 +97,7 @@ def hardsigmoid(x: Any) -> Tensor:
     >>> wl.nn.functional.hardsigmoid(wl.tensor([-4.0, 0.0, 3.0]))
     tensor([0. , 0.5, 1. ])
     """
-    return array.clip(as_real("hardsigmoid", x) + 3.0, 0.0, 6.0) / 6.0
+    return _limited(as_real("hardsigmoid", x) + 3.0, 0.0, 6.0) / 6.0
 
 
 def hardswish(x: Any) -> Tensor:
@@ -109,6 +109,11 @@ def hardswish(x: Any) -> Tensor:
     """
     x = as_real("hardswish", x)
     return x * hardsigmoid(x)
+
+
+def _limited(x: Tensor, low: float, high: float) -> Tensor:
+    """x limited to an interval, with the derivative 0 at its ends, as that of ReLU at 0; `clip` has 1 there."""
+    return array.where(x <= low, low, array.where(x >= high, high, x))
 
 
 def softshrink(x: Any, lambd: float = 0.5) -> Tensor:

@@ -15,7 +15,7 @@ from ...errors import ShapeError
 from ...primitives import pooling as p
 from ...primitives.windows import Pairs, extents
 from ...tensor import Tensor, wrap
-from .windows import SPATIAL, Sizes, as_padding, as_sizes, with_axes, with_one_batch
+from .windows import SPATIAL, Sizes, as_padding, as_sizes, check_fit, with_axes, with_one_batch
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -81,24 +81,25 @@ def max_pool3d(
 
 
 def pool_max(
-    name: str, axes: int, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    name: Any, axes: int, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Tensor:
     x, lead = with_one_batch(name, as_ordered(name, x), axes)
-    windows, _ = _windows(name, x.shape[1:-1], kernel_size, stride, padding, dilation, ceil_mode)
+    windows, _ = _windows(name, axes, (*lead, *x.shape[1:]), kernel_size, stride, padding, dilation, ceil_mode)
     return with_axes(p.window_pick(x, p.window_argmax(x, **windows), **windows), lead)
 
 
 def _windows(
-    name: str, spatial: Sizes, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    name: Any, axes: int, shape: Sizes, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[dict[str, Any], Pairs]:
     """The parameters of the primitives, and the padding without what ceil_mode adds."""
-    axes = len(spatial)
+    spatial = shape[-axes - 1 : -1]
     window = as_sizes(name, "kernel_size", kernel_size, axes)
     steps = window if stride is None else as_sizes(name, "stride", stride, axes)
     dilation = as_sizes(name, "dilation", dilation, axes)
     pairs = asked = as_padding(name, padding, window, steps, dilation)
     if ceil_mode:
         pairs = tuple(map(_up, spatial, extents(window, dilation), steps, asked))
+    check_fit(name, shape, window, pairs, dilation)
     return {"window": window, "stride": steps, "padding": pairs, "dilation": dilation}, asked
 
 
@@ -174,7 +175,7 @@ def avg_pool3d(
 
 
 def pool_mean(
-    name: str,
+    name: Any,
     axes: int,
     x: Any,
     kernel_size: Any,
@@ -186,7 +187,7 @@ def pool_mean(
 ) -> Tensor:
     x, lead = with_one_batch(name, as_inexact(name, x), axes)
     spatial = x.shape[1:-1]
-    windows, asked = _windows(name, spatial, kernel_size, stride, padding, 1, ceil_mode)
+    windows, asked = _windows(name, axes, (*lead, *x.shape[1:]), kernel_size, stride, padding, 1, ceil_mode)
     sums = p.window_sum(x, **windows)
     if divisor_override is not None:
         return with_axes(sums / as_number(name, "divisor_override", divisor_override), lead)
@@ -278,7 +279,7 @@ def adaptive_max_pool3d(x: Any, output_size: Any) -> Tensor:
     return pool_max_to("adaptive_max_pool3d", 3, x, output_size)
 
 
-def pool_mean_to(name: str, axes: int, x: Any, output_size: Any) -> Tensor:
+def pool_mean_to(name: Any, axes: int, x: Any, output_size: Any) -> Tensor:
     x, lead = with_one_batch(name, as_inexact(name, x), axes)
     for axis, bins in enumerate(_bins(name, x.shape[1:-1], output_size), start=1):
         n, count = x.shape[axis], len(bins)
@@ -293,7 +294,7 @@ def pool_mean_to(name: str, axes: int, x: Any, output_size: Any) -> Tensor:
     return with_axes(x, lead)
 
 
-def pool_max_to(name: str, axes: int, x: Any, output_size: Any) -> Tensor:
+def pool_max_to(name: Any, axes: int, x: Any, output_size: Any) -> Tensor:
     x, lead = with_one_batch(name, as_ordered(name, x), axes)
     window = []
     for axis, bins in enumerate(_bins(name, x.shape[1:-1], output_size), start=1):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from ... import array
 from ...arguments import as_int, shown
 from ...errors import InputError, ShapeError
-from ...primitives.windows import Pairs, extents
+from ...primitives.windows import Pairs, extents, padded_shape
 from ...tensor import Tensor
 
 Sizes = tuple[int, ...]
@@ -28,20 +29,24 @@ def as_sizes(name: str, what: str, value: Any, axes: int, least: int = 1) -> Siz
 
 
 def as_padding(name: str, padding: Any, window: Sizes, stride: Sizes, dilation: Sizes) -> Pairs:
-    """Pairs (low, high) from a number, from one for each axis, from pairs, or from "valid" or "same".
+    """Pairs (low, high) from a number, from one for each axis, from pairs, or from "valid", "same" or "causal".
 
     >>> as_padding("conv1d", "same", (4,), (1,), (1,)), as_padding("conv2d", (0, 2), (3, 3), (1, 1), (1, 1))
     (((1, 2),), ((0, 0), (2, 2)))
+    >>> as_padding("conv1d", "causal", (3,), (1,), (2,))
+    ((4, 0),)
     """
     if isinstance(padding, str):
         if padding == "valid":
             return ((0, 0),) * len(window)
-        if padding != "same":
-            raise InputError(f"{name}: padding={padding!r}.", '"same", "valid" or numbers')
-        if any(s != 1 for s in stride):
-            raise InputError(f'{name}: padding="same" keeps the size only for stride 1, not {stride}.', "numbers")
+        if padding not in ("same", "causal"):
+            raise InputError(f"{name}: padding={padding!r}.", '"same", "valid", "causal" or numbers')
+        centred = stride if padding == "same" else stride[1:]
+        if any(s != 1 for s in centred):
+            raise InputError(f"{name}: padding={padding!r} keeps the size only for stride 1, not {stride}.", "numbers")
         # of an odd number of places, as with even kernels, one more goes to the end
-        return tuple(((reach - 1) // 2, reach // 2) for reach in extents(window, dilation))
+        pairs = tuple(((reach - 1) // 2, reach // 2) for reach in extents(window, dilation))
+        return pairs if padding == "same" else ((sum(pairs[0]), 0), *pairs[1:])
     if isinstance(padding, (tuple, list)) and len(padding) == len(window):
         return tuple(as_sizes(name, "padding", pair, 2, least=0) for pair in padding)  # type: ignore[misc]
     return tuple((n, n) for n in as_sizes(name, "padding", padding, len(window), least=0))
@@ -55,7 +60,23 @@ def with_one_batch(name: str, x: Tensor, axes: int) -> tuple[Tensor, Sizes]:
             f"channels last: (..., {', '.join(SPATIAL[axes])}, channels)",
         )
     lead = x.shape[: x.ndim - axes - 1]
+    if 0 in x.shape[len(lead) : -1]:
+        raise ShapeError(
+            f"{name}: an input of shape {x.shape} is empty along a spatial axis.",
+            f"(..., {', '.join(SPATIAL[axes])}, channels) with one element or more along each",
+        )
     return (x if len(lead) == 1 else array.reshape(x, (math.prod(lead), *x.shape[len(lead) :]))), lead
+
+
+def check_fit(name: Any, shape: Sizes, window: Sizes, padding: Pairs, dilation: Sizes) -> None:
+    """Raise for windows that are larger than what they slide over, the spatial axes of a shape (..., *spatial, c)."""
+    room, reaches = padded_shape(shape[-len(window) - 1 : -1], padding), extents(window, dilation)
+    if any(map(operator.lt, room, reaches)):
+        raise ShapeError(
+            f"{name}: a window of shape {window} with dilation {dilation} does not fit into an input of shape {shape} "
+            f"with padding {padding}: it reaches over {reaches} places where there are {room}.",
+            "a smaller window, more padding, or a larger input",
+        )
 
 
 def with_axes(y: Tensor, lead: Sizes) -> Tensor:

@@ -109,7 +109,8 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     check_same(name, first, second, "two scores for every pair")
     check_same(name, first, label, "one label for every pair")
     check_signs(name, label)
-    return reduced(name, array.relu(margin - label * (first - second)), reduction)
+    # not relu, whose slope 0 would leave equal scores as they are without a margin
+    return reduced(name, array.clip(margin - label * (first - second), 0.0), reduction)
 
 
 def multi_margin_loss(

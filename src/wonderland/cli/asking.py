@@ -1,0 +1,103 @@
+"""`wonderland evaluate` and `wonderland predict`: a trained model measured, and asked."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+from typing import Any
+
+from ..errors import FileError, InputError, ModuleError
+from .parsing import UsageError, add_command
+from .training import mistake, shown
+
+EVALUATE = """\
+Measure a trained model: on the test data of its run, or on other data of the same kind.
+
+examples:
+  wonderland evaluate runs/digits-cnn
+  wonderland evaluate runs/flowers-linear --data more_flowers.csv --set target=species"""
+
+PREDICT = """\
+What a trained model says about inputs: a line for each, with the class and its probability, or the number.
+
+examples:
+  wonderland predict runs/digits-cnn --data images.npy
+  wonderland predict runs/flowers-linear --data new_flowers.csv --json"""
+
+
+def add_to(commands: Any) -> None:
+    command = add_command(commands, "evaluate", "measure a trained model on data", EVALUATE, run_evaluate)
+    command.add_argument("run_folder", metavar="RUN", help="the folder of a run, or its model.safetensors")
+    command.add_argument("--data", metavar="NAME|PATH", help="other data (default: the test part of the run's own)")
+    command.add_argument("--part", default="test", help="train, validation or test (default), of the run's own data")
+    _add_shared(command)
+    command = add_command(commands, "predict", "apply a trained model to inputs", PREDICT, run_predict)
+    command.add_argument("run_folder", metavar="RUN", help="the folder of a run, or its model.safetensors")
+    command.add_argument("--data", metavar="NAME|PATH", required=True, help="the inputs")
+    _add_shared(command)
+    command.add_argument("--out", metavar="FILE", help="write there instead of on the screen")
+
+
+def _add_shared(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="an option of the data's reader"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run_evaluate(options: argparse.Namespace) -> None:
+    from ..recipes import evaluate
+
+    try:
+        found = evaluate(options.run_folder, _data(options), options.part)
+    except (InputError, FileError, ModuleError) as error:
+        raise mistake(error) from None
+    print(json.dumps(found, indent=1) if options.json else f"{shown(found)}   ({found['examples']} examples)")
+
+
+def run_predict(options: argparse.Namespace) -> None:
+    from ..recipes import predict
+    from ..storage import write_atomically
+
+    try:
+        found = predict(options.run_folder, _data(options) or {})
+        text = json.dumps(found, indent=1) + "\n" if options.json else _table(found)
+        if options.out:
+            write_atomically(options.out, text)
+        else:
+            sys.stdout.write(text)
+    except (InputError, FileError, ModuleError) as error:
+        raise mistake(error) from None
+
+
+def _data(options: argparse.Namespace) -> dict[str, Any] | None:
+    from ..recipes.settings import _value
+
+    if options.data is None:
+        if options.set:
+            raise UsageError("--set is for the reader of --data, which is missing")
+        return None
+    found: dict[str, Any] = {"name": options.data}
+    for text in options.set:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"{text!r} is not of the form KEY=VALUE")
+        found[name.removeprefix("data.").strip()] = _value(value.strip())
+    return found
+
+
+def _table(found: dict[str, Any]) -> str:
+    """Predictions as CSV."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    if "confidence" in found:
+        rows.writerow(["prediction", "confidence"])
+        rows.writerows([p, f"{c:.4f}"] for p, c in zip(found["predictions"], found["confidence"], strict=True))
+    else:
+        width = len(found["predictions"][0])
+        rows.writerow(["prediction"] if width == 1 else [f"prediction_{i}" for i in range(width)])
+        rows.writerows([f"{value:.7g}" for value in row] for row in found["predictions"])
+    return out.getvalue()

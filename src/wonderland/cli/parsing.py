@@ -1,0 +1,30 @@
+"""What the commands share: a parser that reports mistakes in one message."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+
+class UsageError(Exception):
+    """A mistake in the command; its text is the one message that is shown."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that reports a mistake in one message, without repeating the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def add_command(commands: Any, name: str, summary: str, description: str, run: Any) -> Parser:
+    """A command, with the text of its help as it is written."""
+    command: Parser = commands.add_parser(
+        name,
+        help=summary,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.set_defaults(run=run)
+    return command

@@ -1,0 +1,76 @@
+"""What image models share: a backbone that makes maps of features, a pooling, and a head. Book, section 7.2.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import array
+from ..arguments import as_int, as_list, shown
+from ..array.conversion import as_tensor
+from ..errors import InputError, ShapeError
+from ..nn.module import Module
+from ..tensor import Tensor
+
+POOLINGS = ("mean", "max", "sum", "flatten")
+
+
+class ImageClassifier(Module):
+    r"""\(y = \operatorname{head}(h)\), \(h = \frac{1}{h'w'}\sum_{ij} H_{ij}\), H = backbone(x). Book, E.7.10 to E.7.12.
+
+        images (..., h, w, c) -> backbone -> maps (..., h', w', c') -> pool -> embeddings (..., c') -> head -> (..., m)
+
+    >>> import wonderland as wl
+    >>> backbone = wl.nn.Sequential(wl.nn.Conv2d(3, 8, 3), wl.relu)
+    >>> model = wl.models.ImageClassifier(backbone, wl.nn.Linear(8, 10))
+    >>> x = wl.ones((2, 28, 28, 3))
+    >>> model.features(x).shape, model.embed(x).shape, model(x).shape, model(wl.ones((2, 32, 20, 3))).shape
+    ((2, 26, 26, 8), (2, 8), (2, 10), (2, 10))
+
+    `pool` is "mean" (also "max", "sum"), over all pixels, so that images of any size fit; or "flatten", which keeps the
+    places and ties the head to one size. For transfer, `wl.nn.replace_head(model, 5, "head")` and
+    `model.freeze("backbone")`.
+    """
+
+    def __init__(self, backbone: Any, head: Any, pool: str = "mean") -> None:
+        if pool not in POOLINGS:
+            raise InputError(f"{type(self).__name__}: pool={shown(pool)}.", f"one of {', '.join(map(repr, POOLINGS))}")
+        self.backbone = backbone
+        self.head = head
+        self.pool = pool
+
+    def features(self, x: Any) -> Tensor:
+        """The last maps (..., h', w', c'); each of their places looks at a region of the image."""
+        x = as_tensor(type(self).__name__, x)
+        if x.ndim < 3:
+            raise ShapeError(
+                f"{type(self).__name__}: an input of shape {x.shape}.", "images (..., height, width, channels)"
+            )
+        return self.backbone(x)
+
+    def embed(self, x: Any) -> Tensor:
+        """The last latent representation (..., c'), of which the head makes scores."""
+        maps = self.features(x)  # (..., h', w', c')
+        if self.pool == "flatten":
+            return array.flatten(maps, -3, -1)
+        return getattr(array, self.pool)(maps, axis=(-3, -2))
+
+    def forward(self, x: Any) -> Tensor:
+        return self.head(self.embed(x))
+
+    def extra_repr(self) -> str:
+        return f"pool={self.pool!r}"
+
+
+def as_image_shape(name: str, size: Any, least: int = 1) -> tuple[int, int, int]:
+    """(height, width, channels) of images, given so or as (height, width) of images with one channel.
+
+    >>> as_image_shape("LeNet", (28, 28))
+    (28, 28, 1)
+    """
+    sizes = [as_int(name, "an image size", n, 1) for n in as_list(name, "image_size", size)]
+    if len(sizes) not in (2, 3):
+        raise ShapeError(f"{name}: an image of shape {tuple(sizes)}.", "(height, width) or (height, width, channels)")
+    height, width, channels = (*sizes, 1)[:3]
+    if min(height, width) < least:
+        raise ShapeError(f"{name}: images of {height} x {width} pixels.", f"{least} or more a side")
+    return height, width, channels

@@ -1,0 +1,109 @@
+"""`wl.report.write`: the page of a run, and its pictures as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ..errors import InputError
+from ..storage.atomic import write_atomically
+from ..train.history import History
+from . import png as png_files
+from .classification import classification_section
+from .curves import curves_section
+from .mistakes import mistakes_section
+from .models import gradients_of, model_section, spread_section
+from .outcomes import Classified, read
+from .page import page
+from .pictures import Section
+from .provenance import settings_section, versions, versions_section
+from .regression import regression_section
+
+
+def write(
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    history: History,
+    model: Any = None,
+    settings: Mapping[str, Any] | None = None,
+    predictions: Any = None,
+    targets: Any = None,
+    class_names: Sequence[str] = (),
+    examples: Any = None,
+    gradients: Mapping[str, Any] | None = None,
+    png: bool = True,
+) -> list[str]:
+    """Write a report of a run: one HTML file that needs nothing else, and its pictures as PNG; returns the paths.
+
+    >>> import os, tempfile
+    >>> import wonderland as wl
+    >>> x = wl.linspace(-1.0, 1.0, 32).reshape(32, 1)
+    >>> model = wl.nn.Linear(1, 1)
+    >>> history = wl.train.fit(model, "mse_loss", (x, 3 * x), epochs=3, progress=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = wl.report.write(
+    ...         os.path.join(folder, "report.html"), title="A line", history=history, model=model,
+    ...         predictions=model(x), targets=3 * x, examples=x, settings={"epochs": 3}, png=False,
+    ...     )
+    ...     [os.path.basename(path) for path in written]
+    ['report.html']
+
+    - `history`: of `wl.train.fit`: curves of losses, metrics and the learning rate, with events and the best epoch.
+    - `predictions` and `targets`: probabilities (n, classes) of classes (n,), named by `class_names`, give a confusion
+      matrix, precision and recall of each class, a reliability diagram and the spread of the confidence; numbers (n,)
+      or (n, k) of numbers give predicted against true ones and the residuals.
+    - `examples` (n, ...): what was predicted from. The 24 most confident mistakes are shown, as pictures if they are
+      images (n, h, w, 1 or 3).
+    - `model`: a summary, the graph of a forward pass on one of the examples, histograms of the parameters. `gradients`:
+      a dict from paths to arrays, as `wl.train.Watch().gradients`, gives histograms of those.
+    - `settings`: a nested dict.
+    - `png`: also write `report-curves.png` and the like beside `report.html`, if matplotlib is installed.
+
+    What is not given is left out. Files appear whole or not at all. Book, sections 4.3.3 and 9.2.
+    """
+    path = checked_path(path)
+    if not isinstance(history, History):
+        raise InputError(f"report: a history of type {type(history).__name__}.", "what wl.train.fit returns")
+    if (predictions is None) != (targets is None):
+        given, missing = ("predictions", "targets") if targets is None else ("targets", "predictions")
+        raise InputError(f"report: {given} without {missing}.", "both or neither")
+    sections: list[Section | None] = [curves_section(history)]
+    if predictions is not None:
+        found = read(predictions, targets, class_names)
+        sections += classification_section(found) if isinstance(found, Classified) else [regression_section(found)]
+        if examples is not None:
+            sections.append(mistakes_section(found, examples))
+    if model is not None:
+        sections.append(model_section(model, examples))
+        sections.append(spread_section("Parameters", dict(model.named_parameters()), "parameters"))
+    if gradients is not None:
+        sections.append(spread_section("Gradients", gradients_of(gradients), "gradients"))
+    if settings is not None:
+        sections.append(settings_section(settings))
+    sections.append(versions_section())
+    return save(path, title, [section for section in sections if section is not None], png)
+
+
+def save(path: str, title: str, sections: Sequence[Section], png: bool) -> list[str]:
+    """Write the page and its pictures. All is made before anything is written."""
+    lead = f'<p class="soft">{escape(versions()["date"])}</p>'
+    files: dict[str, bytes | str] = {path: page(str(title), lead, sections)}
+    if png and png_files.available():
+        stem = os.path.splitext(path)[0]
+        for section in sections:
+            for name, pictures in section.pictures.items():
+                files[f"{stem}-{name}.png"] = png_files.draw(pictures)
+    for place, content in files.items():
+        write_atomically(place, content)
+    return list(files)
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """The path of an HTML file."""
+    name = os.fspath(path)
+    if not name.lower().endswith((".html", ".htm")):
+        raise InputError(f"report: the file {name!r}.", "a name that ends in .html")
+    return name

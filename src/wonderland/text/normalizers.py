@@ -1,0 +1,117 @@
+"""What may happen to a text before it is cut: small letters, Unicode forms, replacements. Book, section 8.2.2.
+
+Each is a record with the fields of its entry in a `tokenizer.json`, and a function from text to text.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .patterns import compiled
+
+Normalizer = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Lowercase:
+    """Small letters, character by character.
+
+    >>> Lowercase()("The CAT")
+    'the cat'
+    """
+
+    def __call__(self, text: str) -> str:
+        # one by one: the form of a letter does not depend on its place in a word, as Python's would for Σ
+        return text.lower() if text.isascii() else "".join(map(str.lower, text))
+
+
+@dataclass(frozen=True)
+class UnicodeForm:
+    """One of the forms NFC, NFD, NFKC and NFKD, in which equal characters have equal codes.
+
+    >>> len(UnicodeForm("NFC")("e\\u0301")), len(UnicodeForm("NFD")("é"))
+    (1, 2)
+    """
+
+    form: str
+
+    def __call__(self, text: str) -> str:
+        return unicodedata.normalize(self.form, text)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class StripAccents:
+    """Without combining marks; after NFD, é is e.
+
+    >>> StripAccents()(UnicodeForm("NFD")("café"))
+    'cafe'
+    """
+
+    def __call__(self, text: str) -> str:
+        return text if text.isascii() else "".join(c for c in text if not unicodedata.category(c).startswith("M"))
+
+
+@dataclass(frozen=True)
+class Replace:
+    r"""Every match of a pattern (or every occurrence of a string) replaced.
+
+    >>> Replace(r"\p{P}", "")("Stop, please!")
+    'Stop please'
+    """
+
+    pattern: str
+    content: str
+    literal: bool = False
+
+    def __call__(self, text: str) -> str:
+        if self.literal:
+            return text.replace(self.pattern, self.content)
+        return compiled(self.pattern, text.isascii()).sub(lambda _: self.content, text)
+
+
+@dataclass(frozen=True)
+class Normalizers:
+    """Several, one after the other.
+
+    >>> Normalizers((UnicodeForm("NFD"), StripAccents(), Lowercase()))("Ça Va")
+    'ca va'
+    """
+
+    parts: tuple[Any, ...]
+
+    def __call__(self, text: str) -> str:
+        for part in self.parts:
+            text = part(text)
+        return text
+
+
+def chosen(normalizers: Sequence[Normalizer]) -> Normalizer | None:
+    """One normalizer from a list of them."""
+    return None if not normalizers else normalizers[0] if len(normalizers) == 1 else Normalizers(tuple(normalizers))
+
+
+def aligned(normalizer: Normalizer, text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The normalized text and, for each of its characters, the span of the text that it comes from.
+
+    >>> aligned(UnicodeForm("NFC"), "ne\\u0301!")
+    ('né!', [(0, 1), (1, 3), (3, 4)])
+
+    A character is normalized together with the marks that follow it. Where this is not what the whole text gives, every
+    character comes from the whole text.
+    """
+    cuts = [place for place, character in enumerate(text) if not place or not _joins(character)]
+    parts, spans = [], []
+    for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True):
+        part = normalizer(text[start:end])
+        parts.append(part)
+        spans += [(start, end)] * len(part)
+    whole = normalizer(text)
+    return whole, spans if "".join(parts) == whole else [(0, len(text))] * len(whole)
+
+
+def _joins(character: str) -> bool:
+    """Whether a character may melt into the one before: marks, and the later parts of Korean syllables."""
+    return character > "\u02ff" and (unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff")

@@ -1,0 +1,152 @@
+r"""Regular expressions as tokenizers write them, for Python's `re`: classes of Unicode such as \p{L} are spelled out.
+
+Tokenizer files use the syntax of Oniguruma and of Rust's regex. What differs from Python's for the patterns found there
+are the classes: \p{...} is missing, and \s and \w hold other characters. Texts of ASCII alone get classes of ASCII
+alone, which are fast and need no table of Unicode.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from ..errors import InputError
+
+Ranges = tuple[tuple[int, int], ...]
+
+_ASCII = 128
+_UNICODE = sys.maxunicode + 1
+# what Unicode calls white space; Python's \s has the four separators 1c to 1f as well
+_WHITE = frozenset(map(ord, "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000")) | frozenset(
+    range(0x2000, 0x200B)
+)
+# letters by their property Other_Alphabetic, whose category is "symbol", and the two joiners of words
+_MORE_WORD = frozenset(
+    [0x200C, 0x200D, *range(0x24B6, 0x24EA), *range(0x1F130, 0x1F14A), *range(0x1F150, 0x1F16A)]
+    + list(range(0x1F170, 0x1F18A))
+)
+_WORD = ("L", "M", "Nd", "Nl", "Pc")
+_CATEGORIES = frozenset(
+    "C Cc Cf Cn Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs".split()
+)
+_LONG_NAMES = {"Letter": "L", "Mark": "M", "Number": "N", "Punctuation": "P", "Symbol": "S", "Separator": "Z"}
+
+
+def find_all(pattern: str, text: str) -> list[tuple[int, int]]:
+    r"""Where a pattern matches: the spans from left to right, without empty ones.
+
+    >>> find_all(r"\p{L}+|\p{N}", "año 42")
+    [(0, 3), (4, 5), (5, 6)]
+    """
+    found = (match.span() for match in compiled(pattern, text.isascii()).finditer(text))
+    return [span for span in found if span[0] < span[1]]
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str, only_ascii: bool) -> re.Pattern[str]:
+    r"""The pattern for Python; with `only_ascii` it is right for texts of ASCII characters.
+
+    >>> compiled(r"\s+(?!\S)", True).pattern
+    '[\\U00000009-\\U0000000d\\U00000020-\\U00000020]+(?![\\U00000000-\\U00000008\\U0000000e-\\U0000001f\\U00000021-\\U0000007f])'
+    """
+    try:
+        return re.compile(_translated(pattern, _ASCII if only_ascii else _UNICODE))
+    except re.error as error:
+        raise InputError(
+            f"tokenizer: the pattern {pattern!r} is not understood: {error}.", "a pattern of `re`"
+        ) from None
+
+
+def _translated(pattern: str, limit: int) -> str:
+    out: list[str] = []
+    inside = False  # of a class [...]
+    place = 0
+    while place < len(pattern):
+        character = pattern[place]
+        if character == "\\" and place + 1 < len(pattern):
+            kind, place = _escape(pattern, place + 1)
+            body = _body(kind, limit) if len(kind) > 1 else None
+            out.append("\\" + kind if body is None else body if inside else f"[{body}]")
+            continue
+        place += 1
+        if not inside and character == "[":
+            inside = True
+            out.append(character)
+            while pattern[place : place + 1] in ("^", "]") and pattern[place - 1] != "]":
+                out.append(pattern[place] if pattern[place] == "^" else "\\]")
+                place += 1
+        elif inside and character == "]":
+            inside = False
+            out.append(character)
+        elif inside and character in "[&|~":
+            if pattern[place : place + 1] == (":" if character == "[" else character):
+                raise InputError(f"tokenizer: the pattern {pattern!r} has classes of classes.", "plain classes [...]")
+            out.append("\\" + character)
+        else:
+            out.append(character)
+    return "".join(out)
+
+
+def _escape(pattern: str, place: int) -> tuple[str, int]:
+    """What follows a backslash: one plain character, or a class as a sign and a name, as "+s" or "-L"; and the end."""
+    letter = pattern[place]
+    if letter in "sdwSDW":
+        return ("+" if letter.islower() else "-") + letter.lower(), place + 1
+    if letter not in "pP":
+        return letter, place + 1
+    if pattern[place + 1 : place + 2] != "{":
+        name, end = pattern[place + 1 : place + 2], place + 2
+    else:
+        end = pattern.find("}", place) + 1
+        name = pattern[place + 2 : end - 1] if end else ""
+    positive = (letter == "p") != name.startswith("^")
+    name = _LONG_NAMES.get(name.lstrip("^"), name.lstrip("^"))
+    if name not in _CATEGORIES:
+        raise InputError(f"tokenizer: the pattern {pattern!r} has the class {name!r}.", "general categories, as \\p{L}")
+    return ("+" if positive else "-") + name, end
+
+
+@lru_cache(maxsize=256)
+def _body(kind: str, limit: int) -> str:
+    """The ranges of a class, to stand between brackets."""
+    ranges = _ranges(kind[1:], limit)
+    if kind[0] == "-":
+        ranges = _complement(ranges, limit)
+    # a class without ASCII characters gets one that is not ASCII: it matches nothing there
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges or ((_ASCII, _ASCII),))
+
+
+@lru_cache(maxsize=256)
+def _ranges(name: str, limit: int) -> Ranges:
+    if name == "s":
+        return _joined(sorted(code for code in _WHITE if code < limit))
+    if name == "d":
+        name = "Nd"
+    categories = _categories(limit)
+    if name == "w":
+        return _joined(code for code, c in enumerate(categories) if c.startswith(_WORD) or code in _MORE_WORD)
+    return _joined(code for code, c in enumerate(categories) if c.startswith(name))
+
+
+@lru_cache(maxsize=2)
+def _categories(limit: int) -> list[str]:
+    return [unicodedata.category(chr(code)) for code in range(limit)]
+
+
+def _joined(codes: Iterable[int]) -> Ranges:
+    ranges: list[list[int]] = []
+    for code in codes:
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return tuple((first, last) for first, last in ranges)
+
+
+def _complement(ranges: Ranges, limit: int) -> Ranges:
+    edges = [-1, *(edge for pair in ranges for edge in pair), limit]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return tuple((last + 1, first - 1) for last, first in gaps if last + 1 <= first - 1)

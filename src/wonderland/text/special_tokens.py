@@ -1,0 +1,125 @@
+"""Special tokens: entries of a vocabulary that stand for no text, and the parts they play. Book, section 8.2.2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..arguments import shown
+from ..errors import InputError
+
+ROLES = ("pad", "unk", "bos", "eos", "mask")
+# the names under which the parts are played in the files of others; the first is ours
+USUAL = {
+    "pad": ("[PAD]", "<pad>", "<|pad|>", "<PAD>"),
+    "unk": ("[UNK]", "<unk>", "<|unk|>", "<UNK>", "[OOV]", "<oov>"),
+    "bos": ("[BOS]", "<s>", "<bos>", "<|startoftext|>", "<|begin_of_text|>", "<|bos|>", "<BOS>", "[CLS]"),
+    "eos": ("[EOS]", "</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|eos|>", "<EOS>", "[SEP]"),
+    "mask": ("[MASK]", "<mask>", "<|mask|>", "<MASK>"),
+}
+
+
+@dataclass(frozen=True)
+class AddedToken:
+    """A token that is found in a text before the text is cut; a special one is left out by `decode`.
+
+    The other fields: whether it must be a word of its own, whether it takes the white space before or after it along,
+    and whether it is searched for in the normalized text.
+    """
+
+    content: str
+    special: bool = True
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = False
+
+    def pattern(self) -> str:
+        """What it matches, for `re`."""
+        body = re.escape(self.content)
+        if self.single_word:
+            body = rf"(?<!\w){body}(?!\w)"
+        return r"\s*" * self.lstrip + body + r"\s*" * self.rstrip
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """Which token plays which part: padding, unknown, begin and end of a sequence, hidden; and all that are added.
+
+    >>> special = SpecialTokens.named(["[PAD]", "[BOS]", "[SEP_A]"])
+    >>> special.pad, special.bos, special.eos, [token.content for token in special.added]
+    ('[PAD]', '[BOS]', None, ['[PAD]', '[BOS]', '[SEP_A]'])
+    >>> SpecialTokens.named({"bos": "^", "eos": "$"}).eos
+    '$'
+    """
+
+    added: tuple[AddedToken, ...] = ()
+    pad: str | None = None
+    unk: str | None = None
+    bos: str | None = None
+    eos: str | None = None
+    mask: str | None = None
+
+    def __post_init__(self) -> None:
+        contents = [token.content for token in self.added]
+        for content in contents:
+            if not isinstance(content, str) or not content:
+                raise InputError(f"special tokens: {shown(content)} is not a token.", "text that is not empty")
+            if contents.count(content) > 1:
+                raise InputError(f"special tokens: {content!r} is there twice.", "distinct tokens")
+        # one token may begin and end sequences; other parts would be confused when a batch is read
+        players = [role for role in ROLES if getattr(self, role) is not None]
+        for place, role in enumerate(players):
+            for other in players[:place]:
+                if getattr(self, role) == getattr(self, other) and {role, other} != {"bos", "eos"}:
+                    raise InputError(
+                        f"special tokens: {getattr(self, role)!r} is both {other} and {role}.", "a token for each part"
+                    )
+
+    @classmethod
+    def named(cls, tokens: Mapping[str, str] | Iterable[str | AddedToken] = ()) -> SpecialTokens:
+        """From a list of tokens, whose parts follow from their usual names, or from a dict of parts."""
+        if isinstance(tokens, str):
+            raise InputError(f"special tokens: {tokens!r} is one text.", f"a list, [{tokens!r}]")
+        if isinstance(tokens, Mapping):
+            if strange := [role for role in tokens if role not in ROLES]:
+                raise InputError(f"special tokens: there is no part {strange[0]!r}.", f"parts from {ROLES}")
+            contents = list(dict.fromkeys(tokens.values()))
+            return cls(tuple(AddedToken(content) for content in contents), **tokens)
+        added = tuple(token if isinstance(token, AddedToken) else AddedToken(token) for token in tokens)
+        return cls(added, **usual_roles([token.content for token in added]))
+
+    def playing(self, **roles: str | None) -> SpecialTokens:
+        """The same tokens with other parts; None leaves a part as it is."""
+        return replace(self, **{role: name for role, name in roles.items() if name is not None})  # type: ignore[arg-type]
+
+    @property
+    def contents(self) -> list[str]:
+        """All of them, in the order of their ids."""
+        return [token.content for token in self.added]
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{role}={getattr(self, role)!r}" for role in ROLES if getattr(self, role) is not None)
+        return f"SpecialTokens({parts})"
+
+
+def usual_roles(contents: Sequence[str]) -> dict[str, Any]:
+    """The parts of tokens by their usual names.
+
+    >>> usual_roles(["<s>", "<mask>", "cat"])
+    {'bos': '<s>', 'mask': '<mask>'}
+    """
+    found: dict[str, Any] = {}
+    for role, names in USUAL.items():
+        player = next((name for name in names if name in contents), None)
+        if player is not None:
+            found[role] = player
+    return found
+
+
+def matcher(added: Iterable[AddedToken]) -> re.Pattern[str] | None:
+    """A pattern that finds added tokens in a text, the longest at each place."""
+    ordered = sorted(added, key=lambda token: -len(token.content))
+    return re.compile("|".join(f"({token.pattern()})" for token in ordered)) if ordered else None
