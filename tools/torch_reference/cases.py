@@ -49,11 +49,11 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], scale: float = 1.0) 
 
 
 def plain(value: Any) -> Any:
-    """Arrays, tuples and their trees as JSON has them, numbers with 13 digits."""
+    """Arrays, tuples and their trees as JSON has them, numbers with 12 digits."""
     if isinstance(value, dict):
         return {key: plain(v) for key, v in value.items()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    return float(f"{value:.13g}") if isinstance(value, float) else value
+    return float(f"{value:.12g}") if isinstance(value, float) else value

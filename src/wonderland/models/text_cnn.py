@@ -110,7 +110,7 @@ class KimCNN(TextClassifier):
     >>> import wonderland as wl
     >>> model = wl.models.KimCNN(16, 8, 2, channels=10, widths=(2, 3))
     >>> model(wl.zeros((4, 6), dtype=wl.int64)).shape, model.num_parameters()
-    ((4, 2), 600)
+    ((4, 2), 590)
 
     A unit looks for one phrase of `widths` tokens, wherever it stands in the text. The arguments are those of
     `TextCNN`; texts have one token or more, and padding may be on both sides. With n tokens, vectors of size e, c

@@ -29,6 +29,7 @@ from .class_trees import balanced_tree, clustered_tree, expected_depth, flat_tre
 from .containers import ModuleDict, ModuleList, Sequential
 from .conv_block import ConvBlock
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .convolution_matrix import conv_matrix
 from .dropout import (
     AlphaDropout,
     DropConnectLinear,
@@ -57,13 +58,26 @@ from .fully_connected import FullyConnected, MaskedLinear, SoftmaxLayer
 from .functional_call import functional_call
 from .fusing import collapse, fuse_linear, stacked_linear
 from .gated import GEGLU, GLU, GatedLinear, Maxout, ReGLU, SwiGLU
+from .global_pooling import (
+    FeatureAvgPool,
+    FeatureMaxPool,
+    GlobalAvgPool,
+    GlobalMaxPool,
+    GlobalSumPool,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+)
 from .hierarchical_softmax import HierarchicalSoftmax
 from .hooks import Hook
 from .identity import Identity
 from .kolmogorov_arnold import KANLayer
+from .layer_sizes import WeightCounts, conv_output_size, conv_transpose_output_size, count_weights
 from .lazy import Lazy, at_once
 from .linear import LazyLinear, Linear
 from .linting import Finding, lint
+from .locally_connected import LocallyConnected1d, LocallyConnected2d, LocallyConnected3d
+from .long_convolution import FourierFeatures, LongConv1d
 from .losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -98,6 +112,7 @@ from .losses import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
+from .masked_convolution import MaskedConv1d, MaskedConv2d, MaskedConv3d
 from .modes import MCPrediction, enable_dropout_only, kept_modes, mc_predict, warn_if_training, weight_scaling
 from .module import Module
 from .noise import Cutout, GaussianNoise
@@ -116,6 +131,7 @@ from .normalization import (
     ScaleNorm,
 )
 from .parameter import Buffer, Parameter
+from .patches import Fold, Unfold
 from .piecewise import (
     Hardshrink,
     Hardsigmoid,
@@ -145,6 +161,7 @@ from .pooling import (
     MaxPool3d,
 )
 from .pruning import Sparsity, prune, sparsity
+from .receptive_field import Footprint, LayerField, ReceptiveField, gradient_footprint, receptive_field
 from .recurrent import GRU, LSTM, RNN
 from .reparameterization import Masked, Reparameterized, SparseReparam, WeightNoise
 from .reshaping import Flatten, Unflatten
@@ -160,10 +177,30 @@ from .residual import (
     Skip,
 )
 from .sampled_softmax import SampledSoftmax, unigram_probabilities
+from .separable import (
+    CausalConv1d,
+    DepthwiseConv1d,
+    DepthwiseConv2d,
+    DepthwiseConv3d,
+    SeparableConv1d,
+    SeparableConv2d,
+    SeparableConv3d,
+)
 from .standardize import Standardize
 from .summary import Summary, summary
 from .surgery import replace_submodule, tie
+from .symmetry import (
+    Deviation,
+    assert_equivariant,
+    check_equivariance,
+    check_invariance,
+    dependence,
+    group_average,
+    is_causal,
+    is_local,
+)
 from .trainable_activations import APL, KAF, BasisActivation, GatedActivation, PReLU, TrainableSwish
+from .upsampling import PixelShuffle, PixelUnshuffle, Upsample
 from .weight_normalization import SpectralNorm, WeightNorm, remove_weight_norm, spectral_norm, weight_norm
 
 __all__ = [
@@ -187,6 +224,26 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "CausalConv1d",
+    "DepthwiseConv1d",
+    "DepthwiseConv2d",
+    "DepthwiseConv3d",
+    "SeparableConv1d",
+    "SeparableConv2d",
+    "SeparableConv3d",
+    "MaskedConv1d",
+    "MaskedConv2d",
+    "MaskedConv3d",
+    "LocallyConnected1d",
+    "LocallyConnected2d",
+    "LocallyConnected3d",
+    "LongConv1d",
+    "FourierFeatures",
+    "Unfold",
+    "Fold",
+    "Upsample",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -199,6 +256,32 @@ __all__ = [
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
+    "GlobalAvgPool",
+    "GlobalMaxPool",
+    "GlobalSumPool",
+    "FeatureAvgPool",
+    "FeatureMaxPool",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "conv_matrix",
+    "WeightCounts",
+    "conv_output_size",
+    "conv_transpose_output_size",
+    "count_weights",
+    "Footprint",
+    "LayerField",
+    "ReceptiveField",
+    "gradient_footprint",
+    "receptive_field",
+    "Deviation",
+    "assert_equivariant",
+    "check_equivariance",
+    "check_invariance",
+    "dependence",
+    "group_average",
+    "is_causal",
+    "is_local",
     "Elementwise",
     "Activation",
     "ReLU",

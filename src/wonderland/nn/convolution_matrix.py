@@ -29,10 +29,11 @@ def conv_matrix(layer: Callable[[Any], Any], input_shape: Any, dtype: Any = None
             [0., 1., 2., 3.],
             [0., 0., 1., 2.]])
 
-    `input_shape` is that of one example, (*spatial, channels), and both sides are read row by row. A convolution of one
-    channel has constant diagonals: it is a Toeplitz matrix (in two dimensions, of blocks that are Toeplitz matrices),
-    and its transpose is the matrix of the transposed convolution. Any layer will do that is linear up to a bias: average
-    pooling, upsampling, `Unfold`, locally connected layers. For looking at, not for computing: it is mostly zeros.
+    `input_shape` is that of one example, (*spatial, channels), and both sides are read row by row. A convolution of
+    one channel has constant diagonals: it is a Toeplitz matrix (in two dimensions, of blocks that are Toeplitz
+    matrices), and its transpose is the matrix of the transposed convolution. Any layer will do that is linear up to a
+    bias: average pooling, upsampling, `Unfold`, locally connected layers. For looking at, not for computing: it is
+    mostly zeros.
     """
     name = "conv_matrix"
     f, shape = as_function(name, layer), as_shape(name, input_shape)

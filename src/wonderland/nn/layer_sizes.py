@@ -75,7 +75,8 @@ def count_weights(input_shape: Any, out_channels: int, kernel_size: Any) -> Weig
     WeightCounts(dense=201326592, local=4915200, convolution=4800, separable=267, depthwise=75)
 
     A fully-connected layer on vect(X) has \((hw)^2 c c'\), a locally connected one \(h w s^2 c c'\), a convolution
-    \(s^2 c c'\), a depthwise separable one \(s^2 c + c c'\), its depthwise part \(s^2 c\). Book, sections 7.1 and 7.2.2.
+    \(s^2 c c'\), a depthwise separable one \(s^2 c + c c'\), its depthwise part \(s^2 c\). Book, sections 7.1 and
+    7.2.2.
     """
     name = "count_weights"
     *spatial, channels = as_shape(name, input_shape)

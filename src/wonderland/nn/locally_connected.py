@@ -81,8 +81,8 @@ class _LocallyConnected(Windowed):
                 f"{self.input_size} and {self.in_channels} channels.",
                 "inputs of one size, or a convolution, which has the same weights everywhere",
             )
-        sizes = [self._sizes(what) for what in ("kernel_size", "stride")]
-        patches = unfold(x, *sizes, self._pairs(), self._sizes("dilation"))  # (batch, *places, patch)
+        kernel, stride, dilation = (self._sizes(what) for what in ("kernel_size", "stride", "dilation"))
+        patches = unfold(x, kernel, stride, self._pairs(), dilation, self.axes)  # (batch, *places, patch)
         # a matrix product for each place: (*places, batch, patch) by (*places, patch, out)
         y = array.moveaxis(array.matmul(array.moveaxis(patches, 0, -2), self.weight), -2, 0)
         return with_axes(y if self.bias is None else y + self.bias, lead)
@@ -117,8 +117,8 @@ class LocallyConnected2d(_LocallyConnected):
     ((32, 32, 8), 614400)
 
     There are h w s s c c' weights, (h', w', s s c, c'), one matrix for each place, and a bias (h', w', c'). Without
-    `input_size` the first input decides about it. With all matrices equal it is a `Conv2d`, whose gradient is the sum of
-    theirs.
+    `input_size` the first input decides about it. With all matrices equal it is a `Conv2d`, whose gradient is the sum
+    of theirs.
     """
 
     axes = 2

@@ -65,9 +65,9 @@ class FourierFeatures(Module):
     ((5, 256), 0)
 
     (..., in_features) becomes (..., 2 num_frequencies). Inner products of the features approach the Gaussian kernel
-    \(e^{-\sigma^2 \lVert x - y \rVert^2 / 2}\), with an error of about \(1/\sqrt m\). Coordinates turned into such waves
-    let a network learn details that it would not learn from the coordinates; a larger \(\sigma\) means finer ones. The
-    frequencies stay fixed, unless `trainable`. Book, section 13.1.1.
+    \(e^{-\sigma^2 \lVert x - y \rVert^2 / 2}\), with an error of about \(1/\sqrt m\). Coordinates turned into such
+    waves let a network learn details that it would not learn from the coordinates; a larger \(\sigma\) means finer
+    ones. The frequencies stay fixed, unless `trainable`. Book, section 13.1.1.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class _MaskedConv(_Conv):
 
 
 class MaskedConv1d(_MaskedConv):
-    r"""\(H_i = (W \odot M)\,\mathrm{vect}(P_k(i)) + b\), where M removes the weights of later inputs. Book, section 8.3.2.
+    r"""\(H_i = (W \odot M)\,\mathrm{vect}(P_k(i)) + b\), where M removes later inputs. Book, section 8.3.2.
 
     >>> import wonderland as wl
     >>> layer = wl.nn.MaskedConv1d("B", 1, 1, 3)
@@ -93,9 +93,9 @@ class MaskedConv2d(_MaskedConv):
            [0, 0, 0]])
 
     `mask_type` "A" leaves out the pixel itself, as the first layer of an autoregressive model must; "B" has it. With
-    `colors` the channels are so many parts of equal size, one for each colour, and at its own pixel a colour sees those
-    before it ("A"), and itself ("B"). Masked weights have no influence and get no gradient, whatever an optimizer does to
-    them. `padding` is "same" by default; other arguments are those of `Conv2d`.
+    `colors` the channels are so many parts of equal size, one for each colour, and at its own pixel a colour sees
+    those before it ("A"), and itself ("B"). Masked weights have no influence and get no gradient, whatever an
+    optimizer does to them. `padding` is "same" by default; other arguments are those of `Conv2d`.
     """
 
     axes = 2

@@ -19,9 +19,7 @@ class Unfold(Windowed):
     Settings are the arguments of `wl.nn.functional.unfold`.
     """
 
-    def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1, axes: int = 2
-    ) -> None:
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1, axes: int = 2) -> None:
         self.kernel_size, self.dilation = as_setting(kernel_size), as_setting(dilation)
         self.padding, self.stride = as_setting(padding), as_setting(stride)
         self.axes = len(self.kernel_size) if isinstance(self.kernel_size, tuple) else axes

@@ -42,8 +42,8 @@ class LayerField(NamedTuple):
 class ReceptiveField(NamedTuple):
     """How many inputs along each axis an output sees, how far the fields of neighbours lie apart, and where they start.
 
-    `start` is the index of the first input that output 0 sees; below 0 it lies in the padding. `layers` has the same for
-    each layer on the way.
+    `start` is the index of the first input that output 0 sees; below 0 it lies in the padding. `layers` has the same
+    for each layer on the way.
     """
 
     size: tuple[float, ...]
@@ -77,10 +77,10 @@ def receptive_field(model: Module) -> ReceptiveField:
     >>> nn.receptive_field(nn.Sequential(block(), block())).size
     (16, 16)
 
-    With windows of k places, r grows by (k - 1) dilation jump and the jump by the factor stride: linearly with depth for
-    plain convolutions, exponentially with dilations 1, 2, 4, .. The model is a layer with windows or a `Sequential` of
-    them and of functions of single places, `Residual` included. Global pooling and `Flatten` see everything: inf.
-    See `gradient_footprint` for any model.
+    With windows of k places, r grows by (k - 1) dilation jump and the jump by the factor stride: linearly with depth
+    for plain convolutions, exponentially with dilations 1, 2, 4, .. The model is a layer with windows or a
+    `Sequential` of them and of functions of single places, `Residual` included. Global pooling and `Flatten` see
+    everything: inf. See `gradient_footprint` for any model.
     """
     axes = next((m.axes for m in model.modules() if isinstance(m, (Windowed, _SeparableConv, _GlobalPool))), None)
     if axes is None:
@@ -131,8 +131,11 @@ def _through(layer: Any, state: LayerField) -> LayerField:
     size = size + (np.array(window) - 1) * np.array(dilation) * jump
     start = np.array(state.start) - np.array([low for low, _ in padding]) * jump
     return LayerField(
-        "", "", tuple(n if math.isinf(n) else int(n) for n in size.tolist()),
-        tuple((jump * np.array(stride)).tolist()), tuple(start.tolist()),
+        "",
+        "",
+        tuple(n if math.isinf(n) else int(n) for n in size.tolist()),
+        tuple((jump * np.array(stride)).tolist()),
+        tuple(start.tolist()),
     )
 
 
@@ -175,9 +178,9 @@ def gradient_footprint(
     >>> wl.nn.gradient_footprint(model, (11, 1)).size
     (5,)
 
-    `input_shape` is (*spatial, channels); `place` is a place of the output, by default its centre, and y there is the sum of
-    its channels. The values show that inputs in the middle of the receptive field count most, as more paths lead from
-    there to the output. Works for any model of single examples with a batch in front. Book, D.7.5.
+    `input_shape` is (*spatial, channels); `place` is a place of the output, by default its centre, and y there is the
+    sum of its channels. The values show that inputs in the middle of the receptive field count most, as more paths
+    lead from there to the output. Works for any model of single examples with a batch in front. Book, D.7.5.
     """
     from ..transforms.reverse import grad
 

@@ -123,8 +123,8 @@ class SeparableConv2d(_SeparableConv):
     >>> layer(wl.ones((16, 32, 32, 3))).shape, layer.num_parameters()
     ((16, 32, 32, 64), 267)
 
-    That are s s c + c c' weights instead of the s s c c' of a `Conv2d`, here 4800. There is one bias, at the end. It is the
-    convolution whose filter is the product of both: W[i, j, c, z] = D[i, j, c] P[c, z].
+    That are s s c + c c' weights instead of the s s c c' of a `Conv2d`, here 4800. There is one bias, at the end. It
+    is the convolution whose filter is the product of both: W[i, j, c, z] = D[i, j, c] P[c, z].
     """
 
     axes = 2

@@ -79,7 +79,8 @@ def assert_equivariant(
     allowed = atol + rtol * float(np.abs(right).max(initial=0.0))
     if not found <= allowed:
         raise AssertionError(
-            f"assert_equivariant: f(Tx) and T'f(x) of shape {right.shape} differ by {found:.3g}, more than {allowed:.3g}."
+            f"assert_equivariant: f(Tx) and T'f(x) of shape {right.shape} differ by {found:.3g}, "
+            f"more than {allowed:.3g}."
         )
 
 
@@ -121,7 +122,7 @@ def dependence(f: Map, x: Any) -> Any:
     x is one example (*spatial, channels). A derivative that happens to be 0 there, as behind a ReLU, counts as no
     dependence; take the union over several x then.
     """
-    from ..transforms.jacobians import jacobian
+    from ..transforms.derivatives import jacobian
 
     x = as_inexact("dependence", x)
     found = np.asarray(jacobian(f)(x))
@@ -166,7 +167,7 @@ def is_causal(f: Map, x: Any) -> bool:
 
 
 def group_average(f: Map, group: Sequence[Map], inverses: Sequence[Map] | None = None) -> Callable[[Any], Tensor]:
-    r"""\(\frac{1}{|G|}\sum_g f(gx)\), which is invariant; with inverses \(\frac{1}{|G|}\sum_g g^{-1} f(gx)\), equivariant.
+    r"""The mean over a group \(\sum_g f(gx)/|G|\), invariant; with inverses \(\sum_g g^{-1} f(gx)/|G|\), equivariant.
 
     >>> import wonderland as wl
     >>> flips = [lambda a: a, lambda a: wl.flip(a, axis=0)]

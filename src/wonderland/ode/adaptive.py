@@ -75,17 +75,12 @@ def integrate(table: Tableau, f: Slopes, x: Leaves, times: Tensor, control: Cont
 
             now, _ = scan(perhaps, now, length=control.max_steps)
         else:
-            now = _repeated(unfinished, advance, now)
+            now = while_loop(unfinished, advance, now)
         x = _arrived(now, end)
         return (x, now.slope, now.h), x
 
-    (x, _, _), xs = scan(interval, (x, slope, h), (times[:-1], times[1:]))
-    return x, xs
-
-
-def _repeated(unfinished: Any, advance: Any, now: Going) -> Going:
     try:
-        return while_loop(unfinished, advance, now)
+        (x, _, _), xs = scan(interval, (x, slope, h), (times[:-1], times[1:]))
     except GradientError as error:
         if not str(error).startswith("while_loop:"):
             raise
@@ -93,6 +88,7 @@ def _repeated(unfinished: Any, advance: Any, now: Going) -> Going:
             "odeint: under jit the number of adaptive steps is not known, so that reverse mode cannot keep them.",
             "wl.ode.odeint_adjoint, or steps=..., or bounded=True with a small max_steps",
         ) from None
+    return x, xs
 
 
 def step(table: Tableau, f: Slopes, now: Going, end: Tensor, direction: Tensor, control: Control) -> Going:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import nn
 from ..errors import InputError, ShapeError
-from ..models import MLP
+from ..models import CNN, MLP, VGG, ConvNeXt, LeNet, small_resnet
 
 Builder = Callable[..., nn.Module]
 
@@ -50,23 +50,57 @@ def mlp(
 
 def cnn(shape: tuple[int, ...], outputs: int, channels: Any = (32, 64), dropout: float = 0.3) -> nn.Module:
     """Two convolutions and a pooling for each number of channels, then a linear layer. Book, chapter 7."""
-    if len(shape) != 3:
-        raise ShapeError(
-            f"cnn: an input of shape {shape} is no image.", "images (height, width, channels), or model=mlp"
-        )
-    height, width, before = shape
-    layers: list[nn.Module] = []
-    for after in channels:
-        for _ in range(2):
-            layers += [nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
-            before = after
-        layers.append(nn.MaxPool2d(2))
-        height, width = height // 2, width // 2
-        if not height or not width:
-            raise ShapeError(
-                f"cnn: images of {shape[:2]} are too small for {len(channels)} poolings.", "fewer channels"
-            )
-    return nn.Sequential(*layers, nn.Flatten(), nn.Dropout(dropout), nn.Linear(height * width * before, outputs))
+    c = _channels("cnn", shape)
+    return CNN(outputs, c, channels, norm="batch", dropout=dropout, pool="flatten", image_size=shape)
+
+
+def lenet(shape: tuple[int, ...], outputs: int, activation: str = "relu", pool: str = "max") -> nn.Module:
+    """Two convolutions with pooling and three linear layers. Book, chapter 7."""
+    _channels("lenet", shape)
+    return LeNet(outputs, shape, activation, pool)
+
+
+def vgg(
+    shape: tuple[int, ...],
+    outputs: int,
+    convs: Any = (2, 2, 2),
+    channels: int = 16,
+    norm: str | None = "batch",
+    hidden: Any = (64,),
+    dropout: float = 0.3,
+) -> nn.Module:
+    """Blocks of 3 x 3 convolutions whose channels double. Book, section 7.2.1."""
+    c = _channels("vgg", shape, least=2 ** len(convs))
+    return VGG(convs, channels, outputs, c, norm or None, hidden, None, dropout)
+
+
+def resnet(
+    shape: tuple[int, ...],
+    outputs: int,
+    channels: Any = (16, 32, 64),
+    depth: int = 1,
+    block: str = "basic",
+    dropout: float = 0.0,
+) -> nn.Module:
+    """Stages of residual blocks, `depth` in each. Book, section 9.4.1."""
+    c = _channels("resnet", shape)
+    stem = "half" if min(shape[:2]) >= 16 else "small"
+    return small_resnet(outputs, c, channels, depth, block=block, stem=stem, dropout=dropout)
+
+
+def convnext(
+    shape: tuple[int, ...],
+    outputs: int,
+    channels: Any = (32, 64),
+    depth: int = 2,
+    patch: int = 2,
+    kernel_size: int = 5,
+    drop_path: float = 0.1,
+) -> nn.Module:
+    """Depthwise convolutions and linear layers around which the input is added. Book, section 9.4.1."""
+    c = _channels("convnext", shape, least=patch * 2 ** (len(channels) - 1))
+    settings: dict[str, Any] = {"patch": patch, "kernel_size": kernel_size, "drop_path": drop_path, "layer_scale": None}
+    return ConvNeXt((depth,) * len(channels), channels, outputs, c, **settings)
 
 
 MODELS: dict[str, ModelEntry] = {
@@ -76,6 +110,29 @@ MODELS: dict[str, ModelEntry] = {
         cnn,
         "a small convolutional network for images",
         {"lr": 5e-3, "label_smoothing": 0.05, "weight_decay": 0.02, "augment": True},
+    ),
+    "lenet": ModelEntry(lenet, "LeNet: two convolutions, three linear layers", {"augment": True}),
+    "vgg": ModelEntry(
+        vgg,
+        "blocks of 3 x 3 convolutions whose channels double",
+        {"lr": 5e-3, "label_smoothing": 0.05, "weight_decay": 0.02, "augment": True},
+    ),
+    "resnet": ModelEntry(
+        resnet,
+        "residual blocks: deep networks that train well",
+        {"epochs": 12, "batch_size": 100, "lr": 1e-2, "weight_decay": 0.02, "augment": True},
+    ),
+    "convnext": ModelEntry(
+        convnext,
+        "depthwise convolutions in residual blocks, as transformers are built",
+        {
+            "lr": 4e-3,
+            "label_smoothing": 0.05,
+            "weight_decay": 0.05,
+            "warmup": 0.1,
+            "schedule": "cosine",
+            "augment": True,
+        },
     ),
 }
 
@@ -103,6 +160,17 @@ def build(settings: Mapping[str, Any], shape: tuple[int, ...], outputs: int) -> 
             f"one of {', '.join(known)}" if known else "no options: it has none",
         )
     return found.build(shape, outputs, **options)
+
+
+def _channels(name: str, shape: tuple[int, ...], least: int = 1) -> int:
+    """The channels of images of a shape; anything else is refused."""
+    if len(shape) != 3:
+        raise ShapeError(
+            f"{name}: an input of shape {shape} is no image.", "images (height, width, channels), or model=mlp"
+        )
+    if min(shape[:2]) < least:
+        raise ShapeError(f"{name}: images of {shape[0]} x {shape[1]} pixels.", f"{least} or more a side, or model=cnn")
+    return shape[2]
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -39,13 +39,14 @@ section { background: var(--paper); border: 1px solid var(--line); border-radius
 .images { display: grid; gap: .9rem; grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr)); }
 figure { margin: 0; min-width: 0; } figcaption { font-size: .9rem; margin: .2rem 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; } .figures + .scroll, .scroll + .scroll { margin-top: 1.2rem; }
-svg.wl-plot { display: block; max-width: 100%; height: auto; } svg.wl-heat, svg.wl-graph { max-width: none; }
+svg.wl-plot { display: block; width: 100%; max-width: 34rem; height: auto; }
+svg.wl-heat { width: auto; max-width: none; }
 .images img { display: block; width: 100%; height: auto; image-rendering: pixelated; border: 1px solid var(--line);
   border-radius: 6px; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: .3rem; }
 th, td { padding: .28rem .8rem .28rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-td { overflow-wrap: anywhere; } .number { text-align: right; white-space: nowrap; }
+td { overflow-wrap: break-word; max-width: 40rem; } .number { text-align: right; white-space: nowrap; }
 thead th { color: var(--soft); font-weight: 600; }
 .facts { display: flex; flex-wrap: wrap; gap: .6rem 2rem; margin: 0 0 1rem; }
 .facts div { min-width: 6rem; } .facts dt { color: var(--soft); font-size: .85rem; }
@@ -115,7 +116,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = 
     """
     lines = [list(row) for row in rows]
     right = [
-        any(is_number(row[i]) for row in lines) and all(is_number(row[i]) or row[i] in ("", "–") for row in lines)
+        any(is_number(row[i]) for row in lines) and all(is_number(row[i]) or row[i] in (None, "", "–") for row in lines)
         for i in range(len(head))
     ]
     kind = [' class="number"' if is_right else "" for is_right in right]

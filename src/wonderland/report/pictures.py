@@ -12,8 +12,8 @@ from ..viz.heatmap import heatmap
 from ..viz.histogram import binned
 from ..viz.plot import Bars, Curve, plot
 
-WIDE = (540, 330)
-SQUARE = (460, 420)
+WIDE = (440, 280)
+SQUARE = (400, 370)
 SMALL = (300, 170)
 
 

@@ -205,11 +205,13 @@ def number(tick: float) -> str:
 
 def _cover(curve: Curve | Bars, screen: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Points all over what is drawn, which a legend had better not hide."""
+    screen = np.nan_to_num(screen, nan=-1e5).clip(-1e5, 1e5)
     along = np.linspace(0.0, 1.0, 12)[:, None]
     if isinstance(curve, Bars):
         ground, corner = screen[0::2], screen[1::2]
         x = (ground[:, 0] + corner[:, 0]) / 2
-        return np.stack(np.broadcast_arrays(x, ground[:, 1] + along * (corner[:, 1] - ground[:, 1])), -1).reshape(-1, 2)
+        y = ground[:, 1] + along * (corner[:, 1] - ground[:, 1])
+        return np.stack(np.broadcast_arrays(x, y), axis=-1).reshape(-1, 2)
     if curve.dots or len(screen) > 500:
         return screen
     start, end = screen[:-1, None], screen[1:, None]

@@ -66,7 +66,7 @@ def preview(images: Any, transform: Any, *, samples: int = 7, rng: Any = 0, zoom
 
     >>> import wonderland as wl
     >>> T = wl.data.transforms
-    >>> T.preview(wl.data.digits().features[:2], T.RandomRotation(20))[:4]
+    >>> preview(wl.data.digits().features[:2], T.RandomRotation(20))[:4]
     '<svg'
     """
     grid = preview_grid(images, transform, samples=samples, rng=rng)

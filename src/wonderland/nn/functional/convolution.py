@@ -140,9 +140,7 @@ def conv_transpose1d(
 
     Arguments are those of `conv_transpose2d`.
     """
-    return conv_transpose_nd(
-        "conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    return conv_transpose_nd("conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(
@@ -167,9 +165,7 @@ def conv_transpose2d(
     this function. The size along an axis is (n - 1) stride - 2 padding + dilation (kernel - 1) + 1 + output_padding;
     `output_padding` chooses among the sizes that a convolution with a stride would make n.
     """
-    return conv_transpose_nd(
-        "conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    return conv_transpose_nd("conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose3d(
@@ -188,9 +184,7 @@ def conv_transpose3d(
     >>> wl.nn.functional.conv_transpose3d(wl.ones((1, 2, 2, 5)), wl.ones((2, 2, 2, 3, 5)), stride=2).shape
     (2, 4, 4, 3)
     """
-    return conv_transpose_nd(
-        "conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    return conv_transpose_nd("conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose_nd(

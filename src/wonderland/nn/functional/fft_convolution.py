@@ -34,8 +34,8 @@ def fft_conv(
     >>> y.shape, bool(wl.allclose(y, F.conv2d(x, w, padding="same"), atol=1e-4))
     ((2, 30, 30, 4), True)
 
-    The number of spatial axes is that of the weight, (*kernel, in / groups, out). The time hardly depends on the size of
-    the kernel: n log n for n places instead of n times the kernel's size. Book, chapter 7 (exercises).
+    The number of spatial axes is that of the weight, (*kernel, in / groups, out). The time hardly depends on the size
+    of the kernel: n log n for n places instead of n times the kernel's size. Book, chapter 7 (exercises).
     """
     axes = getattr(weight, "ndim", 4) - 2
     if axes not in (1, 2, 3):

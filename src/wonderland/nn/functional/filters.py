@@ -40,8 +40,9 @@ def apply_filter(images: Any, kernel: Any, padding: Any = "same") -> Tensor:
             [3., 0., 0., 0., 3.],
             [5., 3., 3., 3., 5.]])
 
-    The kernel is an array, or a name in `FILTERS`: "identity", "edge", "ridge", "box_blur", "gaussian_blur", "sharpen",
-    "sobel_x" or "sobel_y". A filter whose elements add up to 0 gives 0 on a constant image; with a sum of 1 it keeps it.
+    The kernel is an array, or a name in `FILTERS`: "identity", "edge", "ridge", "box_blur", "gaussian_blur",
+    "sharpen", "sobel_x" or "sobel_y". A filter whose elements add up to 0 gives 0 on a constant image; with a sum of 1
+    it keeps it.
     """
     x = as_inexact("apply_filter", images)
     if isinstance(kernel, str):

@@ -68,8 +68,8 @@ def global_max_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = N
     >>> wl.nn.functional.global_max_pool(wl.tensor([[1.0, 5.0], [3.0, 2.0]]), axes=1)
     tensor([3., 5.])
 
-    Arguments are those of `global_avg_pool`. Of several largest elements each gets an equal part of the derivative. With a
-    mask, a sequence without any place gives the least number.
+    Arguments are those of `global_avg_pool`. Of several largest elements each gets an equal part of the derivative.
+    With a mask, a sequence without any place gives the least number.
     """
     name = "global_max_pool"
     x, over, kept = _places(name, as_inexact(name, as_ordered(name, x)), axes, mask)
@@ -167,9 +167,7 @@ def lp_pool3d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ce
     return pool_norm("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)
 
 
-def pool_norm(
-    name: Any, axes: int, x: Any, norm_type: Any, kernel_size: Any, stride: Any, ceil_mode: bool
-) -> Tensor:
+def pool_norm(name: Any, axes: int, x: Any, norm_type: Any, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
     p = as_number(name, "norm_type", norm_type)
     if not p > 0:
         raise InputError(f"{name}: norm_type={p}.", "a number above 0, or math.inf")

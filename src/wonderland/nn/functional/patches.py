@@ -27,8 +27,8 @@ def unfold(x: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation
     >>> bool(wl.isclose(F.unfold(x, 5) @ w.reshape(-1, 4), F.conv2d(x, w), atol=1e-4).all())
     True
 
-    A convolution is a product of them with the filter as a matrix. `kernel_size`, `stride`, `padding` and `dilation` are
-    as in `conv2d`; if all are single numbers, `axes` is the number of spatial axes. The transpose is `fold`.
+    A convolution is a product of them with the filter as a matrix. `kernel_size`, `stride`, `padding` and `dilation`
+    are as in `conv2d`; if all are single numbers, `axes` is the number of spatial axes. The transpose is `fold`.
     """
     patches = extract_patches(x, kernel_size, stride, padding, dilation, axes)
     axes = _axes("unfold", axes, kernel_size, stride, padding, dilation)
@@ -85,8 +85,8 @@ def fold(
             [6., 9., 9., 6.],
             [4., 6., 6., 4.]])
 
-    `output_size` is (h, w). After `unfold` it multiplies each pixel by the number of patches that cover it. With patches
-    side by side (stride = kernel_size) it is the inverse of `unfold`.
+    `output_size` is (h, w). After `unfold` it multiplies each pixel by the number of patches that cover it. With
+    patches side by side (stride = kernel_size) it is the inverse of `unfold`.
     """
     name = "fold"
     axes = _axes(name, axes, output_size, kernel_size, stride, padding, dilation)

@@ -42,8 +42,8 @@ def interpolate(
     tensor([[1. , 1.5, 2. ],
             [3. , 3.5, 4. ]])
 
-    Give `size` or `scale_factor`, one number or one for each axis. Modes: "nearest", "nearest-exact" (the nearest centre),
-    "linear", "bilinear" and "trilinear" (for 1, 2 and 3 spatial axes), "bicubic", and "area" (means, as
+    Give `size` or `scale_factor`, one number or one for each axis. Modes: "nearest", "nearest-exact" (the nearest
+    centre), "linear", "bilinear" and "trilinear" (for 1, 2 and 3 spatial axes), "bicubic", and "area" (means, as
     `adaptive_avg_pool2d`). Place i of the result lies at \((i + \frac12)/s - \frac12\) for the factor s, so that
     pixels are squares; with `align_corners` at \(i (n-1)/(n'-1)\), so that the corners stay where they are.
 
@@ -140,7 +140,8 @@ def pixel_shuffle(x: Any, upscale_factor: int, axes: int = 2) -> Tensor:
     tensor([[0., 1.],
             [2., 3.]])
 
-    Channel (z r + i) r + j goes to place (i, j) of channel z. Nothing is computed, and `pixel_unshuffle` is the inverse.
+    Channel (z r + i) r + j goes to place (i, j) of channel z. Nothing is computed, and `pixel_unshuffle` is the
+    inverse.
     """
     name = "pixel_shuffle"
     r, axes = as_int(name, "upscale_factor", upscale_factor, 1), as_int(name, "axes", axes, 1)
