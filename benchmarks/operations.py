@@ -81,10 +81,14 @@ OPERATIONS: dict[str, Callable[[], functools.partial[Any]]] = {
 }
 
 
-def main(options: Options | None = None) -> None:
+def main(
+    options: Options | None = None,
+    operations: dict[str, Callable[[], functools.partial[Any]]] = OPERATIONS,
+    title: str = "Single operations",
+) -> None:
     """One process of each rival measures all operations; every round asks each rival once."""
     options = options or Options()
-    names = [name for name in OPERATIONS if not options.workloads or name in options.workloads]
+    names = [name for name in operations if not options.workloads or name in options.workloads]
     if not names:
         return
     everybody = rivals(options, operations=True)
@@ -94,9 +98,7 @@ def main(options: Options | None = None) -> None:
             for name, line in run(rival, names, options.seconds / 10).items():
                 best[rival.name][name] = min(line["step_ms"] * 1e3, best[rival.name].get(name, math.inf))
     peers = [rival.name for rival in everybody if rival.name != OURS]
-    table = Ratios(
-        "Single operations: the peer's time / ours (above 1: ours is faster)", "us", peers, options, best=False
-    )
+    table = Ratios(f"{title}: the peer's time / ours (above 1: ours is faster)", "us", peers, options, best=False)
     for name in names:
         table.row(name, {rival: times.get(name) for rival, times in best.items()})
     table.means()

@@ -6,7 +6,8 @@ import argparse
 import sys
 from dataclasses import dataclass
 
-SECTIONS = ("start", "eager", "memory", "native", "steps", "variety", "operations", "loop", "loader", "long")
+SECTIONS = ("start", "eager", "memory", "native", "steps", "variety", "operations", "convolutions", "loop", "loader")
+SECTIONS += ("long",)
 
 
 @dataclass(frozen=True)

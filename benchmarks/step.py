@@ -10,12 +10,13 @@ from typing import Any
 
 import wonderland as wl
 
+from .convolutions import CONVOLUTIONS
 from .measuring import arguments, figures, line
 from .operations import OPERATIONS
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS
 PRODUCTS = ("matrix product", "convolution", "attention")
 
 

@@ -6,11 +6,12 @@ import torch
 
 from ..measuring import arguments, figures, line, threads
 from . import torch_workloads
+from .torch_convolutions import CONVOLUTIONS
 from .torch_operations import OPERATIONS
 from .torch_variety import VARIETY
 from .torch_workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS
 
 
 def main() -> None:

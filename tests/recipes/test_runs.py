@@ -3,6 +3,11 @@
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,6 +129,32 @@ def test_splits_do_not_overlap_and_keep_the_shares():
     for _, y in parts:
         shares = np.bincount(y) / len(y)
         assert abs(shares - 0.1).max() < 0.02
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_says_so(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(Path(wl.__file__).parent.parent)}
+    command = [sys.executable, "-m", "wonderland", "train", "--model", "linear", "--data", "moons"]
+    process = subprocess.Popen(
+        [*command, "--set", "epochs=1000000", "--out", "run"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("run/checkpoints/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    message = err.splitlines()[-1]
+    assert re.fullmatch(
+        r"wonderland train: error: interrupted after epoch \d+, step \d+; the same command goes on from there", message
+    )
+    step = int(re.search(r"step (\d+)", message).group(1))
+    assert wl.train.CheckpointFolder(tmp_path / "run" / "checkpoints").newest().record["step"] == step
 
 
 # --- bad input

@@ -54,6 +54,9 @@ def test_a_healthy_run_is_left_alone_and_the_norms_are_right():
     watch, text = watched(model, batch_size=64, optimizer=wl.optim.SGD, lr=0.0)
     assert text == ""
     assert bool((before[0].weight == model[0].weight).all())
+    first = np.asarray(model[0](wl.asarray(X)))
+    assert watch.activations[0].path == "0"
+    assert watch.activations[0].activation_std == pytest.approx(first.std(), rel=1e-4)
     grads = wl.grad(lambda m: nn.functional.mse_loss(m(wl.asarray(X)), wl.asarray(X**2)))(model)
     for path, g in grads.items():
         assert watch.norms[0][path] == pytest.approx(np.linalg.norm(np.asarray(g)), rel=1e-5)

@@ -10,11 +10,17 @@ from typing import Any
 
 import torch  # type: ignore[import-not-found]  # not in the project's environment
 
-from . import activations, initialization, layers, losses, modules, normalization, rules
+from . import activations, convolutions, initialization, layers, losses, modules, normalization, rules
 from .cases import plain
 
 FOLDER = Path(__file__).parents[2] / "tests/reference"
-FAMILIES = {"activations": activations, "layers": layers, "normalization": normalization, "losses": losses}
+FAMILIES = {
+    "activations": activations,
+    "layers": layers,
+    "convolutions": convolutions,
+    "normalization": normalization,
+    "losses": losses,
+}
 
 
 def initial_values() -> dict[str, list[Any]]:

@@ -1,7 +1,7 @@
 """Layers with weights, pooling, and layers that only move or pass numbers; attention.
 
 Left out: bags of an EmbeddingBag given by offsets (ours are the rows of a matrix), and `max_norm`, for which PyTorch
-changes the table when rows are read.
+changes the table when rows are read; Fold and Unfold, whose patches are laid out otherwise.
 """
 
 from __future__ import annotations
@@ -76,6 +76,21 @@ POOLING = [
     *[images(f"Adaptive{kind}Pool2d", (1, 5, 4, 2), [3, 2]) for kind in ("Avg", "Max")],
     *[images(f"Adaptive{kind}Pool2d", (1, 4, 3, 2), [None, 1]) for kind in ("Avg", "Max")],
     *[images(f"Adaptive{kind}Pool3d", (1, 3, 2, 2, 1), [2, 1, None]) for kind in ("Avg", "Max")],
+    images("LPPool1d", (2, 7, 2), 2.0, 3, stride=2),
+    images("LPPool2d", (1, 5, 4, 2), 4.0, [3, 2], ceil_mode=True),
+    images("LPPool3d", (1, 2, 4, 3, 1), 1.0, 2),
+]
+
+RESIZING = [
+    images("PixelShuffle", (1, 2, 3, 8), 2),
+    images("PixelUnshuffle", (1, 2, 6, 2), 2),
+    images("Upsample", (1, 2, 3, 2), scale_factor=2),
+    images("Upsample", (1, 4, 2), size=7, mode="linear"),
+    images("Upsample", (1, 3, 2, 2), size=[4, 5], mode="bilinear"),
+    images("Upsample", (1, 3, 2, 1), scale_factor=[2.0, 1.5], mode="bilinear", align_corners=True),
+    images("Upsample", (1, 3, 4, 1), size=[5, 3], mode="bicubic"),
+    images("Upsample", (1, 2, 2, 1, 1), size=[3, 2, 2], mode="trilinear"),
+    images("Upsample", (1, 5, 3, 1), size=[3, 5], mode="nearest-exact"),
 ]
 
 RECURRENT = [
@@ -111,4 +126,4 @@ ATTENTION = [
     Case("scaled_dot_product_attention", ((1, 4, 3, 2), (1, 2, 3, 2), (1, 2, 3, 2)), settings={"enable_gqa": True}),
 ]
 
-CASES = DENSE + CONVOLUTIONS + POOLING + RECURRENT + PASSING + ATTENTION
+CASES = DENSE + CONVOLUTIONS + POOLING + RESIZING + RECURRENT + PASSING + ATTENTION

@@ -4,6 +4,7 @@ from .alexnet import AlexNet
 from .autoencoder import Autoencoder, BinaryAutoencoder, DenoisingAutoencoder, LinearAutoencoder, masking, mirror
 from .baselines import MajorityClassifier, MeanRegressor
 from .causal_convnet import CausalBlock, CausalConvNet, ConvLanguageModel
+from .causal_sequential import CausalSequential
 from .classifier import Classifier
 from .cnn import CNN
 from .conv_classifier import ConvClassifier1d, ConvClassifier3d
@@ -177,6 +178,7 @@ __all__ = [
     # sequences, texts, videos
     "CausalBlock",
     "CausalConvNet",
+    "CausalSequential",
     "ConvLanguageModel",
     "TextCNN",
     "KimCNN",

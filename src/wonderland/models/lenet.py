@@ -48,18 +48,19 @@ class LeNet(ImageClassifier):
         key: Any = None,
     ) -> None:
         stream = own_stream(key)
-        height, width, channels = as_image_shape("LeNet", image_size, least=12)
+        height, width, channels = as_image_shape("LeNet", image_size, least=4)
+        margin = 0 if min(height, width) >= 12 else 4  # small images keep their size in the second convolution, too
         if pool not in POOLS:
             raise InputError(f"LeNet: pool={shown(pool)}.", f"one of {', '.join(map(repr, POOLS))}")
         backbone = Sequential(
             Conv2d(channels, 6, 5, padding=2, key=stream),
             as_activation("LeNet", activation),
             POOLS[pool](2),
-            Conv2d(6, 16, 5, key=stream),
+            Conv2d(6, 16, 5, padding=margin // 2, key=stream),
             as_activation("LeNet", activation),
             POOLS[pool](2),
         )
-        places = ((height // 2 - 4) // 2) * ((width // 2 - 4) // 2)
+        places = ((height // 2 - 4 + margin) // 2) * ((width // 2 - 4 + margin) // 2)
         head = Sequential(
             Linear(16 * places, 120, key=stream),
             as_activation("LeNet", activation),

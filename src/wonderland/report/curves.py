@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..train.history import History, mode_of
-from ..viz.plot import Curve
+from ..viz.plot import Curve, span
 from .page import facts, figures, is_number, paragraph, table
 from .pictures import Picture, Plot, Section
 
@@ -55,7 +55,7 @@ def curve_pictures(history: History) -> list[Picture]:
         dots: list[Curve] = []
         for name, (x, y) in data.items():
             y = np.log10(y) if logarithmic else y
-            label = "validation" if name.startswith(VALIDATION) else "training" if len(data) > 1 else name
+            label = "" if len(data) == 1 else "validation" if name.startswith(VALIDATION) else "training"
             shapes.append(Curve(*thin(x, y), label))
             usable = np.isfinite(y)
             places = event_epochs(history)
@@ -116,10 +116,7 @@ def event_epochs(history: History) -> np.ndarray[Any, Any]:
 
 def epoch_range(curves: list[Curve]) -> tuple[float, float]:
     """From the first to the last epoch, and a little more, so that dots at the ends are whole."""
-    x = np.concatenate([np.asarray(curve.x) for curve in curves])
-    low, high = float(x.min()), float(x.max())
-    margin = 0.02 * (high - low) or 0.5
-    return low - margin, high + margin
+    return span(np.concatenate([np.asarray(curve.x) for curve in curves]), 0.02)
 
 
 def thin(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -186,11 +183,11 @@ def _events(history: History) -> str:
 
 def duration(seconds: float) -> str:
     """
-    >>> duration(0.5), duration(75), duration(7384)
-    ('0.5 s', '1 min 15 s', '2 h 3 min')
+    >>> duration(75), duration(7384)
+    ('1 min 15 s', '2 h 3 min')
     """
     if not math.isfinite(seconds) or seconds < 60:
-        return f"{seconds:.3g} s"
+        return f"{seconds:.3g}\N{NO-BREAK SPACE}s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 

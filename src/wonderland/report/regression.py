@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..viz.plot import Curve
-from .outcomes import Estimated
+from ..viz.plot import Curve, span
+from .outcomes import Array, Estimated
 from .page import facts, figures, paragraph, table
 from .pictures import SQUARE, Picture, Plot, Section, histogram_of
 
@@ -16,23 +16,29 @@ GREY = "#94a3b8"
 
 def regression_section(found: Estimated) -> Section:
     """Predicted against true numbers, and the errors, for each output."""
-    errors = found.predicted - found.true
+    with np.errstate(over="ignore"):  # a model that diverged
+        return _section(found, found.predicted - found.true)
+
+
+def _section(found: Estimated, errors: Array) -> Section:
     outputs = errors.shape[1]
     pictures: list[Picture] = []
     for k in range(min(outputs, MOST_OUTPUTS)):
         of = f", output {k}" if outputs > 1 else ""
         true, predicted = found.true[:, k], found.predicted[:, k]
         some = np.linspace(0, len(true) - 1, min(len(true), MOST_POINTS)).astype(np.int64)
-        ends = [min(true.min(), predicted.min()), max(true.max(), predicted.max())]
+        ends = span(np.concatenate([true, predicted]), 0.04)
         shapes = [
             Curve(true[some], predicted[some], "examples", dots=True),
             Curve(ends, ends, "exact", dashed=True, colour=GREY),
         ]
-        pictures.append(Plot(f"Predicted and true{of}", shapes, x_label="true", y_label="predicted", size=SQUARE))
+        pictures.append(Plot(f"Predicted and true{of}", shapes, "true", "predicted", SQUARE, ends, ends))
         pictures.append(
             histogram_of(f"Residuals{of}: predicted minus true", errors[:, k], x_label="residual", size=SQUARE)
         )
-    numbers = [[f"output {k}" if outputs > 1 else "output", *_measures(found, k)] for k in range(outputs)]
+    numbers = [
+        [f"output {k}" if outputs > 1 else "output", *_measures(errors[:, k], found.true[:, k])] for k in range(outputs)
+    ]
     parts = [
         facts([("RMSE", float(np.sqrt(np.mean(errors**2)))), ("mean absolute error", float(np.abs(errors).mean()))])
     ]
@@ -45,8 +51,7 @@ def regression_section(found: Estimated) -> Section:
     return Section("Predictions", "\n".join(parts), {"predictions": pictures})
 
 
-def _measures(found: Estimated, k: int) -> list[float | None]:
-    errors = found.predicted[:, k] - found.true[:, k]
-    spread = float(np.sum((found.true[:, k] - found.true[:, k].mean()) ** 2))
+def _measures(errors: Array, true: Array) -> list[float | None]:
+    spread = float(np.sum((true - true.mean()) ** 2))
     share = 1.0 - float(np.sum(errors**2)) / spread if spread > 0 else None  # no spread, nothing to explain
     return [float(np.sqrt(np.mean(errors**2))), float(np.abs(errors).mean()), float(errors.mean()), share]

@@ -1,4 +1,4 @@
-"""Byte-pair encoding: a piece starts as single characters, and pairs are merged in the order in which they were learned.
+"""Byte-pair encoding: a piece starts as single characters, and pairs are merged in the order of their learning.
 
 Book, section 8.2.2.
 """
@@ -25,8 +25,8 @@ class BPE:
     ([4, 3], [3, 2])
 
     `vocab` has the single characters and what the merges make. A character that is not there is `unk`; neighbouring
-    unknowns are one with `fuse_unk`. With `ignore_merges` a piece that is a token is not taken apart. `encode` gives the
-    ids of a piece and how many of its characters each of them stands for, in time \(n \log n\).
+    unknowns are one with `fuse_unk`. With `ignore_merges` a piece that is a token is not taken apart. `encode` gives
+    the ids of a piece and how many of its characters each of them stands for, in time \(n \log n\).
     """
 
     def __init__(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 Pair = tuple[int, int]
 
@@ -29,11 +30,9 @@ def train_bpe(
     then what the merges make, up to `vocab_size`. Of equally frequent pairs the one with the smaller ids comes first.
     Pairs that come less than `min_frequency` times are not merged.
 
-    Counts of pairs are kept up to date instead of counted anew: a merge touches the words that have the pair and nothing
-    else. The queue may hold a pair with a count that has fallen since; it is put back when it comes up. Vocabulary and
-    merges are those that the `tokenizers` library learns, also in its one peculiarity: where two different pairs make the
-    same token, the words in which the second pair made it take part in later merges on their own, and a pair that is merged
-    twice stands at its second place.
+    Counts of pairs are kept up to date instead of counted anew: a merge touches the words that have the pair and
+    nothing else. The queue may hold a pair with a count that has fallen since; it is put back when it comes up.
+    Vocabulary and merges are those that the `tokenizers` library learns.
     """
     tokens = list(dict.fromkeys([*special_tokens, *sorted({*alphabet, *(c for piece in counts for c in piece)})]))
     ids = {token: place for place, token in enumerate(tokens)}
@@ -43,17 +42,16 @@ def train_bpe(
     totals: dict[Pair, int] = defaultdict(int)
     places: dict[Pair, set[int]] = defaultdict(set)
     for number, (word, frequency) in enumerate(zip(words, frequencies, strict=True)):
-        for pair in zip(word, word[1:], strict=False):
+        for pair in pairwise(word):
             totals[pair] += frequency
             places[pair].add(number)
     serial = 0  # sets do not compare, so that two entries of a pair must differ before them
     queue: list[tuple[int, Pair, int, set[int]]] = []
-    for serial, (pair, found) in enumerate(places.items()):  # noqa: B007 - goes on below
+    for serial, (pair, found) in enumerate(places.items()):
         queue.append((-totals[pair], pair, serial, found))
     heapq.heapify(queue)
 
-    ranks: dict[Pair, int] = {}
-    step = 0
+    merges: list[tuple[str, str]] = []
     while len(tokens) < vocab_size and queue:
         negative, pair, number, where = heapq.heappop(queue)
         total = totals[pair]
@@ -66,8 +64,7 @@ def train_bpe(
         new = ids.setdefault(made, len(tokens))
         if new == len(tokens):
             tokens.append(made)
-        ranks[pair] = step
-        step += 1
+        merges.append((tokens[pair[0]], tokens[pair[1]]))
         fresh: dict[Pair, set[int]] = defaultdict(set)
         for word_number in where:
             frequency = frequencies[word_number]
@@ -79,8 +76,7 @@ def train_bpe(
             if totals[changed] > 0:
                 serial += 1
                 heapq.heappush(queue, (-totals[changed], changed, serial, found))
-    ordered = sorted(ranks, key=ranks.__getitem__)
-    return ids, [(tokens[first], tokens[second]) for first, second in ordered]
+    return ids, merges
 
 
 def _merge(word: list[int], pair: Pair, new: int) -> list[tuple[Pair, int]]:

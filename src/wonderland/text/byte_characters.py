@@ -6,6 +6,8 @@ that a space is Ġ and a new line Ċ.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ..errors import InputError
 
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -18,6 +20,7 @@ _BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}
 _TABLE = dict(enumerate(CHARACTERS))
 
 
+@lru_cache(maxsize=1 << 16)  # texts consist of the same words
 def spelled(text: str) -> str:
     """The bytes of a text in UTF-8, each as its character.
 

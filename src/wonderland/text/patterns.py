@@ -29,9 +29,8 @@ _MORE_WORD = frozenset(
     + list(range(0x1F170, 0x1F18A))
 )
 _WORD = ("L", "M", "Nd", "Nl", "Pc")
-_CATEGORIES = frozenset(
-    "C Cc Cf Cn Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs".split()
-)
+_MINOR = {"C": "cfnos", "L": "lmotu", "M": "cen", "N": "dlo", "P": "cdefios", "S": "ckmo", "Z": "lps"}
+_CATEGORIES = frozenset([*_MINOR, *(major + letter for major, minor in _MINOR.items() for letter in minor)])
 _LONG_NAMES = {"Letter": "L", "Mark": "M", "Number": "N", "Punctuation": "P", "Symbol": "S", "Separator": "Z"}
 
 

@@ -183,8 +183,8 @@ class Tokenizer:
         array([110, 195, 169,  33, 256])
 
         `add_bos` and `add_eos` put special tokens around it (None: as the tokenizer's template has it). A special token
-        that is written in the text becomes that token; with `split_special_tokens`, which is for text from strangers, it is
-        text like any other. What is longer than `max_length`, special tokens included, is cut off at the end.
+        that is written in the text becomes that token; with `split_special_tokens`, which is for text from strangers,
+        it is text like any other. What is longer than `max_length`, special tokens included, is cut off at the end.
         """
         ids: list[int] = []
         for piece, number, _ in self._pieces(text, split_special_tokens):
@@ -275,7 +275,7 @@ class Tokenizer:
             if wanted and self._role(role) is None:
                 raise InputError(
                     f"encode: add_{role}=True, and there is no {role} token.",
-                    f'special_tokens=["[{role.upper()}]"] when the tokenizer is trained, or {role}="..." when it is read',
+                    f'special_tokens=["[{role.upper()}]"] when it is trained, or {role}="..." when it is read',
                 )
             out.append([self._ids[token] for token in template] if wanted is None else [self._role(role)] * wanted)
         return out[0], out[1]  # type: ignore[return-value]
@@ -292,7 +292,7 @@ class Tokenizer:
     def _pieces(
         self, text: str, split_special: bool = False, with_spans: bool = False
     ) -> Iterator[tuple[Piece, int | None, list[Span]]]:
-        """The pieces for the model, or a special token and its id; `with_spans` also where each character comes from."""
+        """The pieces for the model, or a special token and its id; `with_spans`, also where characters come from."""
         if not isinstance(text, str):
             raise InputError(f"Tokenizer: a {type(text).__name__} is not text.", "a str; `encode_batch` takes several")
         for raw, start, end, added in self._raw.sections(text, not split_special):

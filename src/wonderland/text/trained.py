@@ -60,10 +60,10 @@ class WordTokenizer(Tokenizer):
     >>> tokenizer.decode(tokenizer.encode("the table is on the dog"), skip_special_tokens=False)
     'the table is on the [UNK]'
 
-    The `vocab_size` most frequent tokens (special ones included) that come at least `min_frequency` times are kept, ties
-    in the order of their names; all others are "[UNK]", or an error if there is no such token. `decode` puts a space
-    between words. With `keep_spaces` white space is a token too, and `decode` gives the text back as it was. `pattern` is
-    a regular expression of your own that matches tokens. Book, section 8.2.2.
+    The `vocab_size` most frequent tokens (special ones included) that come at least `min_frequency` times are kept,
+    ties in the order of their names; all others are "[UNK]", or an error if there is no such token. `decode` puts a
+    space between words. With `keep_spaces` white space is a token too, and `decode` gives the text back as it was.
+    `pattern` is a regular expression of your own that matches tokens. Book, section 8.2.2.
     """
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..nn.diagnostics import dead_units, gradient_report
+from ..nn.diagnostics import dead_units, gradient_report, variance_report
 from ..random.streams import default_stream
 from ..transforms.imperative import no_grad
 from ..transforms.reverse import grad
@@ -44,13 +44,15 @@ class Watch(Callback):
 
     It warns, once for each parameter and kind, of gradients that explode, vanish, or are exactly zero, and of layers
     with more than `most_dead` of their units dead. The gradients are computed eagerly on a copy of the model, which
-    costs about a step without compilation. `gradients` and `dead` keep the last ones. Book, sections 5.4 and 6.4.3.
+    costs about a step without compilation. `gradients`, `activations` (the spread of every layer's outputs and of their
+    gradients) and `dead` keep the last ones. Book, sections 5.4 and 6.4.3.
     """
 
     def __init__(self, most_dead: float = 0.5) -> None:
         self.most_dead = most_dead
         self.norms: list[dict[str, float]] = []
         self.gradients: dict[str, Any] = {}
+        self.activations: list[Any] = []
         self.dead: dict[str, list[int]] = {}
         self._warned: set[tuple[str, str]] = set()
 
@@ -66,11 +68,12 @@ class Watch(Callback):
             if word != "healthy":
                 share = f"{sizes[path]:.1e} beside {max(sizes.values()):.1e}"
                 self._warn(path, word, f"the gradient of {path} is {word} ({share}); try {ADVICE[word]}.")
-        self._look_for_dead_units(model, batch)
+        self._look_at_activations(model, batch)
 
-    def _look_for_dead_units(self, model: Any, batch: Any) -> None:
+    def _look_at_activations(self, model: Any, batch: Any) -> None:
         inputs = batch[0] if isinstance(batch, (tuple, list)) else batch
         with _same_stream():
+            self.activations = variance_report(model.copy(), inputs)
             self.dead = dead_units(model.copy(), inputs)
         for path, units in self.dead.items():
             width = model.get_submodule(path).parameters()[0].shape[-1]

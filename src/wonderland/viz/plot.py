@@ -91,8 +91,8 @@ def plot(
     everything = np.concatenate([*finite, np.empty((0, 2))])
     if not len(everything):
         raise InputError("plot: there is no finite point to show.", "at least one curve with numbers")
-    x_low, x_high = _range(everything[:, 0], 0.0) if x_range is None else x_range
-    y_low, y_high = _range(everything[:, 1], 0.06) if y_range is None else y_range
+    x_low, x_high = span(everything[:, 0], 0.0) if x_range is None else x_range
+    y_low, y_high = span(everything[:, 1], 0.06) if y_range is None else y_range
     if y_range is None and y_low < 0 <= everything[:, 1].min() and any(isinstance(shape, Bars) for shape in drawn):
         y_low = 0.0  # bars stand on the axis
     width, height = size
@@ -166,7 +166,12 @@ def _points(curve: Curve | Bars) -> np.ndarray[Any, Any]:
     return np.stack([x, y], axis=1)
 
 
-def _range(values: np.ndarray[Any, Any], margin: float) -> tuple[float, float]:
+def span(values: np.ndarray[Any, Any], margin: float) -> tuple[float, float]:
+    """A range that holds finite values, with a margin in shares of its size; it is never empty.
+
+    >>> span(np.array([0.0, 10.0]), 0.1), span(np.array([4.0]), 0.1)
+    ((-1.0, 11.0), (2.0, 6.0))
+    """
     low, high = (float(end) for end in np.clip([values.min(), values.max()], -1e300, 1e300))
     size = max(abs(low), abs(high))
     if high - low <= max(1e-14 * size, 1e-300):  # no ticks would fit in between
