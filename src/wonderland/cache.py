@@ -85,11 +85,14 @@ def _entries() -> list[tuple[float, int, str]]:
     """(time, size, path) of every file, oldest first."""
     where = folder()
     found = []
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(where) if where else ():
+    if not where:
+        return []
+    with contextlib.suppress(OSError), os.scandir(where) as entries:
+        for entry in entries:
             if entry.name.endswith((SUFFIX, ".part")):
-                about = entry.stat()
-                found.append((about.st_mtime, about.st_size, entry.path))
+                with contextlib.suppress(OSError):  # another process may just have removed it
+                    about = entry.stat()
+                    found.append((about.st_mtime, about.st_size, entry.path))
     return sorted(found)
 
 

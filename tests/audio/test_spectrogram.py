@@ -31,6 +31,10 @@ def test_decibels():
         (wl.audio.amplitude_to_db, wl.audio.db_to_amplitude),
     ):
         np.testing.assert_allclose(np.asarray(back(there(x[1:], ref=3.0, top_db=None), ref=3.0)), x[1:], rtol=1e-12)
+    batch = np.random.default_rng(0).random((3, 4, 5)) ** 20 * np.array([1.0, 1e3, 1e6])[:, None, None]
+    for together, alone in zip(wl.audio.power_to_db(batch, top_db=20.0), batch, strict=True):
+        np.testing.assert_allclose(np.asarray(together), np.asarray(wl.audio.power_to_db(alone, top_db=20.0)))
+        assert np.ptp(np.asarray(together)) == pytest.approx(20)
     wl.check_grads(lambda x: wl.audio.power_to_db(x), (np.array([0.5, 2.0, 3.0]),))
     assert np.isfinite(np.asarray(wl.grad(lambda x: wl.audio.power_to_db(x).sum())(wl.zeros(3)))).all()
     with pytest.raises(InputError, match="amin=0"):

@@ -10,7 +10,7 @@ import pytest
 import scipy.io.wavfile
 
 import wonderland as wl
-from wonderland.errors import DTypeError, FileError, InputError, ShapeError
+from wonderland.errors import DTypeError, FileError, InputError, ShapeError, WonderlandError
 
 SINE = np.stack([np.sin(np.arange(101) / 3), np.cos(np.arange(101) / 5)], axis=1)
 
@@ -140,6 +140,21 @@ def test_every_cut_of_a_file_is_refused(tmp_path):
     for end in range(len(whole)):
         with pytest.raises(InputError, match="damaged"):
             read(tmp_path, whole[:end])
+
+
+def test_spoiled_bytes_give_sound_or_an_error_of_ours(tmp_path):
+    path = tmp_path / "whole.wav"
+    wl.audio.write_wav(path, SINE[:5], 8000, encoding="float32")
+    whole = np.frombuffer(path.read_bytes(), np.uint8)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        spoiled = whole.copy()
+        places = rng.integers(0, 60, rng.integers(1, 4))
+        spoiled[places] = rng.integers(0, 256, len(places))
+        try:
+            assert read(tmp_path, spoiled.tobytes()).samples.ndim == 2
+        except WonderlandError as error:
+            assert error.hint
 
 
 def test_bad_samples_are_refused(tmp_path):

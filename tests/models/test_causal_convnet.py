@@ -180,7 +180,7 @@ def test_the_prediction_is_at_the_last_valid_place():
     for _ in range(3):
         last, state = model.step(last, state)
         stepped.append(last.item())
-    np.testing.assert_allclose(stepped[:3], rolled[:3], rtol=1e-10)
+    np.testing.assert_allclose(stepped, rolled, rtol=1e-10)
 
 
 def test_layers_that_look_ahead_are_refused():
@@ -191,7 +191,7 @@ def test_layers_that_look_ahead_are_refused():
     np.testing.assert_array_equal(CausalSequential(nn.Conv1d(2, 2, 1))(x).shape, (8, 2))
     for layer in (
         conv(padding="same"),
-        conv(padding="causal", padding_mode="circular") if False else conv(padding=2),
+        conv(padding=2),
         conv(),
         nn.Conv1d(2, 2, 2, padding=((1, 0),), stride=2),
         nn.MaxPool1d(2),
@@ -251,13 +251,13 @@ def test_maximum_likelihood_is_cross_entropy():
 
 @pytest.mark.book("8-73", name="wl.models.ConvLanguageModel")
 def test_it_cannot_cheat_on_random_tokens():
-    x, fresh = tokens(64, 33, vocabulary=4), tokens(64, 33, vocabulary=4, seed=1)
-    model = language_model(4)
+    x, fresh = tokens(32, 33, vocabulary=4), tokens(32, 33, vocabulary=4, seed=1)
+    model = language_model(4, dilations=(1,))
     losses = train(model, lambda m: F.cross_entropy(m(x[:, :-1]), x[:, 1:]), 60)
     assert losses[-1] > 0.9 * math.log(4)
     assert F.cross_entropy(model(fresh[:, :-1]), fresh[:, 1:]).item() > math.log(4) - 0.02
     # without the shift it would see the answer
-    model = language_model(4)
+    model = language_model(4, dilations=(1,))
     assert train(model, lambda m: F.cross_entropy(m(x), x), 60, lr=0.03)[-1] < 0.1
 
 

@@ -117,7 +117,9 @@ def test_many_at_once():
 
 
 @pytest.mark.book("9-98", name="wl.ode.odeint")
-@pytest.mark.parametrize("settings", [{"method": "rk4", "steps": 3}, {"method": "euler"}, {"rtol": 1e-10, "atol": 1e-11}])
+@pytest.mark.parametrize(
+    "settings", [{"method": "rk4", "steps": 3}, {"method": "euler"}, {"rtol": 1e-10, "atol": 1e-11}]
+)
 def test_derivatives_through_the_solver(settings):
     times = wl.tensor([0.3, 1.0, 1.5], dtype=F64)
     f = lambda x, t, w: w * pendulum(x, t)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -67,3 +68,19 @@ def test_bad_graphs_are_refused():
 
 def test_an_empty_graph_is_an_empty_picture():
     assert texts(draw([], [])) == []
+
+
+def test_a_graph_can_go_downwards():
+    nodes, edges = diamond()
+    root = ET.fromstring(draw(nodes, edges, down=True))
+    assert sorted(texts(draw(nodes, edges, down=True))) == sorted(texts(draw(nodes, edges)))
+    groups = [g for g in root.iter(f"{SVG}g") if g.find(f"{SVG}rect") is not None and len(list(g)) > 3]
+    corners = [tuple(map(float, g.get("transform")[10:-1].split())) for g in groups]
+    x, a, b, y = corners
+    assert x[1] < a[1] == b[1] < y[1], "one level below the other"
+    assert a[0] != b[0], "side by side"
+    for path in (p for p in root.iter(f"{SVG}path") if p.get("class") == "edge"):
+        ends = re.findall(r"(-?[\d.]+),(-?[\d.]+)", path.get("d"))
+        assert float(ends[0][1]) < float(ends[-1][1])
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert height > width

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import wonderland as wl
 from wonderland import viz
-from wonderland.viz.plot import ticks
+from wonderland.viz.plot import PALETTE, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -109,3 +109,45 @@ def test_ticks_are_round_evenly_spaced_and_inside(low, relative):
     assert min(abs(mantissa - m) for m in (1, 2, 5, 10)) < 1e-3
     assert low - 1e-6 * extent <= found[0]
     assert found[-1] <= low + extent * (1 + 1e-6)
+
+
+def test_bars_go_from_zero_to_their_heights_behind_the_curves():
+    svg = viz.plot([viz.Curve([0.0, 3.0], [0.0, 2.0]), viz.Bars([0.0, 1.0, 2.0, 3.0], [2.0, np.nan, -1.0], "bars")])
+    places = [element.get("class") for element in ET.fromstring(svg).iter() if element.get("class") in ("bar", "curve")]
+    assert places == ["bar", "bar", "curve", "bar"], "the last one is the legend's"
+    rects = [r for r in ET.fromstring(svg).iter(f"{SVG}rect") if r.get("class") == "bar"][:2]
+    (up_top, up), (down_top, down) = [(float(r.get("y")), float(r.get("height"))) for r in rects]
+    assert up == pytest.approx(2 * down, abs=0.05)
+    assert up_top + up == pytest.approx(down_top, abs=0.05), "both begin at zero"
+
+
+def test_bars_need_an_edge_more_than_heights():
+    with pytest.raises(wl.errors.ShapeError, match="n heights between n"):
+        viz.plot([viz.Bars([0.0, 1.0], [1.0, 2.0])])
+
+
+def test_a_description_is_spoken_in_the_place_of_the_title():
+    root = ET.fromstring(viz.plot([([0.0, 1.0], [0.0, 1.0])], title="t", description="a < rising > line"))
+    assert root.get("aria-label") == root.find(f"{SVG}title").text == "a < rising > line"
+
+
+@given(st.lists(st.floats(allow_nan=True), min_size=1, max_size=6))
+def test_any_numbers_can_be_drawn(values):
+    if not np.isfinite(values).any():
+        return
+    svg = viz.plot([viz.Curve(range(len(values)), values, "v")])
+    for points in drawn(svg):
+        assert np.isfinite(points).all()
+
+
+def test_the_colours_of_the_palette_can_be_told_apart():
+    # distances in CIELAB, where 2.3 is just noticeable
+    rgb = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in PALETTE]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = linear @ matrix.T / [0.9505, 1.0, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    lab = np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
+    apart = np.linalg.norm(lab[:, None] - lab[None], axis=-1) + 1e3 * np.eye(len(PALETTE))
+    assert len(PALETTE) == 10
+    assert apart.min() > 25

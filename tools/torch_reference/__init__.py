@@ -5,9 +5,10 @@ The tests only read the files, so they need no PyTorch. To make the files again,
     python -m venv torch && torch/bin/pip install torch==2.13.0 numpy
     PYTHONPATH=src torch/bin/python -m tools.torch_reference [family ...]
 
-The tables of cases, one file per family, are data that can be imported without PyTorch: `activations`, `layers`, `convolutions`,
-`normalization`, `losses` (modules: outputs, gradients, buffers), `optimizers` (ten steps of each rule, schedules,
-clipping) and `initialization`. `modules.py` and `rules.py` do the computing. Everything is stored as Wonderland has it:
-channels last, weights (in, out), kernels (*kernel, in / groups, out), those of transposed convolutions
-(*kernel, out / groups, in). Every case draws its numbers from a seed of its own, so that a new one changes no other.
+The tables of cases, one file per family, are data that can be imported without PyTorch: `activations`, `layers`,
+`convolutions`, `normalization`, `losses` (modules: outputs, gradients, buffers), `optimizers` (ten steps of each rule,
+schedules, clipping) and `initialization`. `modules.py` and `rules.py` do the computing. Everything is stored as
+Wonderland has it: channels last, weights (in, out), kernels (*kernel, in / groups, out), those of transposed
+convolutions (*kernel, out / groups, in). Every case draws its numbers from a seed of its own, so that a new one
+changes no other.
 """

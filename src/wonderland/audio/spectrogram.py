@@ -51,8 +51,8 @@ def power_to_db(x: Any, ref: float = 1.0, amin: float = 1e-10, top_db: float | N
     >>> wl.round(wl.audio.power_to_db(wl.tensor([1.0, 100.0, 0.0])))
     tensor([  0.,  20., -60.])
 
-    Values more than `top_db` below the largest of x are raised to that; None keeps them. The largest is taken over all
-    of x, so one signal at a time (`vmap` over a batch) unless signals are to be compared.
+    Values more than `top_db` below the largest are raised to that; None keeps them. The largest is that of each
+    spectrogram, the last two axes, so signals of a batch do not see each other.
     """
     return _decibels("power_to_db", 10.0, x, ref, amin, top_db)
 
@@ -93,7 +93,8 @@ def _decibels(name: str, factor: float, x: Any, ref: float, amin: float, top_db:
     y = factor * (array.log10(array.maximum(x, amin)) - math.log10(max(ref, amin)))
     if top_db is None:
         return y
-    return array.maximum(y, array.max(y) - _positive(name, "top_db", top_db))
+    loudest = array.max(y, axis=tuple(range(max(0, y.ndim - 2), y.ndim)), keepdims=True)
+    return array.maximum(y, loudest - _positive(name, "top_db", top_db))
 
 
 def _positive(name: str, what: str, value: Any) -> float:

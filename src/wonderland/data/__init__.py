@@ -58,6 +58,7 @@ from .loader import DataLoader
 from .masking import MaskedCells, MaskedNodes, MaskedPatches, MaskedTokens, MaskingTask, masked_loss
 from .mixing import CutMix, MixUp, cutmix, mixup
 from .next_token import NextTokenDataset
+from .padding import lengths_to_mask, pad_sequence, unpad_sequence
 from .parallel import sharded_value_and_grad, shards
 from .record import DatasetRecord
 from .samplers import (
@@ -108,6 +109,9 @@ __all__ = [
     "PadCollate",
     "Padded",
     "collate",
+    "lengths_to_mask",
+    "pad_sequence",
+    "unpad_sequence",
     "Sampler",
     "SequentialSampler",
     "ShuffleSampler",

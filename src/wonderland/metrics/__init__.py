@@ -2,7 +2,9 @@
 
 from .calibration import BrierScore, CalibrationError
 from .classification import F1, Accuracy, ConfusionMatrix, Precision, Recall, accuracy, confusion_matrix, topk_error
+from .forecasting import MeanAbsoluteScaledError, SymmetricMAPE
 from .groups import metric_by_group
+from .likelihood import BitsPerCharacter, NegativeLogLikelihood, Perplexity
 from .metric import Metric
 from .ranking import AUC, AveragePrecision, roc_curve
 from .regression import R2, MeanAbsoluteError, MeanSquaredError
@@ -18,9 +20,14 @@ __all__ = [
     "AveragePrecision",
     "CalibrationError",
     "BrierScore",
+    "NegativeLogLikelihood",
+    "Perplexity",
+    "BitsPerCharacter",
     "MeanSquaredError",
     "MeanAbsoluteError",
     "R2",
+    "MeanAbsoluteScaledError",
+    "SymmetricMAPE",
     "accuracy",
     "topk_error",
     "confusion_matrix",

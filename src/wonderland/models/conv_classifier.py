@@ -78,8 +78,8 @@ class _ConvClassifier(Module):
         kept = as_mask(name, mask, x.shape[:-n], self.least)  # (..., t)
         pool = F.max_pool1d if n == 1 else F.max_pool3d
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = array.relu(norm(conv(silenced(x, kept))))
-            x, kept = pool(x, 2), pooled(kept, 2)
+            x, kept = pool(conv(silenced(x, kept)), 2), pooled(kept, 2)
+            x = array.relu(norm(x))
         if kept is not None:
             kept = array.reshape(kept, (*kept.shape, *[1] * (n - 1)))
             kept = array.broadcast_to(kept, x.shape[:-1])  # all pixels of a frame

@@ -8,6 +8,7 @@ from .. import array
 from ..arguments import as_int, as_list, shown
 from ..array.conversion import as_tensor
 from ..errors import InputError, ShapeError
+from ..nn.functional.windows import with_one_batch
 from ..nn.module import Module
 from ..tensor import Tensor
 
@@ -40,12 +41,10 @@ class ImageClassifier(Module):
 
     def features(self, x: Any) -> Tensor:
         """The last maps (..., h', w', c'); each of their places looks at a region of the image."""
-        x = as_tensor(type(self).__name__, x)
-        if x.ndim < 3:
-            raise ShapeError(
-                f"{type(self).__name__}: an input of shape {x.shape}.", "images (..., height, width, channels)"
-            )
-        return self.backbone(x)
+        name = type(self).__name__
+        one, lead = with_one_batch(name, as_tensor(name, x), 2)  # batch normalization takes one axis of examples
+        maps = self.backbone(one)
+        return maps if len(lead) == 1 else array.reshape(maps, (*lead, *maps.shape[1:]))
 
     def embed(self, x: Any) -> Tensor:
         """The last latent representation (..., c'), of which the head makes scores."""

@@ -23,6 +23,7 @@ from ..nn.conv_block import ConvBlock
 from ..nn.convolution import Conv2d, ConvTranspose2d
 from ..nn.dropout import own_stream
 from ..nn.functional.pooling import max_pool2d
+from ..nn.functional.windows import with_one_batch
 from ..nn.module import Module
 from ..tensor import Tensor
 
@@ -64,17 +65,18 @@ class UNet(Module):
         self.head = Conv2d(widths[0], out_channels, 1, key=stream)
 
     def forward(self, x: Any) -> Tensor:
-        x = as_tensor("UNet", x)
+        x, lead = with_one_batch("UNet", as_tensor("UNet", x), 2)
         least = 2 ** (len(self.down) - 1)
-        if x.ndim < 3 or x.shape[-3] % least or x.shape[-2] % least:
+        if x.shape[1] % least or x.shape[2] % least:
             raise ShapeError(
-                f"UNet: an input of shape {x.shape}.",
-                f"images (..., height, width, channels) whose sides are multiples of {least}: pad them with wl.pad",
+                f"UNet: images of {x.shape[1]} x {x.shape[2]} pixels, which {least} does not divide.",
+                f"multiples of {least}: pad them with wl.pad",
             )
         passed = []
         for i, block in enumerate(self.down):
-            x = block(max_pool2d(x, 2) if i else x)  # (..., h / 2^i, w / 2^i, channels[i])
+            x = block(max_pool2d(x, 2) if i else x)  # (b, h / 2^i, w / 2^i, channels[i])
             passed.append(x)
         for up, merge, beside in zip(self.up, self.merge, passed[-2::-1], strict=True):
             x = merge(array.concat([beside, up(x)], axis=-1))
-        return self.head(x)  # (..., h, w, out)
+        y = self.head(x)  # (b, h, w, out)
+        return y if len(lead) == 1 else array.reshape(y, (*lead, *y.shape[1:]))

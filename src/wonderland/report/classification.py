@@ -18,6 +18,7 @@ from .pictures import SQUARE, Heat, Plot, Section
 
 MOST_CLASSES = 20  # of a confusion matrix that can be read
 LONG_TABLE = 30
+BESIDE = 12
 BINS = 10
 GREY = "#94a3b8"
 
@@ -45,7 +46,9 @@ def _classes(found: Classified) -> Section:
     listing = table(["class", "precision", "recall", "F1", "support"], rows, caption="Class by class")
     if len(rows) > LONG_TABLE:
         listing = details(f"All {len(rows):,} classes", listing)
-    html = headline + f'<div class="figures">{figure(heat, heat.title + note)}{listing}</div>'
+    drawn = figure(heat, heat.title + note)
+    # a small matrix has room for the table beside it
+    html = headline + (f'<div class="figures">{drawn}{listing}</div>' if len(rows) <= BESIDE else drawn + listing)
     return Section("Predictions", html, {"confusion": [heat]})
 
 

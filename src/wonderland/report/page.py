@@ -46,7 +46,7 @@ svg.wl-heat { width: auto; max-width: none; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: .3rem; }
 th, td { padding: .28rem .8rem .28rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-td { overflow-wrap: break-word; max-width: 40rem; } .number { text-align: right; white-space: nowrap; }
+.long { min-width: 12rem; max-width: 40rem; overflow-wrap: anywhere; } .number { text-align: right; white-space: nowrap; }
 thead th { color: var(--soft); font-weight: 600; }
 .facts { display: flex; flex-wrap: wrap; gap: .6rem 2rem; margin: 0 0 1rem; }
 .facts div { min-width: 6rem; } .facts dt { color: var(--soft); font-size: .85rem; }
@@ -67,6 +67,7 @@ DARK = """
 }
 @media print { section { border: 0; padding: 0; } nav { display: none; } }
 """
+LONG = 20  # characters of a cell
 # nothing is loaded and nothing runs, whatever a title or a class name says
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLES = CSS + PLOT_STYLE + HEAT_STYLE + GRAPH_STYLE + DARK
@@ -123,9 +124,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = 
     titles = "".join(f'<th scope="col"{k}>{escape(text)}</th>' for text, k in zip(head, kind, strict=True))
     body = []
     for row in lines:
-        first = f'<th scope="row"{kind[0]}>{escape(shown(row[0]))}</th>'
-        cells = "".join(f"<td{k}>{escape(shown(cell))}</td>" for cell, k in zip(row[1:], kind[1:], strict=True))
-        body.append(f"<tr>{first}{cells}</tr>")
+        texts = [shown(cell) for cell in row]
+        # long texts have a width of their own, so that a narrow screen scrolls instead of breaking every word
+        marks = [' class="long"' if len(text) > LONG else k for text, k in zip(texts, kind, strict=True)]
+        cells = "".join(f"<td{k}>{escape(text)}</td>" for text, k in zip(texts[1:], marks[1:], strict=True))
+        body.append(f'<tr><th scope="row"{marks[0]}>{escape(texts[0])}</th>{cells}</tr>')
     name = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
         f'<div class="scroll"><table>{name}<thead><tr>{titles}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'

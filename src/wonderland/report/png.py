@@ -56,7 +56,10 @@ def draw(pictures: Sequence[Picture]) -> bytes:
 
 def _draw(axes: Any, picture: Picture) -> None:
     small = _is_small(picture) or isinstance(picture, Image)
-    axes.set_title(_wrapped(picture.title, 30 if small else 60), fontsize=8 if small else 11)
+    axes.set_title(
+        _wrapped(picture.title, 24 if isinstance(picture, Image) else 34 if small else 50),
+        fontsize=7.5 if small else 11,
+    )
     if isinstance(picture, Plot):
         _plot(axes, picture)
     elif isinstance(picture, Heat):
@@ -133,12 +136,12 @@ def _size(picture: Picture) -> tuple[float, float]:
 def _margins(picture: Picture) -> tuple[float, float, float, float]:
     """Left, right, top and bottom in inches: room for names and titles."""
     if isinstance(picture, Image):
-        return 0.05, 0.05, 0.45, 0.05
+        return 0.05, 0.05, 0.5, 0.05
     if isinstance(picture, Heat):
         longest = max(len(shorten(name)) for name in picture.names)
         return 0.6 + 0.075 * longest, 0.2, 0.4, 0.55 + (0.055 * longest if longest > 2 else 0.0)
     if _is_small(picture):
-        return 0.45, 0.12, 0.4, 0.3
+        return 0.45, 0.12, 0.4, 0.42
     return 0.75, 0.2, 0.5, 0.5
 
 

@@ -16,7 +16,7 @@ GREY = "#94a3b8"
 
 def regression_section(found: Estimated) -> Section:
     """Predicted against true numbers, and the errors, for each output."""
-    with np.errstate(over="ignore"):  # a model that diverged
+    with np.errstate(over="ignore", invalid="ignore"):  # a model that diverged
         return _section(found, found.predicted - found.true)
 
 
@@ -33,9 +33,8 @@ def _section(found: Estimated, errors: Array) -> Section:
             Curve(ends, ends, "exact", dashed=True, colour=GREY),
         ]
         pictures.append(Plot(f"Predicted and true{of}", shapes, "true", "predicted", SQUARE, ends, ends))
-        pictures.append(
-            histogram_of(f"Residuals{of}: predicted minus true", errors[:, k], x_label="residual", size=SQUARE)
-        )
+        finite = np.clip(errors[:, k], -1e300, 1e300)
+        pictures.append(histogram_of(f"Residuals{of}: predicted minus true", finite, x_label="residual", size=SQUARE))
     numbers = [
         [f"output {k}" if outputs > 1 else "output", *_measures(errors[:, k], found.true[:, k])] for k in range(outputs)
     ]

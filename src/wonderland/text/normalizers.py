@@ -99,15 +99,18 @@ def aligned(normalizer: Normalizer, text: str) -> tuple[str, list[tuple[int, int
     >>> aligned(UnicodeForm("NFC"), "ne\\u0301!")
     ('né!', [(0, 1), (1, 3), (3, 4)])
 
-    A character is normalized together with the marks that follow it. Where this is not what the whole text gives, every
-    character comes from the whole text.
+    A character is normalized by itself or, if they melt, together with the marks that follow it. Where this is not what
+    the whole text gives, every character comes from the whole text.
     """
     cuts = [place for place, character in enumerate(text) if not place or not _joins(character)]
     parts, spans = [], []
     for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True):
-        part = normalizer(text[start:end])
+        part, single = normalizer(text[start:end]), [normalizer(character) for character in text[start:end]]
         parts.append(part)
-        spans += [(start, end)] * len(part)
+        if "".join(single) == part:
+            spans += [(start + place, start + place + 1) for place, made in enumerate(single) for _ in made]
+        else:
+            spans += [(start, end)] * len(part)
     whole = normalizer(text)
     return whole, spans if "".join(parts) == whole else [(0, len(text))] * len(whole)
 

@@ -87,6 +87,7 @@ class Tokenizer:
             self.token_to_id(content)
         self._special = {self._ids[token.content] for token in self.special_tokens.added if token.special}
         added = self.special_tokens.added
+        self._added = {token.content for token in added}
         self._raw = _Finder([token for token in added if not (token.normalized and normalizer)], None)
         self._normalized = _Finder([token for token in added if token.normalized and normalizer], normalizer)
 
@@ -322,8 +323,8 @@ class Tokenizer:
             found = (place, place + 1) if spans is None else spans[place]
             count = len(normalized[place].encode()) if is_byte_level(self.pre_tokenizer) else 1
             places += [(found[0] + start, found[1] + start)] * count
-        extra = len(piece.text) - len(places)  # a space that was put in front has no width
-        return [(places[0][0], places[0][0])] * extra + places if places else [(start, start)] * extra
+        extra = len(piece.text) - len(places)  # a space that was put in front belongs to what it precedes
+        return [places[0] if places else (start + piece.start, start + piece.start)] * extra + places
 
     # from ids to text
 
@@ -343,8 +344,9 @@ class Tokenizer:
                 f"decode: ids of shape {numbers.shape} and type {numbers.dtype}.", "integers (n,), or `decode_batch`"
             )
         tokens = [self.id_to_token(n) for n in numbers.tolist() if not (skip_special_tokens and n in self._special)]
-        if self.decoder == "ByteLevel":
-            return b"".join(map(byte_characters.as_bytes, tokens)).decode("utf-8", "replace")
+        if self.decoder == "ByteLevel":  # of which added tokens, which are text, know nothing
+            parts = (t.encode() if t in self._added else byte_characters.as_bytes(t) for t in tokens)
+            return b"".join(parts).decode("utf-8", "replace")
         return ("" if self.decoder == "Fuse" else " ").join(tokens)
 
     def decode_batch(self, batch: Any, *, skip_special_tokens: bool = True) -> list[str]:

@@ -337,11 +337,12 @@ def _template(entry: Json | None) -> tuple[list[str], list[str]]:
         return [t for before, _ in reversed(parts) for t in before], [t for _, after in parts for t in after]
     if kind != "TemplateProcessing":
         raise _unsupported("post-processor", entry)
-    sides: tuple[list[str], list[str]] = ([], [])
-    seen = False
+    before: list[str] = []
+    after: list[str] = []
+    side = before
     for part in entry["single"]:
         if "Sequence" in part:
-            seen = True
+            side = after
         else:
-            sides[seen] += entry["special_tokens"][part["SpecialToken"]["id"]]["tokens"]
-    return sides
+            side += entry["special_tokens"][part["SpecialToken"]["id"]]["tokens"]
+    return before, after

@@ -43,8 +43,8 @@ def heatmap(
     if table.ndim != 2 or not table.size:
         raise ShapeError(f"heatmap: values of shape {table.shape}.", "a matrix (rows, columns), not empty")
     if shares is None:
-        largest = np.nanmax(np.abs(table), initial=0.0)
-        shares = np.abs(table) / (largest or 1.0)
+        sizes = np.abs(np.nan_to_num(table.astype(np.float64)))
+        shares = sizes / (sizes.max() or 1.0)
     dark = np.nan_to_num(np.asarray(shares, np.float64)).clip(0.0, 1.0)
     if dark.shape != table.shape:
         raise ShapeError(f"heatmap: shares of shape {dark.shape} for values of shape {table.shape}.", "equal shapes")

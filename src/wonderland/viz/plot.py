@@ -126,7 +126,8 @@ def plot(
     frame = f'x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"'
     lines.append(f'<svg {frame} viewBox="{left} {top} {right - left} {bottom - top}">')  # cuts off what leaves it
     colours = [curve.colour or PALETTE[i % len(PALETTE)] for i, curve in enumerate(drawn)]
-    screens = [np.stack([across(xy[:, 0]), down(xy[:, 1])], axis=1) for xy in points]
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too far away is not finite
+        screens = [np.stack([across(xy[:, 0]), down(xy[:, 1])], axis=1) for xy in points]
     for curve, colour, screen in zip(drawn, colours, screens, strict=True):
         if isinstance(curve, Bars):
             lines += _bars(screen, colour, down(0.0))

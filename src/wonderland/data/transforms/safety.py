@@ -30,6 +30,10 @@ TASKS: dict[str, dict[str, str]] = {
         "rotation": "the direction is the label",
         "large_rotation": "the direction is the label",
     },
+    "sequences": {
+        "vertical_flip": "time has a direction: sound played backwards is another sound",
+        "horizontal_flip": "channels or frequencies change places",
+    },
     "colors": {"color": "the colour is the label, or tells it (fruit, traffic lights)"},
     "position": dict.fromkeys(
         ("translation", "crop", "scale", "shear", "rotation", "large_rotation", "horizontal_flip", "vertical_flip"),

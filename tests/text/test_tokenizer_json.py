@@ -1,0 +1,104 @@
+"""Files of tokenizers: written whole, and refused when they are broken or not understood."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import wonderland as wl
+from wonderland.errors import FileError
+
+SPECIAL = ["[PAD]", "[UNK]", "[BOS]", "[EOS]"]
+
+
+def changed(**parts):
+    content = json.loads(wl.text.BPETokenizer.train("the cat the", 262, special_tokens=SPECIAL).to_str())
+    for path, value in parts.items():
+        *folders, last = path.split("__")
+        target = content
+        for folder in folders:
+            target = target[folder]
+        target[last] = value
+    return json.dumps(content)
+
+
+def test_there_and_back_on_the_disk(tmp_path):
+    kinds = [
+        wl.text.CharTokenizer.train("abc é", special_tokens=SPECIAL, lowercase=True),
+        wl.text.WordTokenizer.train("the cat", special_tokens=SPECIAL, keep_spaces=True, strip_punctuation=True),
+        wl.text.WordTokenizer.train("the cat"),
+        wl.text.ByteTokenizer(special_tokens=SPECIAL),
+        wl.text.BPETokenizer.train("the cat the", 262, special_tokens=SPECIAL, split_digits=True),
+    ]
+    for number, tokenizer in enumerate(kinds):
+        path = tmp_path / f"{number}.json"
+        tokenizer.save(path)
+        again = wl.text.Tokenizer.from_file(path)
+        assert again.vocab == tokenizer.vocab
+        assert again.special_tokens == tokenizer.special_tokens
+        assert again.to_str() == tokenizer.to_str()
+        assert (
+            again.encode("the cat" if number else "cab").tolist()
+            == tokenizer.encode("the cat" if number else "cab").tolist()
+        )
+
+
+def test_parts_that_tokens_play():
+    text = wl.text.ByteTokenizer(special_tokens={"bos": "^^", "pad": "__"}).to_str()
+    tokenizer = wl.text.Tokenizer.from_str(text)
+    assert (tokenizer.pad_id, tokenizer.bos_id) == (257, None)
+    assert wl.text.Tokenizer.from_str(text, bos="^^").bos_id == 256
+    with pytest.raises(FileError, match="'##' is not among the tokens"):
+        wl.text.Tokenizer.from_str(text, bos="##")
+    with pytest.raises(FileError, match="no part 'start'"):
+        wl.text.Tokenizer.from_str(text, start="^^")
+
+
+def test_older_files_write_merges_with_a_space():
+    merges = json.loads(changed())["model"]["merges"]
+    old = wl.text.Tokenizer.from_str(changed(model__merges=[" ".join(pair) for pair in merges]))
+    assert old.encode("the cat").tolist() == wl.text.Tokenizer.from_str(changed()).encode("the cat").tolist()
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"model": None}, "has no model"),
+        ({"model__type": "Unigram"}, "'Unigram'"),
+        ({"model__vocab": {"a": 0, "b": 0}}, "have one id"),
+        ({"model__vocab": {"a": -1}}, "not an integer from 0"),
+        ({"model__vocab": ["a"]}, "not as it should be"),
+        ({"model__merges": [["a", "qq"]]}, "needs the token"),
+        ({"model__merges": ["abc"]}, "no pair of tokens"),
+        ({"model__dropout": 0.5}, "dropout=0.5"),
+        ({"model__byte_fallback": True}, "byte_fallback"),
+        ({"pre_tokenizer": {"type": "Metaspace"}}, "pre-tokenizer 'Metaspace' is not supported"),
+        ({"pre_tokenizer": {"type": "Split"}}, "no 'pattern'"),
+        ({"pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "Eaten"}}, "behavior='Eaten'"),
+        ({"normalizer": {"type": "BertNormalizer"}}, "normalizer 'BertNormalizer' is not supported"),
+        ({"decoder": {"type": "WordPiece"}}, "decoder 'WordPiece' is not supported"),
+        ({"post_processor": {"type": "Magic"}}, "post-processor 'Magic' is not supported"),
+        ({"added_tokens": [{"id": 7, "content": "[PAD]"}]}, "has the ids 0 and 7"),
+        ({"added_tokens": [{"id": 5, "content": "<new>"}]}, "have one id, 5"),
+        ({"added_tokens": [{"id": 900, "content": "<x>"}, {"id": 901, "content": "<x>"}]}, "twice"),
+    ],
+)
+def test_broken_files(parts, message):
+    with pytest.raises(FileError, match=message):
+        wl.text.Tokenizer.from_str(changed(**parts))
+
+
+def test_no_file_and_half_a_file(tmp_path):
+    with pytest.raises(FileError, match="cannot read"):
+        wl.text.Tokenizer.from_file(tmp_path / "none.json")
+    path = tmp_path / "half.json"
+    path.write_text(changed()[:100])
+    with pytest.raises(FileError, match="is not JSON"):
+        wl.text.Tokenizer.from_file(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FileError, match="cannot read"):
+        wl.text.Tokenizer.from_file(path)
+    for text in ("[]", "{}", "3"):
+        with pytest.raises(FileError, match="has no model"):
+            wl.text.Tokenizer.from_str(text)
