@@ -6,8 +6,19 @@ import argparse
 import sys
 from dataclasses import dataclass
 
-SECTIONS = ("start", "eager", "memory", "native", "steps", "variety", "operations", "convolutions", "loop", "loader")
-SECTIONS += ("long",)
+SECTIONS = (
+    "start",
+    "eager",
+    "memory",
+    "native",
+    "steps",
+    "variety",
+    "operations",
+    "convolutions",
+    "loop",
+    "loader",
+    "long",
+)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ DEPTHS = (1, 2)  # convolutions in each of two blocks
 def data() -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """400 small images of digits to train on, 400 others to validate with."""
     digits = wl.data.digits()
-    x, y = (digits.features.astype(np.float32) - 0.3) / 0.4, digits.targets.astype(np.int64)
+    x, y = (np.asarray(digits.features, np.float32) - 0.3) / 0.4, np.asarray(digits.targets, np.int64)
     return (x[:400], y[:400]), (x[400:800], y[400:800])
 
 

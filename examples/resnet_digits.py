@@ -78,4 +78,5 @@ def main(source: str = "digits", epochs: int = 8) -> float:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2], *map(int, sys.argv[2:3]))
+    given = dict(enumerate(sys.argv))
+    main(given.get(1, "digits"), int(given.get(2, 8)))

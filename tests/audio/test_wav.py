@@ -147,14 +147,16 @@ def test_spoiled_bytes_give_sound_or_an_error_of_ours(tmp_path):
     wl.audio.write_wav(path, SINE[:5], 8000, encoding="float32")
     whole = np.frombuffer(path.read_bytes(), np.uint8)
     rng = np.random.default_rng(0)
-    for _ in range(300):
+    refused = 0
+    for _ in range(100):
         spoiled = whole.copy()
         places = rng.integers(0, 60, rng.integers(1, 4))
         spoiled[places] = rng.integers(0, 256, len(places))
         try:
             assert read(tmp_path, spoiled.tobytes()).samples.ndim == 2
-        except WonderlandError as error:
-            assert error.hint
+        except WonderlandError:
+            refused += 1
+    assert 0 < refused < 100
 
 
 def test_bad_samples_are_refused(tmp_path):

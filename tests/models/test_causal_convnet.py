@@ -263,7 +263,7 @@ def test_it_cannot_cheat_on_random_tokens():
 
 @pytest.mark.book("8-85", "8-68", name=("wl.models.ConvLanguageModel.step", "wl.models.ConvLanguageModel"))
 def test_the_capital_of_france():
-    sentence = "The capital of France is Paris".split()
+    sentence = ["The", "capital", "of", "France", "is", "Paris"]
     words = sorted(set(sentence))
     ids = wl.asarray([words.index(word) for word in sentence])
     model = language_model(len(words), dtype=None)
@@ -277,6 +277,23 @@ def test_the_capital_of_france():
     assert found == ["is", "Paris"]
     logits, _ = model.step(ids[0])  # from the first token alone
     assert words[wl.argmax(logits).item()] == "capital"
+
+
+@pytest.mark.book(
+    "8-54", "8-64", name=("wl.models.ConvLanguageModel", "wl.generation.greedy", "wl.generation.generate")
+)
+def test_it_writes_with_the_decoding_of_all_models():
+    model, prompt = language_model(), tokens(3).tolist()
+    expected = list(prompt)
+    for _ in range(8):
+        expected.append(wl.argmax(model(wl.asarray(expected))[-1]).item())
+    np.testing.assert_array_equal(wl.generation.greedy(model, prompt, 8), expected)  # by steps
+    whole = lambda tokens: model(tokens)
+    np.testing.assert_array_equal(wl.generation.greedy(whole, prompt, 8), expected)
+    drawn = [wl.generation.generate(m, prompt, 8, key=wl.random.key(3)).tolist() for m in (model, whole)]
+    assert drawn[0] == drawn[1]
+    x = tokens(2, 6)
+    np.testing.assert_allclose(wl.generation.sequence_log_prob(model, x), log_prob(model, x), rtol=1e-9)
 
 
 @pytest.mark.book("8-86", name="wl.models.ConvLanguageModel")

@@ -121,7 +121,7 @@ def test_only_vectors_of_tokens_that_were_seen_are_trained():
 def test_sentiment_with_two_designs_and_two_tokenizers():
     rng = np.random.default_rng(0)
     good, bad = ["lovely", "great", "moving"], ["dull", "awful", "boring"]
-    filler = "the film was and its plot actors scenes a with some music".split()
+    filler = ["the", "film", "was", "and", "its", "plot", "actors", "scenes", "a", "with", "some", "music"]
     texts, labels = [], rng.integers(0, 2, 160)
     for label in labels:  # one word decides, wherever it stands in a text of any length
         words = list(rng.choice(filler, rng.integers(4, 12)))

@@ -105,6 +105,16 @@ def test_the_integral():
     np.testing.assert_allclose(y, t * np.exp(-t), atol=2 * h**2 + 1e-3 * h)
 
 
+@pytest.mark.parametrize("dtype", [wl.float16, wl.bfloat16])
+def test_half_precision(dtype):
+    x, w = wl.asarray(normal(9, 2)).astype(dtype), wl.asarray(normal(3, 2, 2)).astype(dtype)
+    for got in (F.fft_conv(x, w), F.long_conv(x, x), F.convolve(x[:, 0], x[:, 1], method="fft")):
+        assert got.dtype == dtype
+    np.testing.assert_allclose(
+        F.fft_conv(x, w).astype(wl.float32), F.conv1d(x, w).astype(wl.float32), rtol=0.02, atol=0.03
+    )
+
+
 # --- as long as the sequence
 
 
@@ -158,6 +168,7 @@ def test_features_approach_the_gaussian_kernel():
         (lambda: F.fft_conv(wl.ones((4, 1)), wl.ones((2, 1))), ShapeError, "1, 2 or 3 axes"),
         (lambda: F.fft_conv(wl.ones((4, 3)), wl.ones((2, 2, 4)), groups=2), ShapeError, "groups=2 do not fit"),
         (lambda: F.fft_conv(wl.ones((4, 1), dtype=wl.int32), wl.ones((2, 1, 1), dtype=wl.int32)), DTypeError, "int32"),
+        (lambda: F.convolve(wl.arange(3), wl.arange(2), method="fft"), DTypeError, "int64 are not exact"),
         (lambda: F.convolve(wl.ones(3), wl.ones(2), mode="half"), InputError, "mode='half'"),
         (lambda: F.convolve(wl.ones(3), wl.ones(2), method="slow"), InputError, "method='slow'"),
         (lambda: F.convolve(wl.ones(3), wl.ones((2, 2))), ShapeError, r"shapes \(3,\) and \(2, 2\)"),

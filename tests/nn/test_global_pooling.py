@@ -53,7 +53,7 @@ def test_adjoints_and_repetition():
 @pytest.mark.book("8-25", "8-24", name=("wl.nn.GlobalAvgPool", "wl.nn.GlobalMaxPool"))
 @pytest.mark.parametrize("kind", [nn.GlobalAvgPool, nn.GlobalMaxPool, nn.GlobalSumPool])
 def test_padding_leaks_unless_masked(kind):
-    """Convolutions with a bias fill the padding; setting it to 0 between layers and pooling by the mask repairs that."""
+    """Convolutions with a bias fill the padding; zeros between layers and pooling by the mask repair that."""
     lengths = [6, 3]
     sequences = [normal(n, 2, seed=n) - 3.0 for n in lengths]  # below 0, so that the padding has the largest numbers
     padded = np.zeros((2, 6, 2))

@@ -26,7 +26,7 @@ def normal(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng([seed, *shape]).normal(size=shape)
 
 
-@pytest.mark.book("7-63", "7-31", name="wl.nn.functional.unfold")
+@pytest.mark.book("7-63", "7-31", "7-64", name="wl.nn.functional.unfold")
 @pytest.mark.parametrize("spatial, kernel, stride, padding, dilation", SETTINGS)
 def test_a_product_with_patches_is_a_convolution(spatial, kernel, stride, padding, dilation):
     x, w = normal(2, *spatial, 3), normal(*kernel, 3, 4)

@@ -163,7 +163,7 @@ def test_any_linear_layer_has_a_matrix(layer, shape):
 
 
 def test_no_matrix():
-    with pytest.raises(InputError, match="Sequential.* is not linear"):
+    with pytest.raises(InputError, match=r"Sequential.* is not linear"):
         nn.conv_matrix(nn.Sequential(nn.Conv1d(1, 1, 3), wl.relu), (6, 1))
     with pytest.raises(SizeError, match="elements"):
         nn.conv_matrix(nn.Conv2d(1, 1, 3, padding=1), (200, 200, 1))

@@ -74,6 +74,9 @@ def test_the_future_does_not_matter(kernel, dilation, stride):
         changed[j] += 1.0
         same = np.arange(len(y)) * stride < j
         np.testing.assert_array_equal(np.asarray(layer(changed))[same], y[same])
+    # what is put before is read as data by a centred kernel
+    centred = nn.Sequential(nn.Conv1d(2, 3, 3, padding="same", dtype=wl.float64), nn.GlobalAvgPool(axes=1))
+    assert not np.allclose(centred(np.pad(x, ((2, 0), (0, 0)))), centred(np.pad(x, ((5, 0), (0, 0)))))
     # what is appended behind, as padding is, does not matter either
     longer = np.concatenate([x, np.zeros((4, 2))])
     np.testing.assert_allclose(np.asarray(layer(longer))[: len(y)], y, rtol=1e-12, atol=1e-14)

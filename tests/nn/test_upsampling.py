@@ -1,4 +1,4 @@
-"""Interpolation and shuffled pixels: against SciPy, closed forms, and their inverses (PyTorch's numbers: tests/reference)."""
+"""Interpolation and shuffled pixels: against SciPy, closed forms and inverses (PyTorch's numbers: tests/reference)."""
 
 from __future__ import annotations
 

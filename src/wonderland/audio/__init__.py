@@ -9,9 +9,9 @@ from .emphasis import deemphasis, preemphasis
 from .fourier import istft, stft
 from .framing import frame, frame_count, overlap_add
 from .layers import MFCC, AmplitudeToDB, MelSpectrogram, PreEmphasis, Resample, Spectrogram
+from .loudness import amplitude_to_db, db_to_amplitude, db_to_power, power_to_db, spectrogram
 from .mel import dct_matrix, hz_to_mel, mel_filter_bank, mel_spectrogram, mel_to_hz, mfcc
 from .resampling import resample
-from .spectrogram import amplitude_to_db, db_to_amplitude, db_to_power, power_to_db, spectrogram
 from .wav import Waveform, nbytes, read_wav, sample_count, write_wav
 from .windows import bartlett_window, blackman_window, get_window, hamming_window, hann_window, kaiser_window
 

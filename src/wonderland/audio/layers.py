@@ -8,9 +8,9 @@ from ..errors import InputError
 from ..nn.module import Module
 from ..tensor import Tensor
 from .emphasis import preemphasis
+from .loudness import amplitude_to_db, power_to_db, spectrogram
 from .mel import mel_spectrogram, mfcc
 from .resampling import resample
-from .spectrogram import amplitude_to_db, power_to_db, spectrogram
 
 __all__ = ["MFCC", "AmplitudeToDB", "MelSpectrogram", "PreEmphasis", "Resample", "Spectrogram"]
 

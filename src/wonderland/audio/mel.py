@@ -20,7 +20,7 @@ from ..array.conversion import as_real
 from ..dtypes import as_dtype, default_float
 from ..errors import InputError
 from ..tensor import Tensor, wrap
-from .spectrogram import power_to_db, spectrogram
+from .loudness import power_to_db, spectrogram
 
 __all__ = ["dct_matrix", "hz_to_mel", "mel_filter_bank", "mel_spectrogram", "mel_to_hz", "mfcc"]
 

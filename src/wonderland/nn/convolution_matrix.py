@@ -42,11 +42,10 @@ def conv_matrix(layer: Callable[[Any], Any], input_shape: Any, dtype: Any = None
         cells = layer.parameters() if isinstance(layer, Module) else []
         dtype = next((cell.dtype for cell in cells), dtypes.default_float)
     dtype = dtypes.as_dtype(dtype)
-    basis = np.eye(size, dtype=dtype).reshape(size, *shape)
     offset = array.asarray(f(array.zeros((1, *shape), dtype=dtype)))
-    if size * offset.size > LARGEST:
+    if size * max(size, offset.size) > LARGEST:
         raise SizeError(f"{name}: a matrix of {offset.size} x {size} elements.", "a smaller input")
-    columns = array.asarray(f(wrap(basis))) - offset
+    columns = array.asarray(f(wrap(np.eye(size, dtype=dtype).reshape(size, *shape)))) - offset
     matrix = array.matrix_transpose(array.reshape(columns, (size, offset.size)))
     # two numbers that are not linear in their sum tell a layer that is not
     probe = np.random.default_rng(0).normal(size=(1, *shape)).astype(dtype)

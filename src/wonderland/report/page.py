@@ -46,7 +46,8 @@ svg.wl-heat { width: auto; max-width: none; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: .3rem; }
 th, td { padding: .28rem .8rem .28rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-.long { min-width: 12rem; max-width: 40rem; overflow-wrap: anywhere; } .number { text-align: right; white-space: nowrap; }
+.long { min-width: 15rem; max-width: 40rem; overflow-wrap: anywhere; }
+.number { text-align: right; white-space: nowrap; }
 thead th { color: var(--soft); font-weight: 600; }
 .facts { display: flex; flex-wrap: wrap; gap: .6rem 2rem; margin: 0 0 1rem; }
 .facts div { min-width: 6rem; } .facts dt { color: var(--soft); font-size: .85rem; }

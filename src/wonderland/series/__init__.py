@@ -4,13 +4,13 @@ Series are (..., time, channels). Book, sections 8.1.1 and 8.3.
 """
 
 from . import sampling_schedules
-from .augmentation import Jitter, RandomGain, RandomTimeMask, augmentation
+from .augmenting import Jitter, RandomGain, RandomTimeMask, augmentation
 from .baselines import drift, historical_mean, naive, seasonal_naive
 from .forecasting import ForecastDataset, forecast_split
 from .generated import make_ar, make_lorenz, make_random_walk, make_seasonal, make_sines
 from .losses import sequence_loss, shift_targets
+from .multi_step import causal_rollout, direct_forecast, rollout
 from .normalization import Normalized, difference, integrate, normalize
-from .rollout import causal_rollout, direct_forecast, rollout
 from .teacher_forcing import scheduled_sampling, shift_right, unroll
 from .windows import make_windows, sliding_windows
 

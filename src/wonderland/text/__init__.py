@@ -13,6 +13,7 @@ them, and `wl.generation` writes text. Book, section 8.2.2.
 from . import normalizers, pre_tokenizers
 from .bpe import BPE
 from .bpe_training import train_bpe
+from .ranks import from_ranks
 from .special_tokens import AddedToken, SpecialTokens
 from .tokenizer import Encoding, Tokenizer
 from .trained import BPETokenizer, ByteTokenizer, CharTokenizer, WordTokenizer
@@ -29,6 +30,7 @@ __all__ = [
     "Tokenizer",
     "WordLevel",
     "WordTokenizer",
+    "from_ranks",
     "normalizers",
     "pre_tokenizers",
     "train_bpe",

@@ -7,7 +7,8 @@ from typing import Any
 from ... import array, fft
 from ...arguments import as_int
 from ...array.conversion import promote
-from ...errors import DTypeError, InputError, ShapeError
+from ...dtypes import is_floating
+from ...errors import DTypeError, ShapeError
 from ...primitives.structure import place
 from ...primitives.windows import count_windows, extents
 from ...tensor import Tensor
@@ -51,8 +52,8 @@ def fft_conv_nd(
 ) -> Tensor:
     """`conv_nd` by way of spectra."""
     x, w, b = _operands(name, axes, x, weight, bias)
-    if x.dtype.kind == "c" or x.dtype.kind in "iub":
-        raise DTypeError(f"{name}: spectra of {x.dtype} are not taken here.", "a floating dtype")
+    _check_floating(name, x)
+    dtype = x.dtype
     x, lead = with_one_batch(name, x, axes)
     stride, dilation = as_sizes(name, "stride", stride, axes), as_sizes(name, "dilation", dilation, axes)
     kernel, spatial = w.shape[:-2], x.shape[1:-1]
@@ -79,7 +80,7 @@ def fft_conv_nd(
     yf = array.reshape(yf, (*yf.shape[:-2], groups * filters))
     y = fft.irfftn(yf, s=sizes, axes=tuple(range(1, axes + 1)))
     seen = tuple(slice(0, (count - 1) * s + 1, s) for count, s in zip(counts, stride, strict=True))
-    y = y[(slice(None), *seen)]
+    y = array.astype(y[(slice(None), *seen)], dtype)  # spectra of half precision are float32
     return with_axes(y if b is None else _plus(name, y, b), lead)
 
 
@@ -89,6 +90,11 @@ def _spread(w: Tensor, reaches: tuple[int, ...], dilation: tuple[int, ...]) -> T
         return w
     index = (*[(0, None, d) for d in dilation], (0, None, 1), (0, None, 1))
     return place(w, shape=(*reaches, *w.shape[-2:]), index=index)
+
+
+def _check_floating(name: Any, x: Tensor) -> None:
+    if not is_floating(x.dtype):
+        raise DTypeError(f"{name}: spectra of {x.dtype} are not taken here.", "a floating dtype")
 
 
 def fast_size(n: int) -> int:
@@ -125,10 +131,9 @@ def long_conv(x: Any, kernel: Any) -> Tensor:
             f"long_conv: an input of shape {x.shape} and a kernel of shape {k.shape}.",
             "(..., length, channels) and (kernel length, channels)",
         )
-    if x.dtype.kind != "f":
-        raise InputError(f"long_conv: spectra of {x.dtype} are not taken here.", "a floating dtype")
+    _check_floating("long_conv", x)
     n = x.shape[-2]
     k = k[:n]
     size = fast_size(n + k.shape[0] - 1)
     spectrum = fft.rfft(x, n=size, axis=-2) * fft.rfft(k, n=size, axis=0)
-    return fft.irfft(spectrum, n=size, axis=-2)[..., :n, :]
+    return array.astype(fft.irfft(spectrum, n=size, axis=-2)[..., :n, :], x.dtype)

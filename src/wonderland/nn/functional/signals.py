@@ -9,7 +9,8 @@ from typing import Any
 
 from ... import array, fft
 from ...array.conversion import promote
-from ...errors import InputError, ShapeError
+from ...dtypes import is_inexact
+from ...errors import DTypeError, InputError, ShapeError
 from ...tensor import Tensor
 from .convolution import conv_nd
 from .fft_convolution import fast_size
@@ -57,11 +58,14 @@ def _combined(name: str, x: Any, w: Any, mode: str, method: str, flip: bool) -> 
         raise ShapeError(
             f"{name}: a kernel of shape {w.shape} does not fit into {x.shape}.", 'a smaller kernel, or mode="full"'
         )
+    if method == "fft" and not is_inexact(x.dtype):
+        raise DTypeError(f"{name}: spectra of {x.dtype} are not exact.", 'method="direct", or a floating dtype')
     if method == "direct" and x.ndim > 3:
         raise ShapeError(f"{name}: {x.ndim} axes.", 'at most 3, or method="fft"')
     # the flipped kernel is correlated; place t of the full result is that of the kernel's last element at x_t
     kernel = array.flip(w) if flip else array.conj(w)
     full = _full_by_spectra(x, kernel) if method == "fft" else _full(name, x, kernel)
+    full = array.astype(full, x.dtype)  # spectra of half precision are float32
     return full[tuple(_kept(n, k, mode) for n, k in zip(x.shape, w.shape, strict=True))]
 
 
