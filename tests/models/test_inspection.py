@@ -89,6 +89,7 @@ def test_feature_maps_as_pictures():
     assert (shown[1, 2, 0], shown[0, 0, 0]) == (0, 255)
     assert (shown[5, 6, 0], shown[8, 10, 0]) == (0, 255)  # map 9 is the second of the second row
     assert pixels(show_feature_maps(wl.ones((4, 5, 3)), most=2)).shape == (4, 11, 1)
+    assert show_feature_maps(maps[None]) == show_feature_maps(maps)  # a batch of one
     with pytest.raises(ShapeError, match=r"\(2, 4, 5, 3\)(.|\n)*one image"):
         show_feature_maps(wl.ones((2, 4, 5, 3)))
 

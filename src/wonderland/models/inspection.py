@@ -14,7 +14,6 @@ from ..nn.modes import kept_modes
 from ..nn.module import Module
 from ..nn.surgery import is_place
 from ..transforms.imperative import no_grad
-from ..viz.images import image_grid
 
 
 def get_activations(model: Module, *inputs: Any, layers: str | Iterable[str] | None = None) -> dict[str, Any]:
@@ -64,6 +63,8 @@ def show_filters(layer: Any, most: int = 16, zoom: int | None = None) -> str:
     Middle grey is 0, white and black are the largest weight of either sign among those shown: at most `most` filters
     and input channels. `layer` is a `Conv2d` or a weight (height, width, in, out).
     """
+    from ..viz.images import image_grid  # pictures are loaded when they are asked for
+
     return image_grid(filter_pictures(layer, most), zoom=zoom)
 
 
@@ -90,14 +91,17 @@ def show_feature_maps(maps: Any, most: int = 64, zoom: int | None = None) -> str
     """Feature maps (h, w, c) of one image as SVG, each from black (its least number) to white (its largest).
 
     >>> import wonderland as wl
-    >>> model = wl.nn.Sequential(wl.nn.Conv2d(1, 6, 5), wl.nn.ReLU())
-    >>> maps = get_activations(model, wl.random.normal((28, 28, 1)))
-    >>> show_feature_maps(maps["1"])[:4]
+    >>> maps = get_activations(wl.models.LeNet(), wl.random.normal((1, 28, 28, 1)), layers="backbone.1")
+    >>> show_feature_maps(maps["backbone.1"])[:4]
     '<svg'
 
     At most `most` of them are shown, in rows of eight.
     """
+    from ..viz.images import image_grid
+
     values = np.asarray(maps, np.float64)
+    if values.ndim > 3 and set(values.shape[:-3]) == {1}:  # a batch of one
+        values = values.reshape(values.shape[-3:])
     if values.ndim != 3 or not values.size:
         raise ShapeError(f"show_feature_maps: maps of shape {values.shape}.", "(height, width, channels) of one image")
     pictures = []

@@ -83,7 +83,7 @@ def ablate(model: Module, score: Callable[[Module], Any], blocks: Iterable[str] 
     ['1']
 
     `score` is a function of the model, such as its accuracy on test data; `blocks` are paths, by default those of all
-    residual blocks. A residual network loses little with a single block, a plain one everything.
+    residual blocks. A deep residual network loses little with a single block, a plain one everything.
     """
     paths = residual_blocks(model) if blocks is None else list(blocks)
     if not paths:

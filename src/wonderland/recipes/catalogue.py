@@ -10,7 +10,18 @@ from typing import Any
 
 from .. import nn
 from ..errors import InputError, ShapeError
-from ..models import CNN, MLP, VGG, ConvNeXt, LeNet, small_resnet
+from ..models import (
+    CNN,
+    MLP,
+    VGG,
+    ConvClassifier1d,
+    ConvClassifier3d,
+    ConvNeXt,
+    LeNet,
+    NeuralODE,
+    ODEFunc,
+    small_resnet,
+)
 
 Builder = Callable[..., nn.Module]
 
@@ -103,6 +114,34 @@ def convnext(
     return ConvNeXt((depth,) * len(channels), channels, outputs, c, **settings)
 
 
+def conv1d(
+    shape: tuple[int, ...], outputs: int, channels: Any = (32, 64), kernel_size: int = 5, dropout: float = 0.1
+) -> nn.Module:
+    """Convolutions and poolings over time, for sequences. Book, section 8.1.2."""
+    if len(shape) != 2:
+        raise ShapeError(f"conv1d: an input of shape {shape} is no sequence.", "sequences (time, channels)")
+    _long_enough("conv1d", shape, channels)
+    return ConvClassifier1d(shape[-1], outputs, channels, kernel_size, dropout)
+
+
+def conv3d(
+    shape: tuple[int, ...], outputs: int, channels: Any = (16, 32), kernel_size: int = 3, dropout: float = 0.1
+) -> nn.Module:
+    """Convolutions and poolings over time, height and width, for videos and volumes. Book, section 8.1.2."""
+    if len(shape) != 4:
+        raise ShapeError(f"conv3d: an input of shape {shape} is no video.", "videos (time, height, width, channels)")
+    _long_enough("conv3d", shape, channels)
+    return ConvClassifier3d(shape[-1], outputs, channels, kernel_size, dropout)
+
+
+def neural_ode(
+    shape: tuple[int, ...], outputs: int, features: int = 16, hidden: int = 64, steps: int = 8, method: str = "rk4"
+) -> nn.Module:
+    """A differential equation between two linear layers. Book, section 9.4.2."""
+    layer = NeuralODE(ODEFunc(features, hidden), 1.0, method, steps)
+    return nn.Sequential(nn.Flatten(), nn.Linear(_size(shape), features), layer, nn.Linear(features, outputs))
+
+
 MODELS: dict[str, ModelEntry] = {
     "linear": ModelEntry(linear, "a linear model: softmax regression or least squares", {"lr": 0.02}),
     "mlp": ModelEntry(mlp, "fully-connected layers with batch normalization and dropout", {"label_smoothing": 0.05}),
@@ -134,6 +173,9 @@ MODELS: dict[str, ModelEntry] = {
             "augment": True,
         },
     ),
+    "conv1d": ModelEntry(conv1d, "convolutions over time, for sequences (time, channels)", {"lr": 5e-3}),
+    "conv3d": ModelEntry(conv3d, "convolutions over time and space, for videos and volumes", {"lr": 5e-3}),
+    "neural_ode": ModelEntry(neural_ode, "a differential equation between two linear layers", {"lr": 1e-2}),
 }
 
 
@@ -171,6 +213,13 @@ def _channels(name: str, shape: tuple[int, ...], least: int = 1) -> int:
     if min(shape[:2]) < least:
         raise ShapeError(f"{name}: images of {shape[0]} x {shape[1]} pixels.", f"{least} or more a side, or model=cnn")
     return shape[2]
+
+
+def _long_enough(name: str, shape: tuple[int, ...], channels: Any) -> None:
+    """Refuse inputs of which the poolings, one for each number of channels, would leave nothing."""
+    least = 2 ** len(channels)
+    if min(shape[:-1]) < least:
+        raise ShapeError(f"{name}: an input of shape {shape}.", f"{least} or more along every axis, or fewer channels")
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -243,7 +243,7 @@ def _report(
     gradients = train.watching.probe(model, _loss("auto", 0.0, data.class_names), train.supervised, batch)
     return report.write(
         os.path.join(folder, "report.html"),
-        title=f"{settings.model['name']} on {data.name}",
+        title=f"{settings.model['name']} on {os.path.basename(os.path.normpath(data.name))}",
         history=history,
         model=model,
         settings={"model": settings.model, "data": settings.data, "train": asdict(how), "test": results},
