@@ -38,6 +38,17 @@ def train(model, x, y, steps, lr=0.02, compiled=True):
     return [step(model, optimizer, x, y).item() for _ in range(steps)]
 
 
+def motifs(n=300):
+    """Sequences (n, 24, 1) of noise with a motif or its mirror image somewhere, and which of the two (n,)."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    shapes = np.array([[1.0, 2.0, -3.0], [-3.0, 2.0, 1.0]])
+    x = 0.3 * rng.normal(size=(n, 24, 1))
+    for i, start in enumerate(rng.integers(0, 21, n)):
+        x[i, start : start + 3, 0] += shapes[y[i]]
+    return x, y
+
+
 def accuracy(model, x, y):
     return float(np.mean(np.argmax(model(x).numpy(), axis=-1) == y))
 
@@ -71,13 +82,8 @@ def test_a_padded_sequence_gives_what_it_gives_alone(model, frame):
 
 @pytest.mark.book("A6-08", name=("wl.models.ConvClassifier1d", "wl.models.MLP"))
 def test_permuted_places_are_nothing_to_a_perceptron_and_much_to_a_convolution():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 300)
-    shapes = np.array([[1.0, 2.0, -3.0], [-3.0, 2.0, 1.0]])  # a motif and its mirror image, anywhere
-    x = 0.3 * rng.normal(size=(300, 24, 1))
-    for i, start in enumerate(rng.integers(0, 21, 300)):
-        x[i, start : start + 3, 0] += shapes[y[i]]
-    shuffled = x[:, rng.permutation(24)]
+    x, y = motifs()
+    shuffled = x[:, np.random.default_rng(1).permutation(24)]
     found = {}
     for name, data in {"in order": x, "shuffled": shuffled}.items():
         conv = ConvClassifier1d(1, 2, channels=(8,), key=wl.random.key(0))
@@ -88,6 +94,21 @@ def test_permuted_places_are_nothing_to_a_perceptron_and_much_to_a_convolution()
     assert found["in order"][0] > 0.95
     assert found["shuffled"][0] < 0.8
     assert abs(found["in order"][1] - found["shuffled"][1]) < 0.15
+
+
+@pytest.mark.book("8-44", name=("wl.models.ConvClassifier1d.encode", "wl.models.retrieve"))
+def test_neighbours_of_the_last_features_are_of_the_same_class():
+    x, y = motifs(200)
+    model = ConvClassifier1d(1, 2, channels=(8,), key=wl.random.key(0))
+
+    def same_class(features):
+        """The share of the 5 nearest known sequences that are of the class of a new one."""
+        found = wl.models.retrieve(features[120:], features[:120], k=5, metric="euclidean")[1]
+        return float(np.mean(y[:120][found.numpy()] == y[120:, None]))
+
+    train(model, x[:120], y[:120], 60)
+    assert same_class(model.encode(x)) > 0.95
+    assert same_class(wl.asarray(x[..., 0])) < 0.75  # the sequences themselves: the motif is anywhere
 
 
 @pytest.mark.book("8-04", name="wl.models.ConvClassifier3d")

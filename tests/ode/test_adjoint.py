@@ -101,6 +101,12 @@ def test_a_tree_of_states_in_a_batch():
     np.testing.assert_allclose(each(w), np.exp(-w.numpy()), rtol=1e-5)
 
 
+def test_second_derivatives():
+    solve = lambda rate: odeint_adjoint(lambda x, t, rate: -rate * x, START, 1.0, args=(rate,), **TIGHT).sum()
+    rate = wl.tensor(2.0, dtype=F64)
+    assert wl.grad(wl.grad(solve))(rate).item() == pytest.approx(1.5 * math.exp(-2), rel=1e-6)
+
+
 def test_what_f_refers_to_is_not_silently_constant():
     with pytest.raises(TraceError, match="outside the JVP transformation"):
         wl.grad(lambda rate: odeint_adjoint(lambda x, t: -rate * x, 1.0, 1.0))(2.0)

@@ -39,6 +39,6 @@ def test_other_inputs_are_refused(name, shape, message):
 
 @pytest.mark.book("9-98", name=("wonderland train", "wl.models.NeuralODE"))
 def test_a_differential_equation_separates_moons(tmp_path):
-    settings = Settings.of(model="neural_ode", data="moons", changes=["epochs=40", "model.features=4"])
+    settings = Settings.of(model="neural_ode", data="moons", changes=["epochs=60"])
     recipes.run(settings, tmp_path / "run", progress=False, png=False)
-    assert json.loads((tmp_path / "run" / "results.json").read_text())["test"]["accuracy"] > 0.9
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["test"]["accuracy"] > 0.95

@@ -47,8 +47,8 @@ def odeint_adjoint(
 
     There are gradients for x0, the times, the parameters of f if it is a module, and `args`: trees of floating tensors
     that f gets after x and t. What else f refers to is constant: pass it by `args`. Gradients are those of the
-    solution, not of the steps that approximate it; the two agree as the steps get small. Only reverse mode uses the
-    adjoint equation. It works under `wl.jit`, also with adaptive steps.
+    solution, not of the steps that approximate it; the two agree as the steps get small. It works under `wl.jit`,
+    also with adaptive steps, and gradients of gradients do; for forward mode there is `odeint`.
     """
     problem = Problem("odeint_adjoint", f, x0, t)
     solver = Solver("odeint_adjoint", method, steps, problem.at_end, rtol, atol, first_step, max_steps, False)

@@ -175,7 +175,7 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "conv1d": ModelEntry(conv1d, "convolutions over time, for sequences (time, channels)", {"lr": 5e-3}),
     "conv3d": ModelEntry(conv3d, "convolutions over time and space, for videos and volumes", {"lr": 5e-3}),
-    "neural_ode": ModelEntry(neural_ode, "a differential equation between two linear layers", {"lr": 1e-2}),
+    "neural_ode": ModelEntry(neural_ode, "a differential equation between two linear layers", {"lr": 3e-2}),
 }
 
 

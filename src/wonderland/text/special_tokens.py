@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,10 +91,6 @@ class SpecialTokens:
         added = tuple(token if isinstance(token, AddedToken) else AddedToken(token) for token in tokens)
         return cls(added, **usual_roles([token.content for token in added]))
 
-    def playing(self, **roles: str | None) -> SpecialTokens:
-        """The same tokens with other parts; None leaves a part as it is."""
-        return replace(self, **{role: name for role, name in roles.items() if name is not None})  # type: ignore[arg-type]
-
     @property
     def contents(self) -> list[str]:
         """All of them, in the order of their ids."""
@@ -119,7 +115,32 @@ def usual_roles(contents: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def matcher(added: Iterable[AddedToken]) -> re.Pattern[str] | None:
-    """A pattern that finds added tokens in a text, the longest at each place."""
-    ordered = sorted(added, key=lambda token: -len(token.content))
-    return re.compile("|".join(f"({token.pattern()})" for token in ordered)) if ordered else None
+class TokenFinder:
+    """Finds added tokens in a text, the longest at each place.
+
+    >>> finder = TokenFinder([AddedToken("[EOS]")])
+    >>> list(finder.sections("one[EOS]two"))
+    [('one', 0, 3, None), ('[EOS]', 3, 8, '[EOS]'), ('two', 8, 11, None)]
+
+    With a normalizer the texts are normalized ones, and so is what is searched for.
+    """
+
+    def __init__(self, added: Sequence[AddedToken], normalizer: Callable[[str], str] | None = None) -> None:
+        spelled = [replace(token, content=normalizer(token.content)) if normalizer else token for token in added]
+        found = [(token.content, how) for token, how in zip(added, spelled, strict=True) if how.content]
+        found.sort(key=lambda both: -len(both[1].content))
+        self._contents = [content for content, _ in found]
+        self._pattern = re.compile("|".join(f"({how.pattern()})" for _, how in found)) if found else None
+
+    def sections(self, text: str, search: bool = True) -> Iterator[tuple[str, int, int, str | None]]:
+        """The parts of a text: ordinary ones, and added tokens with their names."""
+        place = 0
+        if self._pattern is not None and search:
+            for match in self._pattern.finditer(text):
+                start, end = match.span()
+                if place < start:
+                    yield text[place:start], place, start, None
+                yield text[start:end], start, end, self._contents[(match.lastindex or 1) - 1]
+                place = end
+        if place < len(text):
+            yield text[place:], place, len(text), None

@@ -22,7 +22,7 @@ from . import byte_characters
 from .bpe import BPE
 from .normalizers import Normalizer, aligned
 from .pre_tokenizers import Piece, PreTokenizer, is_byte_level
-from .special_tokens import AddedToken, SpecialTokens, matcher
+from .special_tokens import SpecialTokens, TokenFinder
 from .word_level import WordLevel
 
 Array = np.ndarray[Any, Any]
@@ -88,8 +88,8 @@ class Tokenizer:
         self._special = {self._ids[token.content] for token in self.special_tokens.added if token.special}
         added = self.special_tokens.added
         self._added = {token.content for token in added}
-        self._raw = _Finder([token for token in added if not (token.normalized and normalizer)], None)
-        self._normalized = _Finder([token for token in added if token.normalized and normalizer], normalizer)
+        self._raw = TokenFinder([token for token in added if not (token.normalized and normalizer)], None)
+        self._normalized = TokenFinder([token for token in added if token.normalized and normalizer], normalizer)
 
     # the vocabulary
 
@@ -448,34 +448,6 @@ def _moved(piece: Piece, spans: list[Span] | None, start: int) -> Piece:
     """A piece of a normalized part with its place in the whole text."""
     first, last = (piece.start, piece.end) if spans is None else (spans[piece.start][0], spans[piece.end - 1][1])
     return Piece(piece.text, first + start, last + start)
-
-
-class _Finder:
-    """Finds added tokens in a text."""
-
-    def __init__(self, added: Sequence[AddedToken], normalizer: Normalizer | None) -> None:
-        # what is searched for in a normalized text is normalized, too
-        shown_as = [token.content if normalizer is None else normalizer(token.content) for token in added]
-        ordered = sorted(zip(added, shown_as, strict=True), key=lambda both: -len(both[1]))
-        self._contents = [token.content for token, _ in ordered]
-        self._pattern = matcher([_renamed(token, content) for token, content in ordered if content])
-
-    def sections(self, text: str, search: bool = True) -> Iterator[tuple[str, int, int, str | None]]:
-        """The parts of a text: ordinary ones, and added tokens with their names."""
-        place = 0
-        if self._pattern is not None and search:
-            for match in self._pattern.finditer(text):
-                start, end = match.span()
-                if place < start:
-                    yield text[place:start], place, start, None
-                yield text[start:end], start, end, self._contents[(match.lastindex or 1) - 1]
-                place = end
-        if place < len(text):
-            yield text[place:], place, len(text), None
-
-
-def _renamed(token: AddedToken, content: str) -> AddedToken:
-    return AddedToken(content, token.special, token.single_word, token.lstrip, token.rstrip)
 
 
 from .tokenizer_json import from_json, to_json  # noqa: E402 - which needs the class
