@@ -329,6 +329,8 @@ def test_tokens_one_at_a_time_and_masks():
         (lambda: forecaster()(wl.ones((5, 3))), ShapeError, r"shape \(5, 3\)[\s\S]*\(..., time, 2\)"),
         (lambda: forecaster()(wl.ones((0, 2))), ShapeError, "is empty"),
         (lambda: forecaster()(wl.ones((5, 2)), wl.ones(4)), ShapeError, r"mask of shape \(4,\) .* shape \(5,\)"),
+        (lambda: forecaster().step(wl.ones(2), forecaster().initial_state(3)), ShapeError, "a state of shapes"),
+        (lambda: forecaster().step(wl.ones(2), ()), ShapeError, r"a state of shapes \[\]"),
         (lambda: language_model()(wl.ones((2, 5))), DTypeError, "tokens of float32"),
         (lambda: language_model()(wl.tensor(3)), ShapeError, "one token is no sequence"),
         (lambda: language_model()(wl.tensor([3, 5])), IndexOutOfRange, "5"),

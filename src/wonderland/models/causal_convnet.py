@@ -91,10 +91,10 @@ class CausalConvNet(Module):
     >>> model(wl.ones((5, 20, 3))).shape, model.receptive_field
     ((5, 20, 1), 8)
 
-    A forecaster: trained with the series one step later as target (`wl.data.NextTokenDataset` has such windows of
-    tokens), its output at time i is the prediction for time i + 1. Output i sees `receptive_field` = \(1 + (k-1)\sum_i
-    d_i\) inputs, for `dilations` 1, 2, 4, ... a number exponential in the depth. There is no pooling, and the output is
-    as long as the input. Book, section 8.3.2.
+    A forecaster: trained with the series one step later as target (`wl.series` has windows, losses and rollouts), its
+    output at time i is the prediction for time i + 1. Output i sees `receptive_field` = \(1 + (k-1)\sum_i d_i\) inputs,
+    for `dilations` 1, 2, 4, ... a number exponential in the depth. There is no pooling, and the output is as long as
+    the input. Book, section 8.3.2.
 
     `mask` (..., time) is False at padding, on either side: a padded sequence gives what it gives alone. At the end, no
     mask is needed, because the past does not see the padding.
@@ -154,7 +154,15 @@ class CausalConvNet(Module):
     def extend(self, x: Any, state: State | None = None) -> tuple[Tensor, State]:
         """The outputs for further inputs (..., time, in), and the state after them; None is the state before any."""
         x = self._input(x)
-        return self._run(x, None, self.initial_state(*x.shape[:-2]) if state is None else state)
+        if state is None:
+            state = self.initial_state(*x.shape[:-2])
+        shapes = [(*x.shape[:-2], block.reach, block.conv.in_channels) for block in self.blocks]
+        if [part.shape for part in state] != shapes:
+            raise ShapeError(
+                f"{type(self).__name__}: a state of shapes {[part.shape for part in state]} for {x.shape}.",
+                f"the state that an earlier call gave, {shapes}, or None",
+            )
+        return self._run(x, None, state)
 
     def step(self, x: Any, state: State | None = None) -> tuple[Tensor, State]:
         """The output (..., out) for the input (..., in) of one time, and the state after it.

@@ -18,7 +18,9 @@ from .convolution import _ConvTranspose
 from .functional.windows import as_padding, as_sizes
 from .global_pooling import _GlobalPool
 from .module import Module
+from .patches import Fold
 from .pooling import _AdaptivePool
+from .recurrent import GRU, LSTM, RNN
 from .reshaping import Flatten
 from .residual import Residual
 from .separable import _SeparableConv
@@ -26,7 +28,7 @@ from .upsampling import PixelShuffle, PixelUnshuffle, Upsample
 from .windowed import Windowed
 
 _WHOLE = (_AdaptivePool, _GlobalPool, Flatten)
-_OTHERS = (_ConvTranspose, Upsample, PixelShuffle, PixelUnshuffle)
+_OTHERS = (_ConvTranspose, Upsample, PixelShuffle, PixelUnshuffle, Fold, RNN, GRU, LSTM)
 
 
 class LayerField(NamedTuple):
@@ -109,7 +111,7 @@ def _follow(layer: Any, path: str, state: LayerField, layers: list[LayerField]) 
         state = _through(layer, state)
     elif any(isinstance(m, (Windowed, *_OTHERS)) for m in (layer.modules() if isinstance(layer, Module) else [])):
         raise InputError(
-            f"receptive_field: what {_kind(layer)} at {path!r} does with its windows is not known.",
+            f"receptive_field: which places {_kind(layer)} at {path!r} sees is not known.",
             "a Sequential of convolutions and pooling, or gradient_footprint(model, shape) for any model",
         )
     else:
