@@ -77,10 +77,10 @@ def main(file: str | None = None, epochs: int | None = None) -> float:
     ids = np.asarray(tokenizer.encode(text))
     train, test = ids[: len(ids) * 9 // 10], ids[len(ids) * 9 // 10 :]
     small = len(ids) < 20_000
-    size = {"channels": 16, "dilations": (1, 2, 4)} if small else {"channels": 64, "skip_channels": 128}
-    if not small:
-        size |= {"dilations": (1, 2, 4, 8, 16, 32)}
-    model = wl.models.ConvLanguageModel(tokenizer.vocab_size, kernel_size=3, **size)
+    channels, dilations = (16, (1, 2, 4)) if small else (64, (1, 2, 4, 8, 16, 32))
+    model = wl.models.ConvLanguageModel(
+        tokenizer.vocab_size, channels, dilations, kernel_size=3, skip_channels=2 * channels
+    )
     print(f"{len(ids):,} characters of {tokenizer.vocab_size} kinds; {model.num_parameters():,} parameters")
     print(f"a prediction sees {model.receptive_field} characters")
     start = time.perf_counter()

@@ -157,3 +157,12 @@ def test_normalization_helps_the_network_of_chapter_7():
     larger, normalized, _ = module.scores(1, "normalization", 6)
     assert larger == size + 8 + 16  # a shift that was a bias, and a scale, for each channel
     assert normalized > plain
+
+
+@pytest.mark.book("8-72", "8-74", name=["examples/shakespeare.py", "wl.models.ConvLanguageModel.extend"])
+def test_bits_per_character_in_chunks():
+    module = example("shakespeare")
+    model = wl.models.ConvLanguageModel(5, 4, (1, 2), dtype=wl.float64)
+    ids = np.random.default_rng(0).integers(0, 5, 50)
+    nats = wl.nn.functional.cross_entropy(model(ids[None, :-1]), ids[None, 1:]).item()
+    assert module.bits_per_character(model, ids, chunk=20) == pytest.approx(nats / np.log(2))

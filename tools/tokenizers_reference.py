@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import tokenizers
+import tokenizers  # type: ignore[import-not-found]  # not in the project's environment
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 HOME = Path(__file__).parent.parent / "tests" / "text" / "tokenizers.json"
