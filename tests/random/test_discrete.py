@@ -293,3 +293,10 @@ def test_choice_of_slices():
     one = wl.random.choice(wl.tensor([7.0, 8.0]), key=wl.random.key(0))
     assert one.shape == ()
     assert one.item() in (7.0, 8.0)
+
+
+@pytest.mark.parametrize("low", [1, 2**64 - 1024, 2**64 - 1])
+def test_randint_up_to_the_last_number_of_64_bits(low):
+    x = wl.random.randint((100,), low, 2**64, key=wl.random.key(0), dtype=wl.uint64).numpy()
+    assert x.dtype == np.uint64
+    assert int(x.min()) >= low

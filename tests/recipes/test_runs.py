@@ -16,7 +16,7 @@ import wonderland as wl
 from wonderland import recipes
 from wonderland.cli import main
 from wonderland.recipes import Settings
-from wonderland.recipes.preparing import prepare
+from wonderland.recipes.tasks import TASKS
 
 
 def quick(folder, *changes, model="linear", data="iris", **settings):
@@ -112,17 +112,17 @@ def test_other_settings_in_the_same_folder_are_refused_unless_fresh(tmp_path):
 def test_the_saved_model_says_what_it_is(tmp_path):
     done = quick(tmp_path, model="mlp")
     trained = recipes.open_run(tmp_path)
-    assert trained.class_names == ("setosa", "versicolor", "virginica")
+    assert trained.about["class_names"] == ["setosa", "versicolor", "virginica"]
     x = wl.data.iris().features
     np.testing.assert_array_equal(
         np.asarray(trained.model(wl.asarray(x))), np.asarray(done.model.eval()(wl.asarray(x)))
     )
     assert recipes.evaluate(tmp_path)["accuracy"] == done.results["accuracy"]
-    assert recipes.evaluate(tmp_path, {"name": "iris"})["examples"] == 150
+    assert recipes.evaluate(tmp_path, {"name": "iris"})["accuracy"] == done.results["accuracy"]
 
 
 def test_splits_do_not_overlap_and_keep_the_shares():
-    data = prepare({"name": "digits"}, 0.1, 0)
+    data = TASKS["supervised"].prepare({"name": "digits"}, 0.1, 0)
     parts = [data.train, data.validation, data.test]
     rows = [{x.tobytes() + bytes([y]) for x, y in zip(*part, strict=True)} for part in parts]
     assert sum(map(len, rows)) == len(set.union(*rows))

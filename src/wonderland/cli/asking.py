@@ -1,4 +1,4 @@
-"""`wonderland evaluate` and `wonderland predict`: a trained model measured, and asked."""
+"""`wonderland evaluate`, `predict` and `generate`: a trained model measured, and asked."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ examples:
   wonderland predict runs/digits-cnn --data images.npy
   wonderland predict runs/flowers-linear --data new_flowers.csv --json"""
 
+GENERATE = """\
+A text that a trained language model writes.
+
+example:
+  wonderland train --model wavenet --data shakespeare.txt
+  wonderland generate runs/shakespeare-wavenet --prompt "ROMEO:" --length 500"""
+
 
 def add_to(commands: Any) -> None:
     command = add_command(commands, "evaluate", "measure a trained model on data", EVALUATE, run_evaluate)
@@ -39,6 +46,12 @@ def add_to(commands: Any) -> None:
     command.add_argument("--data", metavar="NAME|PATH", required=True, help="the inputs")
     _add_shared(command)
     command.add_argument("--out", metavar="FILE", help="write there instead of on the screen")
+    command = add_command(commands, "generate", "let a language model write", GENERATE, run_generate)
+    command.add_argument("run_folder", metavar="RUN", help="the folder of a run, or its model.safetensors")
+    command.add_argument("--prompt", default="", help="how the text begins")
+    command.add_argument("--length", type=int, default=300, metavar="N", help="tokens to write (300)")
+    command.add_argument("--temperature", type=float, default=0.8, metavar="T", help="0 is the likeliest text (0.8)")
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="another one gives another text")
 
 
 def _add_shared(command: argparse.ArgumentParser) -> None:
@@ -71,6 +84,22 @@ def run_predict(options: argparse.Namespace) -> None:
             sys.stdout.write(text)
     except (InputError, FileError, ModuleError) as error:
         raise mistake(error) from None
+
+
+def run_generate(options: argparse.Namespace) -> None:
+    from ..recipes import generate
+
+    try:
+        text = generate(
+            options.run_folder,
+            options.prompt,
+            options.length,
+            temperature=options.temperature,
+            seed=options.seed,
+        )
+    except (InputError, FileError, ModuleError) as error:
+        raise mistake(error) from None
+    print(text)
 
 
 def _data(options: argparse.Namespace) -> dict[str, Any] | None:

@@ -7,8 +7,8 @@ from .causal_convnet import CausalBlock, CausalConvNet, ConvLanguageModel
 from .causal_sequential import CausalSequential
 from .classifier import Classifier
 from .cnn import CNN
-from .conv_classifier import ConvClassifier1d, ConvClassifier3d
 from .conv_autoencoder import ConvAutoencoder
+from .conv_classifier import ConvClassifier1d, ConvClassifier3d
 from .convex import ConvergenceWarning
 from .convnext import ConvNeXt, ConvNeXtBlock, convnext_tiny
 from .corpus import bag_of_words, context_windows, skip_gram_pairs, word_counts

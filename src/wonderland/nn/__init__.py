@@ -186,7 +186,7 @@ from .separable import (
     SeparableConv2d,
     SeparableConv3d,
 )
-from .standardize import Standardize
+from .standardize import Restore, Standardize
 from .summary import Summary, summary
 from .surgery import replace_submodule, tie
 from .symmetry import (
@@ -340,6 +340,7 @@ __all__ = [
     "BatchNorm3d",
     "GroupNorm",
     "Standardize",
+    "Restore",
     "LayerNorm",
     "RMSNorm",
     "Embedding",

@@ -46,8 +46,28 @@ class Standardize(Module):
         scale = np.where(scale <= 1e-12 * np.maximum(1.0, np.abs(mean)), 1.0, scale)
         return cls(mean.astype(default_float), scale.astype(default_float))
 
+    def inverse(self) -> Restore:
+        """The layer that takes outputs back to the scale of the data.
+
+        >>> import wonderland as wl
+        >>> layer = wl.nn.Standardize([2.0], [4.0])
+        >>> layer.inverse()(layer(wl.tensor([[10.0]])))
+        tensor([[10.]])
+        """
+        return Restore(self.mean.value, self.scale.value)
+
     def forward(self, x: Any) -> Tensor:
         x = array.asarray(x)
         if not is_floating(x.dtype):
             x = array.astype(x, self.mean.dtype)
         return (x - self.mean) / self.scale
+
+
+class Restore(Module):
+    r"""\(\sigma y + \mu\): outputs of a model in the scale of the data; `Standardize.inverse` makes it."""
+
+    def __init__(self, mean: Any, scale: Any) -> None:
+        self.mean, self.scale = Buffer(array.asarray(mean)), Buffer(array.asarray(scale))
+
+    def forward(self, y: Any) -> Tensor:
+        return y * self.scale + self.mean

@@ -106,6 +106,11 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
     return value.astype(np.float64) if value.dtype == object else value  # an integer of more than 64 bits
 
 
+def exactly(x: Any) -> np.ndarray[Any, Any] | None:
+    """`known`, with Python's integers as they are: those of more than 64 bits keep all their digits."""
+    return np.asarray(x, object) if isinstance(x, int) else known(x)
+
+
 def check(name: str, what: str, x: Any, good: Callable[[Any], Any], wanted: str) -> None:
     """Refuse a parameter with a value that is known and not good."""
     value = known(parameter(name, x))
@@ -120,7 +125,7 @@ def check_scale(name: str, what: str, x: Any) -> None:
 
 def check_order(name: str, low: Any, high: Any, dtype: DType | None = None) -> None:
     """Refuse known bounds with low >= high somewhere, also after rounding to a dtype."""
-    a, b = known(parameter(name, low)), known(parameter(name, high))
+    a, b = exactly(parameter(name, low)), exactly(parameter(name, high))
     if a is None or b is None:
         return
     note = ""

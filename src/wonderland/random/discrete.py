@@ -18,6 +18,7 @@ from .arguments import (
     check,
     check_order,
     check_shape_first,
+    exactly,
     floating_type,
     key_and_shape,
     known,
@@ -67,7 +68,7 @@ def randint(shape: Any, low: Any, high: Any = None, *, key: Any = None, dtype: A
 
 def _span(low: Any, high: Any) -> int | None:
     """The largest difference of bounds, if they are known."""
-    first, last = known(low), known(high)
+    first, last = exactly(low), exactly(high)
     if first is None or last is None or not first.size or not last.size:
         return None
     return int(np.max(last.astype(object) - first.astype(object)))  # Python's integers do not overflow

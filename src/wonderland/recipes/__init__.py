@@ -1,7 +1,7 @@
 """From a name of a model and of data to a trained one: what `wonderland train` does, as functions."""
 
 from .catalogue import MODELS, ModelEntry, build
-from .evaluating import Trained, evaluate, open_run, predict
+from .evaluating import Trained, evaluate, generate, open_run, predict
 from .running import Run, run
 from .settings import Settings, TrainSettings
 
@@ -14,6 +14,7 @@ __all__ = [
     "Trained",
     "evaluate",
     "predict",
+    "generate",
     "MODELS",
     "ModelEntry",
     "build",

@@ -14,12 +14,17 @@ from ..models import (
     CNN,
     MLP,
     VGG,
+    CausalConvNet,
+    ConvAutoencoder,
     ConvClassifier1d,
     ConvClassifier3d,
+    ConvLanguageModel,
     ConvNeXt,
+    KimCNN,
     LeNet,
     NeuralODE,
     ODEFunc,
+    UNet,
     small_resnet,
 )
 
@@ -33,11 +38,13 @@ class ModelEntry:
     build: Builder
     description: str
     train: Mapping[str, Any] = field(default_factory=dict)
+    task: str = "supervised"
+    data: str | None = "digits"  # if nothing is said
 
     def options(self) -> dict[str, Any]:
-        """The options and their defaults."""
+        """The options and their defaults; those without a default are not the user's, but the data's."""
         parameters = list(inspect.signature(self.build).parameters.values())[2:]
-        return {p.name: p.default for p in parameters}
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def linear(shape: tuple[int, ...], outputs: int) -> nn.Module:
@@ -142,6 +149,65 @@ def neural_ode(
     return nn.Sequential(nn.Flatten(), nn.Linear(_size(shape), features), layer, nn.Linear(features, outputs))
 
 
+def autoencoder(shape: tuple[int, ...], outputs: int, channels: Any = (16, 32), code: int = 0) -> nn.Module:
+    """Strided convolutions to a small code, and their transposes back. Book, chapter 7."""
+    c = _channels("autoencoder", shape, least=2 ** len(channels))
+    return ConvAutoencoder(c, channels, code or None, shape[:2] if code else None)
+
+
+def unet(shape: tuple[int, ...], outputs: int, channels: Any = (16, 32), norm: str | None = "batch") -> nn.Module:
+    """Down to a coarse image and up again, with a bridge at every size. Book, section 7.3."""
+    return UNet(_channels("unet", shape, least=2 ** (len(channels) - 1)), outputs, channels, norm or None)
+
+
+def forecaster(
+    shape: tuple[int, ...],
+    outputs: int,
+    channels: int = 32,
+    dilations: Any = (1, 2, 4, 8, 16),
+    kernel_size: int = 2,
+    dropout: float = 0.0,
+) -> nn.Module:
+    """Dilated causal convolutions: the next step from the steps before it. Book, section 8.3.2."""
+    return CausalConvNet(shape[-1], outputs, channels, dilations, kernel_size, dropout=dropout)
+
+
+def wavenet(
+    shape: tuple[int, ...],
+    outputs: int,
+    channels: int = 128,
+    dilations: Any = (1, 2, 4, 8, 16, 32, 1, 2, 4, 8, 16, 32),
+    kernel_size: int = 2,
+    dropout: float = 0.05,
+) -> nn.Module:
+    """Dilated causal convolutions over tokens: a language model. Book, section 8.4.1."""
+    return ConvLanguageModel(outputs, channels, dilations, kernel_size, dropout=dropout)
+
+
+class PaddedTexts(nn.Module):
+    """A classifier of texts that are filled up with the token 0, which it does not see."""
+
+    def __init__(self, net: nn.Module) -> None:
+        self.net = net
+
+    def forward(self, tokens: Any) -> Any:
+        return self.net(tokens, mask=tokens != 0)
+
+
+def text_cnn(
+    shape: tuple[int, ...],
+    outputs: int,
+    embedding_size: int = 64,
+    channels: int = 64,
+    widths: Any = (2, 3, 4),
+    dropout: float = 0.5,
+    *,
+    vocabulary: int,
+) -> nn.Module:
+    """Convolutions of several widths over words, and their maxima. Book, section 8.2."""
+    return PaddedTexts(KimCNN(vocabulary, embedding_size, outputs, channels, widths, dropout))
+
+
 MODELS: dict[str, ModelEntry] = {
     "linear": ModelEntry(linear, "a linear model: softmax regression or least squares", {"lr": 0.02}),
     "mlp": ModelEntry(mlp, "fully-connected layers with batch normalization and dropout", {"label_smoothing": 0.05}),
@@ -176,6 +242,33 @@ MODELS: dict[str, ModelEntry] = {
     "conv1d": ModelEntry(conv1d, "convolutions over time, for sequences (time, channels)", {"lr": 5e-3}),
     "conv3d": ModelEntry(conv3d, "convolutions over time and space, for videos and volumes", {"lr": 5e-3}),
     "neural_ode": ModelEntry(neural_ode, "a differential equation between two linear layers", {"lr": 3e-2}),
+    "autoencoder": ModelEntry(
+        autoencoder, "images to a small code and back", {"lr": 5e-3, "weight_decay": 0.0}, task="reconstruction"
+    ),
+    "unet": ModelEntry(
+        unet, "removes noise from images", {"lr": 5e-3, "weight_decay": 0.0, "noise": 0.3}, task="reconstruction"
+    ),
+    "forecaster": ModelEntry(
+        forecaster,
+        "the next step of a series",
+        {"epochs": 60, "batch_size": 32, "lr": 1e-2, "weight_decay": 0.0},
+        task="forecasting",
+        data="sines",
+    ),
+    "wavenet": ModelEntry(
+        wavenet,
+        "a language model of causal convolutions, for a text file",
+        {"epochs": 1, "batch_size": 32, "lr": 4e-3, "clip_norm": 1.0, "validation": 0.02},
+        task="language",
+        data=None,
+    ),
+    "text_cnn": ModelEntry(
+        text_cnn,
+        "classes of texts, for a table with a column of texts (data.text) and one of classes (data.target)",
+        {"epochs": 10, "lr": 2e-3},
+        task="texts",
+        data=None,
+    ),
 }
 
 
@@ -187,8 +280,10 @@ def entry(name: Any) -> ModelEntry:
     return MODELS[name]
 
 
-def build(settings: Mapping[str, Any], shape: tuple[int, ...], outputs: int) -> nn.Module:
-    """The model of the settings `{"name": ..., option: value, ...}` for inputs of a shape.
+def build(
+    settings: Mapping[str, Any], shape: tuple[int, ...], outputs: int, about: Mapping[str, Any] | None = None
+) -> nn.Module:
+    """The model of the settings `{"name": ..., option: value, ...}` for inputs of a shape; `about` is of the data.
 
     >>> build({"name": "mlp", "hidden": [8]}, (4,), 3).num_parameters()
     83
@@ -201,7 +296,8 @@ def build(settings: Mapping[str, Any], shape: tuple[int, ...], outputs: int) -> 
             f"the model {settings['name']} has no option {unknown[0]!r}.",
             f"one of {', '.join(known)}" if known else "no options: it has none",
         )
-    return found.build(shape, outputs, **options)
+    needed = [p for p in inspect.signature(found.build).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    return found.build(shape, outputs, **options, **{p.name: (about or {})[p.name] for p in needed})
 
 
 def _channels(name: str, shape: tuple[int, ...], least: int = 1) -> int:

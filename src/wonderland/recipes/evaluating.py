@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import nn
-from ..errors import FileError, InputError, ShapeError
+from ..errors import FileError, InputError
 from ..storage.safetensors import load, metadata
 from .catalogue import build
-from .preparing import checked, prepare, read
-from .running import measured, probabilities_of
+from .running import read_json
+from .tasks import TASKS, Task
+from .tasks.language import tokenizer_of
+from .tasks.supervised import check_shape
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,9 @@ class Trained:
     """A model, and what it was made for."""
 
     model: nn.Module
+    task: Task
     shape: tuple[int, ...]  # of one input
-    class_names: tuple[str, ...]  # empty for a regression
+    about: dict[str, Any]  # what is known of the data, as the names of classes
     data: dict[str, Any]  # the data that it was trained on
     path: str
 
@@ -41,74 +44,78 @@ def open_run(path: str | os.PathLike[str]) -> Trained:
                 "`wonderland train` with the same settings, which goes on" if unfinished else "the folder of a run",
             )
         path = inside
-    about = _about(path)
-    shape, names = tuple(about["shape"]), tuple(about["class_names"])
-    blank = np.zeros((2, *shape), np.float32)
-    first = nn.Standardize.of(blank, axis=tuple(range(blank.ndim)) if len(shape) == 3 else None)
-    model = nn.Sequential(first, build(about["model"], shape, about["outputs"]))
+    recipe = _recipe(path)
+    task, shape, about = TASKS[recipe["task"]], tuple(recipe["shape"]), recipe["about"]
+    model = task.around(build(recipe["model"], shape, recipe["outputs"], about), np.zeros((2, *shape), np.float32))
     model.load_state_dict(load(path))
-    return Trained(model.eval(), shape, names, about["data"], path)
+    return Trained(model.eval(), task, shape, about, recipe["data"], path)
 
 
-def _about(path: str) -> dict[str, Any]:
+def _recipe(path: str) -> dict[str, Any]:
     try:
-        about = json.loads(metadata(path)["recipe"])
-        assert {"model", "shape", "outputs", "class_names", "data"} <= about.keys()
-    except (KeyError, ValueError, AssertionError):
-        raise FileError(f"{path} does not say what model it is of.", "a file that `wonderland train` wrote") from None
-    return about
+        recipe = json.loads(metadata(path)["recipe"])
+        sound = {"model", "task", "shape", "outputs", "about", "data"} <= recipe.keys() and recipe["task"] in TASKS
+    except (KeyError, ValueError, AttributeError):
+        sound = False
+    if not sound:
+        raise FileError(f"{path} does not say what model it is of.", "a file that `wonderland train` wrote")
+    return recipe
 
 
 def evaluate(path: str | os.PathLike[str], data: Mapping[str, Any] | None = None, part: str = "test") -> dict[str, Any]:
-    """The loss and metrics of a run's model on the test part of its data, or on other data, all of them."""
+    """The loss and metrics of a run's model on a part of its data, or on other data of the same kind."""
     trained = open_run(path)
-    if data is None:
-        from .running import read_json
-
-        settings = os.path.join(os.path.dirname(trained.path), "settings.json")
-        seed, share = 0, 0.1
-        if os.path.exists(settings):
-            how = read_json(settings)["train"]
-            seed, share = how["seed"], how["validation"]
-        prepared = prepare(trained.data, share, seed)
-        chosen = {"train": prepared.train, "validation": prepared.validation, "test": prepared.test}.get(part)
-        if chosen is None:
-            raise InputError(f"evaluate: the data have no part {part!r}.", "train, validation or test")
-    else:
-        x, y, names = checked(read(data))
-        if len(names) > len(trained.class_names) or bool(names) != bool(trained.class_names):
+    seed, share = 0, 0.1
+    settings = os.path.join(os.path.dirname(trained.path), "settings.json")
+    if os.path.exists(settings):
+        how = read_json(settings)["train"]
+        seed, share = how["seed"], how["validation"]
+    prepared = trained.task.prepare(trained.data if data is None else {**_options(trained, data)}, share, seed)
+    if data is not None:
+        theirs, ours = (a.get("class_names") for a in (prepared.about, trained.about))
+        if theirs != ours:
             raise InputError(
-                f"evaluate: the data have {len(names)} classes, the model {len(trained.class_names)}.",
+                f"evaluate: the data have {len(theirs or ())} classes, the model {len(ours or ())}.",
                 "data of the same kind as the model was trained on",
             )
-        chosen = (x, y)
-    _fits(trained, chosen[0])
-    return {**measured(trained.model, chosen, trained.class_names), "examples": len(chosen[0])}
+    chosen = prepared.part(part)
+    check_shape(chosen[0], trained.shape)
+    return {**trained.task.measure(trained.model, chosen, trained.about), "examples": len(chosen[0])}
+
+
+def _options(trained: Trained, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Other data, read as those of the training were."""
+    return {**{k: v for k, v in trained.data.items() if k != "name"}, **data}
 
 
 def predict(path: str | os.PathLike[str], data: Mapping[str, Any]) -> dict[str, Any]:
     """What a run's model says about inputs: classes with their probabilities, or numbers."""
     trained = open_run(path)
-    record = read(data)
-    x = np.asarray(record.features)
-    x = x[..., None] if x.ndim == len(trained.shape) and len(trained.shape) == 3 else x
-    _fits(trained, x)
-    found = probabilities_of(trained.model, x.astype(np.float32) if x.dtype.kind == "f" else x, trained.class_names)
-    if not trained.class_names:
-        return {"predictions": found.tolist()}
-    classes = found.argmax(-1)
-    return {
-        "predictions": [trained.class_names[i] for i in classes],
-        "confidence": found.max(-1).tolist(),
-        "probabilities": found.tolist(),
-    }
+    return trained.task.predict(trained.model, data, trained.shape, trained.about)
 
 
-def _fits(trained: Trained, x: Any) -> None:
-    if tuple(x.shape[1:]) != trained.shape:
-        raise ShapeError(
-            f"the inputs have the shape {tuple(x.shape[1:])}, the model takes {trained.shape}.",
-            "data like those that it was trained on",
-        )
-    if not len(x):
-        raise InputError("there are no examples.", "data that are not empty")
+def generate(
+    path: str | os.PathLike[str],
+    prompt: str = "",
+    length: int = 300,
+    *,
+    temperature: float = 0.8,
+    seed: int = 0,
+    callback: Callable[[str], Any] | None = None,
+) -> str:
+    """A text that a run's language model writes after a prompt."""
+    from .. import generation, random
+
+    trained = open_run(path)
+    if trained.task.name != "language":
+        raise InputError(f"{path} is no language model.", "the folder of a run of `--model wavenet`")
+    tokenizer = tokenizer_of(trained.about)
+    return generation.generate_text(
+        trained.model,
+        tokenizer,
+        prompt or "\n",
+        length,
+        temperature=temperature,
+        key=random.key(seed),
+        callback=callback,
+    )

@@ -20,15 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, metrics, nn, optim, random, train
+from .. import __version__, nn, optim, random, train
 from ..data import DataLoader, TensorDataset, transforms
 from ..errors import FileError, InputError
 from ..storage import save
 from ..storage.atomic import write_atomically
-from ..train.evaluation import plain
 from .catalogue import build, entry
-from .preparing import Prepared, prepare
 from .settings import Settings, TrainSettings, schedule_of
+from .tasks import TASKS, Prepared, Task
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def run(
 
     >>> import tempfile
     >>> from wonderland import recipes
-    >>> settings = recipes.Settings.of(model="linear", data="iris", changes=["epochs=20"])
+    >>> settings = recipes.Settings.of(model="linear", data="iris", changes=["epochs=60"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = recipes.run(settings, folder, progress=False, png=False)
     >>> done.results["accuracy"] > 0.8
@@ -65,76 +64,51 @@ def run(
     unless `fresh`, which starts anew. Without `folder` it is `runs/DATA-MODEL`.
     """
     settings = settings or Settings()
-    how = settings.training(entry(settings.model["name"]).train)
-    data = prepare(settings.data, how.validation, how.seed)
+    found = entry(settings.model["name"])
+    task, how = TASKS[found.task], settings.training(found.train)
+    data = task.prepare(settings.data, how.validation, how.seed)
     random.seed(how.seed)
-    model = _model(settings, data)
+    model = task.around(build(settings.model, data.shape, data.outputs, data.about), data.train[0])
     folder = os.fspath(folder) if folder is not None else _folder(settings)
     _claim(folder, settings, how, fresh)
 
-    history = _train(model, data, how, folder, progress, callbacks)
-    results = measured(model, data.test, data.class_names)
+    history = _train(task, model, data, how, folder, progress, callbacks)
+    results = task.measure(model, data.test, data.about)
     files = [
         _write_json(os.path.join(folder, "results.json"), {"test": results, "examples": len(data.test[0])}),
-        _save(os.path.join(folder, "model.safetensors"), model, settings, data),
+        _save(os.path.join(folder, "model.safetensors"), model, settings, task, data),
     ]
-    files += _report(folder, settings, how, data, model, history, results, png)
+    files += _report(folder, settings, how, task, data, model, history, results, png)
     return Run(folder, history, results, model, tuple(files))
 
 
-def _model(settings: Settings, data: Prepared) -> nn.Module:
-    """The model, behind a layer that standardizes the inputs."""
-    x = data.train[0]
-    # the pixels of an image share their mean and scale; columns of a table have their own
-    first = nn.Standardize.of(x, axis=tuple(range(x.ndim)) if data.is_image else None)
-    return nn.Sequential(first, build(settings.model, data.shape, data.outputs))
-
-
-def measured(model: Any, part: Any, class_names: tuple[str, ...]) -> dict[str, Any]:
-    """The loss and the usual metrics of a model on a part of the data."""
-    loss = _loss("auto", 0.0, class_names)
-    chosen: list[Any] = [metrics.Accuracy()] if class_names else [metrics.MeanAbsoluteError(), metrics.R2()]
-    found = {k: plain(v) for k, v in train.evaluate(model, loss, part, metrics=chosen).items()}
-    if class_names and len(part[0]):
-        probabilities = probabilities_of(model, part[0], class_names)
-        found["f1"] = metrics.F1(len(class_names), "macro")(probabilities, part[1])
-        found["ece"] = metrics.CalibrationError()(probabilities, part[1])
-    return found
-
-
-def probabilities_of(model: Any, x: Any, class_names: tuple[str, ...]) -> Any:
-    """Probabilities of the classes, or predicted numbers, as an array."""
-    from ..array import softmax
-
-    outputs = train.predict(model, x)
-    return np.asarray(softmax(outputs) if class_names else outputs)
-
-
-def _loss(name: str, smoothing: float, class_names: tuple[str, ...]) -> nn.Module:
-    if name != "auto":
-        return train.as_loss(name)
-    return nn.CrossEntropyLoss(label_smoothing=smoothing) if class_names else nn.MSELoss()
+def _loss(task: Task, how: TrainSettings, about: Any) -> nn.Module:
+    return task.loss(how.label_smoothing, about) if how.loss == "auto" else train.as_loss(how.loss)
 
 
 def _train(
-    model: nn.Module, data: Prepared, how: TrainSettings, folder: str, progress: Any, callbacks: Iterable[Any]
+    task: Task,
+    model: nn.Module,
+    data: Prepared,
+    how: TrainSettings,
+    folder: str,
+    progress: Any,
+    callbacks: Iterable[Any],
 ) -> train.History:
-    size = min(how.batch_size, len(data.train[0]))
-    small_turns = transforms.RandomAffine(degrees=10, translate=(0.1, 0.1), scale=(0.9, 1.1))
     loader = DataLoader(
         TensorDataset(*data.train),
-        batch_size=size,
+        batch_size=min(how.batch_size, len(data.train[0])),
         shuffle=True,
         drop_last=True,  # one shape of batches, compiled once; what is left out changes each epoch
         seed=how.seed,
-        batch_transform=small_turns if how.augment and data.is_image else None,
+        batch_transform=_changes(how, len(data.shape) == 3),
     )
     extra: list[train.Callback] = [train.JSONLines(os.path.join(folder, "history.jsonl")), *callbacks]
     if how.patience:
         extra.append(train.EarlyStopping(patience=how.patience))
     return train.fit(
         model,
-        _loss(how.loss, how.label_smoothing, data.class_names),
+        _loss(task, how, data.about),
         loader,
         epochs=how.epochs,
         optimizer=_optimizer(how, model),
@@ -142,12 +116,35 @@ def _train(
         clip_norm=how.clip_norm or None,
         average=optim.EMA(model, how.average) if how.average else None,
         validation=data.validation,
-        metrics=[metrics.Accuracy()] if data.class_names else [metrics.MeanAbsoluteError()],
+        metrics=task.metrics(data.about),
         callbacks=extra,
         checkpoint=os.path.join(folder, "checkpoints"),
         checkpoint_every=how.checkpoint_every or None,
         progress=progress,
     )
+
+
+def _changes(how: TrainSettings, images: bool) -> Any:
+    """What is done to the inputs of every batch, each time in another way."""
+    steps: list[Any] = []
+    if how.augment and images:
+        steps.append(transforms.RandomAffine(degrees=10, translate=(0.1, 0.1), scale=(0.9, 1.1)))
+    if how.noise:
+        steps.append(Noise(how.noise))
+    return transforms.Compose(steps) if steps else None
+
+
+class Noise:
+    """Normal noise on the inputs of a batch, and on nothing else."""
+
+    random = True
+
+    def __init__(self, sigma: float) -> None:
+        self.sigma = sigma
+
+    def __call__(self, batch: Any, rng: np.random.Generator) -> Any:
+        x, *rest = batch
+        return (x + rng.normal(scale=self.sigma, size=x.shape).astype(x.dtype), *rest)
 
 
 def _optimizer(how: TrainSettings, model: nn.Module) -> optim.Optimizer:
@@ -212,14 +209,15 @@ def _write_json(path: str, values: Any) -> str:
     return path
 
 
-def _save(path: str, model: nn.Module, settings: Settings, data: Prepared) -> str:
+def _save(path: str, model: nn.Module, settings: Settings, task: Task, data: Prepared) -> str:
     """The weights, with what is needed to build the model again."""
     about = {
         "model": settings.model,
         "data": settings.data,
+        "task": task.name,
         "shape": list(data.shape),
         "outputs": data.outputs,
-        "class_names": list(data.class_names),
+        "about": data.about,
         "wonderland": __version__,
     }
     save(model, path, {"recipe": json.dumps(about)})
@@ -230,6 +228,7 @@ def _report(
     folder: str,
     settings: Settings,
     how: TrainSettings,
+    task: Task,
     data: Prepared,
     model: nn.Module,
     history: train.History,
@@ -238,19 +237,15 @@ def _report(
 ) -> list[str]:
     from .. import report  # only now: it has much to load
 
-    x, y = data.test
-    batch = (data.train[0][:256], data.train[1][:256])
-    gradients = train.watching.probe(model, _loss("auto", 0.0, data.class_names), train.supervised, batch)
+    batch = (data.train[0][: task.batch], data.train[1][: task.batch])
+    gradients = train.watching.probe(model, _loss(task, how, data.about), train.supervised, batch)
     return report.write(
         os.path.join(folder, "report.html"),
         title=f"{settings.model['name']} on {os.path.basename(os.path.normpath(data.name))}",
         history=history,
         model=model,
         settings={"model": settings.model, "data": settings.data, "train": asdict(how), "test": results},
-        predictions=probabilities_of(model, x, data.class_names),
-        targets=y,
-        class_names=data.class_names,
-        examples=x,
         gradients={path: np.asarray(g) for path, g in gradients.items()},
         png=png,
+        **task.outcome(model, data),
     )

@@ -33,6 +33,7 @@ class TrainSettings:
     clip_norm: float = 0.0
     average: float = 0.0  # the decay of an exponential average of the weights
     augment: bool = False  # small shifts, turns and zooms of images
+    noise: float = 0.0  # the standard deviation of noise on the inputs
     validation: float = 0.1  # the share of the training data that is held out
     patience: int = 0  # epochs without improvement until the run stops
     checkpoint_every: int = 0  # steps; there is always one after an epoch
@@ -49,6 +50,7 @@ class TrainSettings:
             "label_smoothing": 0 <= self.label_smoothing < 1,
             "clip_norm": self.clip_norm >= 0,
             "average": 0 <= self.average < 1,
+            "noise": self.noise >= 0,
             "validation": 0 <= self.validation < 1,
             "patience": self.patience >= 0,
             "checkpoint_every": self.checkpoint_every >= 0,
@@ -92,6 +94,8 @@ class Settings:
             settings.model = {"name": model}
         if data is not None and data != settings.data.get("name"):
             settings.data = {"name": data}
+        elif data is None and file is None and model is not None:
+            settings.data = {"name": _usual_data(model)}
         for change in changes:
             settings.change(change)
         return settings
@@ -137,6 +141,16 @@ class Settings:
         found = TrainSettings(**{**defaults, **self.train})
         found.check()
         return found
+
+
+def _usual_data(model: str) -> str:
+    """The data that a model is trained on if nothing is said."""
+    from .catalogue import entry  # here: models take a while to load
+
+    found = entry(model).data
+    if found is None:
+        raise InputError(f"the model {model} has no data of its own.", "--data with the path of a file")
+    return found
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -1,0 +1,14 @@
+"""Tasks: what a run learns from its data. A model says which one it is for."""
+
+from .forecasting import Forecasting
+from .language import Language
+from .reconstruction import Reconstruction
+from .supervised import Supervised
+from .task import Prepared, Task
+from .texts import Texts
+
+TASKS: dict[str, Task] = {
+    task.name: task for task in (Supervised(), Reconstruction(), Forecasting(), Language(), Texts())
+}
+
+__all__ = ["TASKS", "Prepared", "Task"]

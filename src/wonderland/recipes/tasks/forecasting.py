@@ -1,0 +1,98 @@
+"""Forecasts: a series in, the same series one step later out, at every step. Book, section 8.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ... import metrics, nn, series
+from ...errors import InputError, ShapeError
+from .supervised import read
+from .task import Arrays, Prepared, Task
+
+SERIES: dict[str, Callable[..., Any]] = {
+    "ar": series.make_ar,
+    "lorenz": series.make_lorenz,
+    "random_walk": series.make_random_walk,
+    "seasonal": series.make_seasonal,
+    "sines": series.make_sines,
+}
+
+
+class Forecasting(Task):
+    """Windows of `context` steps; the last fifth of the time is for testing, and what is validated comes before it."""
+
+    name = "forecasting"
+
+    def prepare(self, data: Mapping[str, Any], validation: float, seed: int) -> Prepared:
+        options = dict(data)
+        context, stride = options.pop("context", 64), options.pop("stride", 1)
+        name, values = _series(options)
+        n = len(values)
+        test = n - max(n // 5, context + 1)
+        held = test - max(round(test * validation), context + 1) if validation else test
+        if held < context + 1:
+            raise InputError(
+                f"{name}: {n} steps are too few for windows of {context} to train, validate and test.",
+                "a longer series, or --set data.context=16",
+            )
+        cut = [_windows(values[a:b], context, stride) for a, b in ((0, held), (held, test), (test, n)) if b > a]
+        middle = cut[1] if validation else None
+        return Prepared(
+            name, cut[0], middle, cut[-1], (context, values.shape[1]), values.shape[1], {"context": context}
+        )
+
+    def around(self, model: nn.Module, x: Any) -> nn.Module:
+        first = nn.Standardize.of(x)
+        return nn.Sequential(first, model, first.inverse())
+
+    def loss(self, smoothing: float, about: Mapping[str, Any]) -> nn.Module:
+        return nn.MSELoss()
+
+    def metrics(self, about: Mapping[str, Any]) -> list[Any]:
+        return [metrics.MeanAbsoluteError()]
+
+    def measure(self, model: Any, part: Arrays, about: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().measure(model, part, about)
+        found["naive_mae"] = float(np.mean(np.abs(part[1] - part[0])))  # of the forecast that nothing changes
+        return found
+
+    def outcome(self, model: Any, data: Prepared) -> dict[str, Any]:
+        from .supervised import answers
+
+        x, y = data.test
+        return {"predictions": answers(model, x, ())[:, -1], "targets": y[:, -1]}
+
+    def predict(self, model: Any, data: Mapping[str, Any], shape: tuple[int, ...], about: Mapping[str, Any]) -> Any:
+        """The next steps of a series: `steps` of them, each from the ones before it."""
+        options = dict(data)
+        steps = options.pop("steps", shape[0])
+        _, values = _series(options)
+        if values.shape[1] != shape[1]:
+            raise ShapeError(f"a series of {values.shape[1]} channels for a model of {shape[1]}.", "the same columns")
+        ahead = series.causal_rollout(model, values[None], steps)
+        return {"predictions": np.asarray(ahead)[0].tolist()}
+
+
+def _series(options: dict[str, Any]) -> tuple[str, Any]:
+    """A series (time, channels): generated, or the columns of a table in their order."""
+    name = options.get("name")
+    if name in SERIES:
+        values = SERIES[name](**{k: v for k, v in options.items() if k != "name"})
+    else:
+        record = read(options)
+        values = record.features
+        name = record.name
+    values = np.asarray(values, np.float32)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or not np.isfinite(values).all():
+        raise InputError(f"{name}: no series of finite numbers (shape {values.shape}).", "a table with a row per step")
+    return str(name), values
+
+
+def _windows(values: Any, context: int, stride: int) -> Arrays:
+    rows = np.lib.stride_tricks.sliding_window_view(values, context + 1, axis=0)[::stride]  # (n, channels, context + 1)
+    both = np.ascontiguousarray(rows.transpose(0, 2, 1))
+    return both[:, :-1], both[:, 1:]
