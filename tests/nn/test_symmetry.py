@@ -26,12 +26,12 @@ def shift(*offsets: int) -> Any:
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_convolutions_commute_with_shifts(axes):
     layer = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}[axes]
-    x, move = normal(*(9, 8, 7)[:axes], 2), shift(*(2, -1, 1)[:axes])
+    x, move = normal(*(9, 8, 8)[:axes], 2), shift(*(2, -1, 1)[:axes])
     circular = layer(2, 3, 3, padding=1, padding_mode="circular", dtype=wl.float64)
     nn.assert_equivariant(circular, x, move, rtol=1e-12, atol=1e-12)
     zeros = layer(2, 3, 3, padding=1, dtype=wl.float64)
-    found = nn.check_equivariance(zeros, x, move, margin=3 if axes < 3 else 2)
-    assert found.interior < (1e-12 if axes < 3 else np.inf)
+    found = nn.check_equivariance(zeros, x, move, margin=3)
+    assert found.interior < 1e-12
     assert found.border > 1e-3
     with pytest.raises(AssertionError, match="differ by"):
         nn.assert_equivariant(zeros, x, move)
@@ -88,7 +88,11 @@ def test_causal_layers():
     assert not nn.is_causal(nn.Conv1d(2, 2, 3, padding=1, dtype=wl.float64), x)
     layers = [nn.CausalConv1d(2, 2, 3, dilation=d, dtype=wl.float64) for d in (1, 2)]
     assert nn.is_causal(nn.Sequential(layers[0], wl.tanh, layers[1]), x)
-    assert nn.is_causal(nn.LongConv1d(2, 4, dtype=wl.float64), x) in (True, False)  # rounding of spectra may show
+    # spectra round, so a long convolution is causal up to rounding
+    long = nn.LongConv1d(2, 4, dtype=wl.float64)
+    later = np.array(x)
+    later[4:] += 1.0
+    np.testing.assert_allclose(long(wl.asarray(later))[:4].numpy(), long(wl.asarray(x))[:4].numpy(), atol=1e-12)
     assert nn.is_causal(lambda a: wl.cumulative_sum(a, axis=0), x)
 
 

@@ -34,6 +34,7 @@ def test_what_is_no_image_is_refused(name):
         ({"name": "convnext", "patch": 8}, (12, 12, 1), "convnext: images of 12 x 12"),
         ({"name": "cnn", "channels": [4] * 5}, (28, 28, 1), "too small for 5 poolings"),
         ({"name": "lenet"}, (3, 3, 1), "3 x 3 pixels"),
+        ({"name": "alexnet"}, (32, 32, 3), "alexnet: images of 32 x 32 pixels"),
     ],
 )
 def test_images_that_would_shrink_to_nothing_are_refused(settings, shape, message):
@@ -46,3 +47,9 @@ def test_options():
     assert len(wl.models.residual_blocks(deep)) == 4
     assert isinstance(deep.get_submodule("backbone.1.0"), wl.nn.BottleneckBlock)
     assert set(MODELS["convnext"].options()) == {"channels", "depth", "patch", "kernel_size", "drop_path"}
+
+
+def test_alexnet_for_large_images():
+    model = wl.eval_shape(lambda: build({"name": "alexnet"}, (64, 64, 3), 1000))
+    assert model.output_shape((2, 64, 64, 3)) == (2, 1000)
+    assert model.num_parameters() == 61_100_840

@@ -178,6 +178,17 @@ def test_a_bar_on_a_terminal(monkeypatch):
     assert "\r" in text
 
 
+def test_the_bar_has_the_loss_and_the_metrics_of_the_epoch_so_far():
+    bar = progress.Bar(Terminal())
+    bar.running = lambda: {"mae": 0.5, "top_5_accuracy": 0.25}
+    bar.epoch(3, 10, 8, 2)
+    bar.step(2.0)
+    assert "epoch 3/10" in str(bar.bar)
+    assert "3/8" in str(bar.bar)
+    assert "loss 2, mae 0.5, top 5 accuracy 0.25" in str(bar.bar)
+    bar.close()
+
+
 def test_nothing_when_not_wanted(capsys):
     run([], epochs=1, progress=False)
     captured = capsys.readouterr()

@@ -206,7 +206,7 @@ class Conv2d(_Conv):
     (*kernel_size, in_channels / groups, out_channels). See `wl.nn.functional.conv2d` for `stride`, `padding`,
     `dilation` and `groups`. `padding_mode` is "zeros", "reflect", "circular" (the other end follows) or "replicate"
     (the element at the border). `method="fft"` multiplies spectra instead (`wl.nn.functional.fft_conv`), which is
-    faster for large kernels. Parameters start from \(U(-1/\sqrt{c}, 1/\sqrt{c})\), where c is the number of inputs of
+    faster for very large ones. Parameters start from \(U(-1/\sqrt{c}, 1/\sqrt{c})\), where c is the number of inputs of
     an output: kernel places times in_channels / groups; `init` and `bias_init` are other initialisers, see
     `wl.nn.init`.
 

@@ -14,6 +14,7 @@ from ..models import (
     CNN,
     MLP,
     VGG,
+    AlexNet,
     CausalConvNet,
     ConvAutoencoder,
     ConvClassifier1d,
@@ -76,6 +77,11 @@ def lenet(shape: tuple[int, ...], outputs: int, activation: str = "relu", pool: 
     """Two convolutions with pooling and three linear layers. Book, chapter 7."""
     _channels("lenet", shape)
     return LeNet(outputs, shape, activation, pool)
+
+
+def alexnet(shape: tuple[int, ...], outputs: int, grouped: bool = False, dropout: float = 0.5) -> nn.Module:
+    """Five convolutions and three linear layers, for images of 64 pixels and more. Book, section 9.1."""
+    return AlexNet(outputs, _channels("alexnet", shape, least=63), grouped, dropout)
 
 
 def vgg(
@@ -217,6 +223,12 @@ MODELS: dict[str, ModelEntry] = {
         {"lr": 5e-3, "label_smoothing": 0.05, "weight_decay": 0.02, "augment": True},
     ),
     "lenet": ModelEntry(lenet, "LeNet: two convolutions, three linear layers", {"augment": True}),
+    "alexnet": ModelEntry(
+        alexnet,
+        "AlexNet, for larger images: 61 million parameters",
+        {"lr": 3e-4, "weight_decay": 0.02, "augment": True},
+        data=None,
+    ),
     "vgg": ModelEntry(
         vgg,
         "blocks of 3 x 3 convolutions whose channels double",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from ..errors import InputError
@@ -27,6 +28,8 @@ def make(kind: Any, stream: TextIO | None = None) -> Progress:
 
 class Progress:
     """Shows nothing."""
+
+    running: Callable[[], dict[str, Any]] = dict  # the metrics of the epoch so far, asked for when they are shown
 
     def epoch(self, number: int, last: int, steps: int | None, done: int) -> None:
         """An epoch begins; `done` of its steps were made before the run was resumed."""
@@ -91,7 +94,8 @@ class Bar(Progress):
         now = time.perf_counter()
         if now >= self.next:  # the terminal is written to ten times a second at most
             self.next = now + 0.1
-            self.bar.set_postfix_str(f"loss {self.total / self.count:.4g}", refresh=False)
+            now_shown = [f"loss {self.total / self.count:.4g}", *shown(self.running())]
+            self.bar.set_postfix_str(", ".join(now_shown), refresh=False)
             self.bar.update(self.waiting)
             self.waiting = 0
 

@@ -88,6 +88,7 @@ class Trainer:
         self.monitor = monitor or ("loss" if self.validation is None else "validation_loss")
         self.check = check
         self.progress = progress_of.make(progress)
+        self.progress.running = self._running_metrics
         self.measures_training = bool(self.metrics) and accumulate == 1  # pieces of a batch have no outputs as a whole
         self.step_function = training_step(
             objective,
@@ -201,6 +202,13 @@ class Trainer:
         self.progress.end(record)
         if self.checkpoints is not None:
             self.save()
+
+    def _running_metrics(self) -> dict[str, Any]:
+        """The metrics over the epoch's batches so far, those that are one number."""
+        if not self.measures_training:
+            return {}
+        found = {name: metric.compute() for name, metric in self.metrics.items()}
+        return {name: value for name, value in found.items() if isinstance(value, float)}
 
     # --- what callbacks use
 
