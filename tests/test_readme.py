@@ -49,7 +49,8 @@ def test_the_commands_for_training_are_understood():
     """What they do is tested with `wonderland train` itself (tests/recipes)."""
     assert "\n    pip install . && wonderland train\n" in README
     commands = re.findall(r"^    (wonderland (?:train|evaluate|predict|list).*?)(?:  +#.*)?$", README, re.MULTILINE)
-    assert len(commands) == 5
+    commands = [part for command in commands for part in command.split(" && ")]
+    assert len(commands) == 7
     for command in commands:
         options = parser().parse_args(shlex.split(command)[1:])
         assert callable(options.run)

@@ -124,7 +124,10 @@ def _follow(layer: Any, path: str, state: LayerField, layers: list[LayerField]) 
 def _through(layer: Any, state: LayerField) -> LayerField:
     name, axes = _kind(layer), layer.axes
     if axes != len(state.size):
-        raise InputError(f"receptive_field: {name} has {axes} spatial axes after layers with {len(state.size)}.")
+        raise InputError(
+            f"receptive_field: {name} has {axes} spatial axes after layers with {len(state.size)}.",
+            "layers for the same kind of signal, all 1d, 2d or 3d",
+        )
     window, stride, dilation = (
         as_sizes(name, what, getattr(layer, what, 1), axes) for what in ("kernel_size", "stride", "dilation")
     )
