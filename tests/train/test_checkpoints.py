@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -142,3 +143,37 @@ def test_a_finished_run_stays_finished(tmp_path):
     assert first.stopped == second.stopped
     for p, q in zip(a.parameters(), b.parameters(), strict=True):
         np.testing.assert_array_equal(np.asarray(p), np.asarray(q))
+
+
+@pytest.mark.parametrize("step", [3, 5, 6])  # in the middle of an epoch, its last step, the first of the next
+def test_interrupted_at_any_step_of_an_epoch(tmp_path, step):
+    class Interrupt(train.Callback):
+        def on_step_end(self, trainer):
+            if trainer.step == step:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    straight, _ = run(None, epochs=4)
+    with pytest.raises(KeyboardInterrupt, match=f"step {step}"):
+        run(tmp_path, epochs=4, callbacks=[Interrupt()])
+    resumed, history = run(tmp_path, epochs=4)
+    assert [record["step"] for record in history] == [5, 10, 15, 20]
+    for a, b in zip(straight.parameters(), resumed.parameters(), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_a_run_that_was_stopped_goes_on_in_the_same_trainer():
+    def trainer(callbacks=()):
+        wl.random.seed(0)
+        return train.Trainer(
+            nn.Linear(1, 1), "mse_loss", (X, X), batch_size=8, progress=False, callbacks=callbacks, lr=0.1
+        )
+
+    for stop in (3, 5):
+        stopper = train.LambdaCallback(on_step_end=lambda t, stop=stop: t.step == stop and t.stop("for now"))
+        broken, straight = trainer([stopper]), trainer()
+        assert broken.fit(3).stopped == "for now"
+        assert broken.step == stop
+        broken.fit(3)
+        straight.fit(3)
+        assert broken.step == straight.step == 15
+        np.testing.assert_array_equal(np.asarray(broken.model.weight), np.asarray(straight.model.weight))

@@ -168,18 +168,17 @@ class Trainer:
             show(value)
             if every is not None and self.step % every == 0:
                 self.save()
-            if self._stop is not None:
-                break
+            if self._stop is not None and not _was_last(self.loader, total):
+                return  # in the middle of the epoch
         if not self._count:
             raise InputError(
                 "fit: the data have no batches.", "data that are not empty; drop_last=False if they are few"
             )
-        if self._stop is None or _at_end(self.loader, total):
-            try:
-                self._finish_epoch(start)
-            except NonFiniteError:  # the last step was one too many
-                self._restore(good)
-                raise
+        try:
+            self._finish_epoch(start)
+        except NonFiniteError:  # the last step was one too many
+            self._restore(good)
+            raise
 
     def _finish_epoch(self, start: float) -> None:
         record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "loss": self._total / self._count}
@@ -365,9 +364,9 @@ def _length(loader: Any) -> int | None:
         return None
 
 
-def _at_end(loader: Any, total: int | None) -> bool:
-    """Whether a run that was stopped had come to the end of an epoch."""
-    return total is not None and loader.state_dict()["position"] in (0, total)
+def _was_last(loader: Any, total: int | None) -> bool:
+    """Whether the batch was the last of its epoch, so that the loader may as well come to its end."""
+    return total is not None and loader.state_dict()["position"] == total
 
 
 def _not_finite(value: float, epoch: int, step: int, batch: Any) -> NonFiniteError:
