@@ -85,6 +85,16 @@ def test_runs_repeat_themselves(tmp_path):
     assert a.history["loss"] != c.history["loss"]
 
 
+def test_averaged_weights_are_the_ones_that_are_kept(tmp_path):
+    plain = quick(tmp_path / "a", data="moons")
+    averaged = quick(tmp_path / "b", "average=0.9", data="moons")
+    assert averaged.history["loss"] == plain.history["loss"]  # the same steps
+    assert averaged.results["loss"] != plain.results["loss"]
+    # validation is with the averages, too, so the last epoch's and the saved model's agree
+    last = averaged.history["validation_loss"][-1]
+    assert recipes.evaluate(tmp_path / "b", part="validation")["loss"] == pytest.approx(last, rel=1e-5)
+
+
 def test_an_interrupted_run_goes_on(tmp_path):
     class Break(wl.train.Callback):
         def on_step_end(self, trainer):

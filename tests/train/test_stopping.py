@@ -105,6 +105,26 @@ def test_the_best_weights_come_back():
     assert "validation_loss was best at epoch" in history.stopped
 
 
+def test_the_best_weights_are_those_that_were_measured():
+    x = np.linspace(-1, 1, 32, dtype=np.float32)[:, None]
+    model = nn.Linear.from_matrix([[-1.0]])
+    average = wl.optim.EMA(model, decay=0.8)
+    history = train.fit(
+        model,
+        "mse_loss",
+        (x, 3 * x),
+        epochs=40,
+        batch_size=8,
+        lr=0.1,
+        average=average,
+        validation=(x, 0 * x),
+        callbacks=[EarlyStopping(patience=4)],
+        progress=False,
+    )
+    best = history.best("validation_loss")["validation_loss"]
+    assert train.evaluate(model, "mse_loss", (x, 0 * x))["loss"] == pytest.approx(best, rel=1e-5)
+
+
 def test_without_restoring_the_last_weights_stay():
     x = np.linspace(-1, 1, 32, dtype=np.float32)[:, None]
     model = nn.Linear.from_matrix([[-1.0]])

@@ -106,7 +106,8 @@ def _train(
     extra: list[train.Callback] = [train.JSONLines(os.path.join(folder, "history.jsonl")), *callbacks]
     if how.patience:
         extra.append(train.EarlyStopping(patience=how.patience))
-    return train.fit(
+    average = optim.EMA(model, how.average) if how.average else None
+    history = train.fit(
         model,
         _loss(task, how, data.about),
         loader,
@@ -114,7 +115,7 @@ def _train(
         optimizer=_optimizer(how, model),
         schedule=schedule_of(how, how.epochs * len(loader)),
         clip_norm=how.clip_norm or None,
-        average=optim.EMA(model, how.average) if how.average else None,
+        average=average,
         validation=data.validation,
         metrics=task.metrics(data.about),
         callbacks=extra,
@@ -122,6 +123,9 @@ def _train(
         checkpoint_every=how.checkpoint_every or None,
         progress=progress,
     )
+    if average is not None and not how.patience:  # early stopping has put the best weights back, averages or not
+        average.apply_to(model)
+    return history
 
 
 def _changes(how: TrainSettings, images: bool) -> Any:

@@ -89,7 +89,8 @@ class EarlyStopping(Callback):
             )
         stop = self.observe(float(record[self.monitor]))
         if self.restore_best and self.best_epoch == len(self.scores) - 1:
-            self._best_state = dict(trainer.model.state_dict())
+            with trainer.as_measured():
+                self._best_state = dict(trainer.model.state_dict())
         if stop:
             best = self.scores[self.best_epoch]
             trainer.stop(f"{self.monitor} was best at epoch {self.best_epoch + 1}, with {best:.4g}")

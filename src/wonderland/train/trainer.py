@@ -222,12 +222,15 @@ class Trainer:
     def evaluate(self, data: Any) -> dict[str, Any]:
         """The loss and the metrics on other data, with the averaged weights if there are some."""
         kept = {name: metric.state_dict() for name, metric in self.metrics.items()}
-        swapped = contextlib.nullcontext() if self.average is None else self.average.swapped(self.model)
-        with swapped:
+        with self.as_measured():
             found = evaluate(self.model, self.loss_function, data, metrics=self.metrics, step=self.evaluation_function)
         for name, metric in self.metrics.items():
             metric.load_state_dict(kept[name])
         return found
+
+    def as_measured(self) -> Any:
+        """Inside `with trainer.as_measured():` the model has the weights that validation sees: the averaged ones."""
+        return contextlib.nullcontext() if self.average is None else self.average.swapped(self.model)
 
     # --- nothing is lost
 
