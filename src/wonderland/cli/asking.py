@@ -103,7 +103,7 @@ def run_generate(options: argparse.Namespace) -> None:
 
 
 def _data(options: argparse.Namespace) -> dict[str, Any] | None:
-    from ..recipes.settings import _value
+    from ..recipes.settings import as_value
 
     if options.data is None:
         if options.set:
@@ -114,7 +114,7 @@ def _data(options: argparse.Namespace) -> dict[str, Any] | None:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"{text!r} is not of the form KEY=VALUE")
-        found[name.removeprefix("data.").strip()] = _value(value.strip())
+        found[name.removeprefix("data.").strip()] = as_value(value.strip())
     return found
 
 

@@ -37,7 +37,7 @@ def predicted(name: str, predictions: Array, targets: Array, threshold: float = 
                 f"{name}: the target {targets.max()} with scores of {classes} classes.",
                 f"targets from 0 to {classes - 1}",
             )
-        return predictions.argmax(-1), _whole(name, targets)
+        return predictions.argmax(-1), whole(name, targets)
     if predictions.shape != targets.shape:
         raise ShapeError(
             f"{name}: predictions of shape {predictions.shape} do not belong to targets of shape {targets.shape}.",
@@ -45,10 +45,11 @@ def predicted(name: str, predictions: Array, targets: Array, threshold: float = 
         )
     if predictions.dtype.kind == "f":
         predictions = predictions > threshold
-    return _whole(name, predictions), _whole(name, targets)
+    return whole(name, predictions), whole(name, targets)
 
 
-def _whole(name: str, classes: Array) -> Array:
+def whole(name: str, classes: Array) -> Array:
+    """Classes as integers; anything else is refused."""
     if classes.dtype.kind == "f":
         if not (classes == np.round(classes)).all():
             raise InputError(f"{name}: targets such as {_example(classes)} are no classes.", "whole numbers from 0")

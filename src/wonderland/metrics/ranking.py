@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .classes import _whole
+from .classes import whole
 from .metric import Array, Metric
 
 
@@ -28,7 +28,7 @@ class Ranking(Metric):
                 f"{self.name}: scores of shape {predictions.shape} for targets of shape {targets.shape}.",
                 "one score per example, or two columns",
             )
-        labels = _whole(self.name, targets)
+        labels = whole(self.name, targets)
         if labels.max(initial=0) > 1:
             raise InputError(f"{self.name}: the class {labels.max()}.", "two classes, 0 and 1")
         self.scores = np.concatenate([self.scores, predictions.reshape(-1).astype(np.float64)])

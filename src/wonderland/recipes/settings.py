@@ -128,7 +128,7 @@ class Settings:
             section, name = "train", key
         if not equals or not name or section not in ("model", "data", "train"):
             raise InputError(f"settings: {text!r}.", "key=value, such as lr=0.01 or model.hidden=[64,32]")
-        self.set(section, name, _value(value))
+        self.set(section, name, as_value(value))
 
     def set(self, section: str, name: str, value: Any) -> None:
         """Change one setting; those of `train` must exist and have the right type."""
@@ -167,11 +167,12 @@ def _checked(name: str, value: Any) -> Any:
     return value
 
 
-def _value(text: str) -> Any:
+def as_value(text: str) -> Any:
+    """A value as it is written in TOML; what is none, such as a bare word, is a text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return text  # a bare word
+        return text
 
 
 def _read(file: str | os.PathLike[str]) -> dict[str, Any]:

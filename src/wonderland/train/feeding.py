@@ -10,6 +10,7 @@ import numpy as np
 from .. import trees
 from ..data.dataset import TensorDataset
 from ..data.loader import DataLoader
+from ..data.splits import train_test_split
 from ..errors import InputError
 from ..tensor import Tensor
 
@@ -72,8 +73,6 @@ def hold_out(data: Any, share: float, seed: int) -> tuple[Any, Any]:
             f"validation={share}: a share between 0 and 1 is taken from arrays or a dataset.",
             "validation=(x, y), or another loader",
         )
-    from ..data.splits import train_test_split
-
     if isinstance(data, tuple):
         parts = train_test_split(*data, test_size=share, seed=seed)
         return tuple(parts[::2]), tuple(parts[1::2])

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..optim.adam import Adam
-from ..random.streams import default_stream
 from .feeding import as_loader
 from .step import Objective, as_loss, supervised, training_step
+from .watching import same_stream
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def find_lr(
     """
     if not 0 < low < high or steps < 5:
         raise InputError(f"find_lr: low={low}, high={high}, steps={steps}.", "0 < low < high, and 5 steps or more")
-    stream = default_stream.value
-    try:
+    loss = as_loss(loss)
+    with same_stream():
         model = model.copy().train()
         tried = optimizer(model, lr=low)
         step = training_step(objective)
@@ -80,7 +80,7 @@ def find_lr(
         for i, batch in zip(range(steps), batches, strict=False):
             rate = low * (high / low) ** (i / (steps - 1))
             tried.lr = rate
-            value, _ = step(model, as_loss(loss), tried, None, batch)
+            value, _ = step(model, loss, tried, None, batch)
             smooth = smoothing * smooth + (1.0 - smoothing) * float(value)
             now = smooth / (1.0 - smoothing ** (i + 1))
             if not math.isfinite(now) or (losses and now > 4.0 * min(losses)):
@@ -88,8 +88,6 @@ def find_lr(
             rates.append(rate)
             losses.append(now)
         loader.load_state_dict(position)
-    finally:
-        default_stream.assign(stream)
     if len(losses) < 3:
         raise InputError(
             f"find_lr: the loss was not finite or grew from the rate {rates[-1] if rates else low:.1e} on.",

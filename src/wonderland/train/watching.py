@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class Watch(Callback):
 
     def _look_at_activations(self, model: Any, batch: Any) -> None:
         inputs = batch[0] if isinstance(batch, (tuple, list)) else batch
-        with _same_stream():
+        with same_stream():
             self.activations = variance_report(model.copy(), inputs)
             self.dead = dead_units(model.copy(), inputs)
         for path, units in self.dead.items():
@@ -97,7 +98,7 @@ class Watch(Callback):
 def look_at_first_batch(model: Any, loss: Any, objective: Any, batch: Any) -> None:
     """Run a copy of the model eagerly on a batch: losses then warn of what they see, as of probabilities in the place
     of logits, and gradients that are all zero are noticed. Nothing changes, nor does the random stream move."""
-    with _same_stream(), no_grad():
+    with same_stream(), no_grad():
         objective(model.copy().eval(), loss, batch)
     grads = probe(model, loss, objective, batch)
     if grads and not any(np.asarray(g).any() for g in grads.values()):
@@ -111,15 +112,15 @@ def look_at_first_batch(model: Any, loss: Any, objective: Any, batch: Any) -> No
 
 def probe(model: Any, loss: Any, objective: Any, batch: Any) -> dict[str, Any]:
     """The gradients of a copy of the model on a batch."""
-    with _same_stream():
+    with same_stream():
         return grad(lambda copy: objective(copy, loss, batch)[0])(model.copy())
 
 
-class _same_stream:  # noqa: N801 - used as a statement
+@contextlib.contextmanager
+def same_stream() -> Iterator[None]:
     """Draws from the global stream inside are taken back."""
-
-    def __enter__(self) -> None:
-        self.before = default_stream.value
-
-    def __exit__(self, *_: Any) -> None:
-        default_stream.assign(self.before)
+    before = default_stream.value
+    try:
+        yield
+    finally:
+        default_stream.assign(before)

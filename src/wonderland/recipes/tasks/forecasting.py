@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import metrics, nn, series
 from ...errors import InputError, ShapeError
-from .supervised import read
+from .supervised import answers, read
 from .task import Arrays, Prepared, Task
 
 SERIES: dict[str, Callable[..., Any]] = {
@@ -60,8 +60,6 @@ class Forecasting(Task):
         return found
 
     def outcome(self, model: Any, data: Prepared) -> dict[str, Any]:
-        from .supervised import answers
-
         x, y = data.test
         return {"predictions": answers(model, x, ())[:, -1], "targets": y[:, -1]}
 
@@ -93,6 +91,5 @@ def _series(options: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _windows(values: Any, context: int, stride: int) -> Arrays:
-    rows = np.lib.stride_tricks.sliding_window_view(values, context + 1, axis=0)[::stride]  # (n, channels, context + 1)
-    both = np.ascontiguousarray(rows.transpose(0, 2, 1))
+    both = series.sliding_windows(values, context + 1, stride)  # (n, context + 1, channels)
     return both[:, :-1], both[:, 1:]
