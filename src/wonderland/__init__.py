@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from . import errors as errors
 from . import tracebacks
 from . import trees as tree
-from .array import *  # noqa: F403 - the top-level functions are those of array/
+from .arrays import *  # noqa: F403 - the top-level functions are those of arrays/
 from .dtypes import (
     bfloat16,
     complex64,

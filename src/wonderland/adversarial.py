@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from . import array
+from . import arrays
 from .arguments import as_int, as_number
-from .array.conversion import as_real
+from .arrays.conversion import as_real
 from .errors import InputError, ShapeError
 from .nn.module import Module
 from .random.continuous import normal, uniform
@@ -30,8 +30,8 @@ def input_gradient(model: Callable[[Any], Any], loss: Loss, x: Any, y: Any) -> T
     >>> input_gradient(model, wl.nn.functional.mse_loss, wl.tensor([[1.0, 1.0]]), wl.zeros((1, 1)))
     tensor([[-4.,  6.]])
     """
-    x = as_real("input_gradient", array.asarray(x))
-    return grad(lambda x: array.sum(loss(model(x), y)))(x)
+    x = as_real("input_gradient", arrays.asarray(x))
+    return grad(lambda x: arrays.sum(loss(model(x), y)))(x)
 
 
 def fgsm(
@@ -49,9 +49,9 @@ def fgsm(
     \(w^\top x\) the margin falls by exactly \(\varepsilon\|w\|_1\). Put a model with dropout or batch normalisation
     into `eval()` before.
     """
-    x = as_real("fgsm", array.asarray(x))
+    x = as_real("fgsm", arrays.asarray(x))
     eps = _size("fgsm", "eps", eps)
-    return _clipped("fgsm", x + eps * array.sign(input_gradient(model, loss, x, y)), clip)
+    return _clipped("fgsm", x + eps * arrays.sign(input_gradient(model, loss, x, y)), clip)
 
 
 def pgd(
@@ -83,12 +83,12 @@ def pgd(
     """
     if norm not in ("linf", "l2"):
         raise InputError(f"pgd: norm={norm!r}.", '"linf" or "l2"')
-    x = as_real("pgd", array.asarray(x))
+    x = as_real("pgd", arrays.asarray(x))
     if not x.ndim:
         raise ShapeError("pgd: a number has no axis of examples.", "inputs (n, ...)")
     eps, steps = _size("pgd", "eps", eps), as_int("pgd", "steps", steps, 1)
     rate = 2.5 * eps / steps if step_size is None else _size("pgd", "step_size", step_size)
-    change = array.zeros_like(x)
+    change = arrays.zeros_like(x)
     if random_start:
         key = take_key("pgd", key)
         if norm == "linf":
@@ -97,10 +97,10 @@ def pgd(
             first, second = split(key, 2)
             way = normal(x.shape, key=first, dtype=x.dtype)
             radius = uniform((x.shape[0],) + (1,) * (x.ndim - 1), 0.0, eps, key=second, dtype=x.dtype)
-            change = way * (radius / array.maximum(_lengths(way), 1e-30))
+            change = way * (radius / arrays.maximum(_lengths(way), 1e-30))
     for _ in range(steps):
         ascent = input_gradient(model, loss, _clipped("pgd", x + change, clip), y)
-        ascent = array.sign(ascent) if norm == "linf" else ascent / array.maximum(_lengths(ascent), 1e-30)
+        ascent = arrays.sign(ascent) if norm == "linf" else ascent / arrays.maximum(_lengths(ascent), 1e-30)
         change = _within(change + rate * ascent, eps, norm)
         # what leaves the valid inputs is cut off before the next step
         change = _clipped("pgd", x + change, clip) - x
@@ -132,9 +132,11 @@ def adversarial_loss(
     """
     if not 0.0 <= as_number("adversarial_loss", "mix", mix) <= 1.0:
         raise InputError(f"adversarial_loss: mix={mix}.", "a share from 0 to 1")
-    changed = array.stop_gradient(attack(model, loss, array.stop_gradient(array.asarray(x)), y, eps, clip, **settings))
+    changed = arrays.stop_gradient(
+        attack(model, loss, arrays.stop_gradient(arrays.asarray(x)), y, eps, clip, **settings)
+    )
     hard = loss(model(changed), y)
-    return hard if mix == 1.0 else (1.0 - mix) * loss(model(array.asarray(x)), y) + mix * hard
+    return hard if mix == 1.0 else (1.0 - mix) * loss(model(arrays.asarray(x)), y) + mix * hard
 
 
 def adversarial_train(
@@ -193,14 +195,14 @@ def robust_accuracy(
     >>> robust_accuracy(model, F.cross_entropy, x, y, eps=0.0), robust_accuracy(model, F.cross_entropy, x, y, eps=1.0)
     (1.0, 0.5)
     """
-    labels = array.asarray(y)
+    labels = arrays.asarray(y)
     logits = model(attack(model, loss, x, labels, eps, clip, **settings))
     if logits.ndim != labels.ndim + 1 or logits.shape[:-1] != labels.shape or not labels.size:
         raise ShapeError(
             f"robust_accuracy: logits of shape {logits.shape} for classes of shape {labels.shape}.",
             "(n, classes), (n,)",
         )
-    return float(array.mean(array.astype(array.argmax(logits, axis=-1) == labels, "float64")))
+    return float(arrays.mean(arrays.astype(arrays.argmax(logits, axis=-1) == labels, "float64")))
 
 
 def _size(name: str, what: str, value: Any) -> float:
@@ -215,16 +217,16 @@ def _clipped(name: str, x: Tensor, clip: tuple[float, float] | None) -> Tensor:
     low, high = clip
     if not low <= high:
         raise InputError(f"{name}: clip={clip}.", "(lowest, highest)")
-    return array.clip(x, low, high)
+    return arrays.clip(x, low, high)
 
 
 def _lengths(x: Tensor) -> Tensor:
     """The norm of each example, with axes of size 1 in the place of all others."""
-    return array.norm(x, axis=tuple(range(1, x.ndim)), keepdims=True) if x.ndim > 1 else array.abs(x)
+    return arrays.norm(x, axis=tuple(range(1, x.ndim)), keepdims=True) if x.ndim > 1 else arrays.abs(x)
 
 
 def _within(change: Tensor, eps: float, norm: str) -> Tensor:
     """The nearest change in the ball of radius eps."""
     if norm == "linf":
-        return array.clip(change, -eps, eps)
-    return change * (eps / array.maximum(_lengths(change), max(eps, 1e-30)))
+        return arrays.clip(change, -eps, eps)
+    return change * (eps / arrays.maximum(_lengths(change), max(eps, 1e-30)))

@@ -28,7 +28,7 @@ class Cell(Tensor):
     permanent: bool = False  # whether it is the same one for ever, however the structure of modules changes
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
-        value = array.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)
+        value = arrays.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)
         self._leaf = None
         self._outside = wrap(value._data) if type(value) is Tensor else value  # without its imperative record
         self._inside = {get_ident(): value} if isinstance(value, Tracer) else None
@@ -124,4 +124,4 @@ def _restore_cell(kind: type[Cell], data: np.ndarray[Any, Any], settings: tuple[
     return kind(data, **dict(settings))
 
 
-from . import array, interpreter  # noqa: E402 - these know cells
+from . import arrays, interpreter  # noqa: E402 - these know cells

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import array, trees
+from . import arrays, trees
 from .context import user_level
 from .differences import Array, Point, Slopes, wide
 from .dtypes import as_dtype, bfloat16, float16, float32, float64, is_complex, is_inexact
@@ -100,8 +100,8 @@ class Check:
 
     def run(self, order: int) -> None:
         f, point, modes = self.point.f, self.point, self.settings.modes
-        tangents = point.inputs.gather([array.asarray(t) for t in self.direction])
-        adjoints = trees.unflatten(point.structure, [array.asarray(w) for w in self.weights])
+        tangents = point.inputs.gather([arrays.asarray(t) for t in self.direction])
+        adjoints = trees.unflatten(point.structure, [arrays.asarray(w) for w in self.weights])
         if "forward" in modes:
             self.forward(jvp(f, point.args, tangents)[1])
         if "reverse" in modes:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import array, trees
+from . import arrays, trees
 from .context import at, place, state, switch
 from .dtypes import is_inexact
 from .errors import InputError, NonFiniteError, TraceError
@@ -107,9 +107,9 @@ def check_finite(tree: Any, name: str = "value") -> Any:
     wonderland.errors.NonFiniteError: check_finite: batch.x has NaN (1 of 2 elements ...
     """
     for path, leaf in trees.flatten_with_paths(tree)[0]:
-        if not array.is_operand(leaf):
+        if not arrays.is_operand(leaf):
             continue
-        data = leaf._item_data() if isinstance(leaf, Tensor) else array.asarray(leaf)._data
+        data = leaf._item_data() if isinstance(leaf, Tensor) else arrays.asarray(leaf)._data
         if not is_inexact(data.dtype):
             continue
         bad = ~np.isfinite(data)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from . import array, trees
+from . import arrays, trees
 from .cell import Cell
 from .dtypes import DType, as_dtype, complex_of, float64, is_complex, is_inexact, real_of
 from .errors import GradientError, InputError
@@ -42,7 +42,7 @@ def numerical_grad(
     """
     point = Point("numerical_grad", f, (x,), dtype)
     gradients = point.gradient(eps, checked_method(method))
-    return point.inputs.gather([array.asarray(g) for g in gradients])[0]
+    return point.inputs.gather([arrays.asarray(g) for g in gradients])[0]
 
 
 def numerical_jvp(
@@ -68,7 +68,7 @@ def numerical_jvp(
     direction = [np.asarray(t) for t in point.inputs.matching(cast(tangents, point.dtype))]
     slopes = point.along(direction, eps)
     found = slopes.central if method == "central" else slopes.right
-    return trees.unflatten(point.structure, [array.asarray(s) for s in found])
+    return trees.unflatten(point.structure, [arrays.asarray(s) for s in found])
 
 
 def checked_method(method: str) -> str:
@@ -98,9 +98,9 @@ def is_subgradient(f: Callable[..., Any], x: Any, z: Any, grid: Any, *, toleranc
             f"is_subgradient: x has shape {x.shape}, z {z.shape} and the grid {points.shape}.",
             "x and z of one shape, and a grid of shape (k, *x.shape)",
         )
-    here = float(f(array.asarray(x)))
+    here = float(f(arrays.asarray(x)))
     slack = tolerance * max(1.0, abs(here))
-    return all(float(f(array.asarray(y))) >= here + float(np.sum(z * (y - x))) - slack for y in points)
+    return all(float(f(arrays.asarray(y))) >= here + float(np.sum(z * (y - x))) - slack for y in points)
 
 
 def subdifferential(f: Callable[..., Any], x: Any, eps: float = 1e-8) -> tuple[float, float]:
@@ -150,7 +150,7 @@ class Point:
 
     def evaluate(self, leaves: list[Array]) -> list[Array]:
         """The output leaves for other values of the input leaves."""
-        out = self.inputs.call(None, self.f, [array.asarray(leaf) for leaf in leaves])
+        out = self.inputs.call(None, self.f, [arrays.asarray(leaf) for leaf in leaves])
         values, self.structure = output_leaves(self.name, out)
         return [np.asarray(v) for v in values]
 
@@ -227,10 +227,10 @@ def cast(tree: Any, dtype: DType | None) -> Any:
     def convert(leaf: Any) -> Any:
         value = leaf.value if isinstance(leaf, Cell) else leaf
         if isinstance(value, float | complex):
-            return array.asarray(value, dtype=complex_of(dtype) if isinstance(value, complex) else dtype)
+            return arrays.asarray(value, dtype=complex_of(dtype) if isinstance(value, complex) else dtype)
         if not isinstance(value, Tensor | np.ndarray) or not is_inexact(as_dtype(value.dtype)):
             return leaf
-        return array.asarray(value, dtype=complex_of(dtype) if is_complex(as_dtype(value.dtype)) else dtype)
+        return arrays.asarray(value, dtype=complex_of(dtype) if is_complex(as_dtype(value.dtype)) else dtype)
 
     return trees.map(convert, tree)
 

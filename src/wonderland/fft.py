@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from .arguments import as_int, as_list, as_number
-from .array import astype, conj, roll
-from .array.conversion import as_inexact, as_real, as_tensor
+from .arrays import astype, conj, roll
+from .arrays.conversion import as_inexact, as_real, as_tensor
 from .dtypes import as_dtype, complex_of, default_float, int64, is_floating
 from .errors import DTypeError, InputError
 from .primitives import fourier as p

@@ -33,10 +33,10 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     """An elementwise function: ours of the same name if there is one, so that it is traced and differentiated."""
     if method == "__call__" and not kwargs:
         if ufunc is np.divmod:
-            return array.floor_divide(*inputs), array.remainder(*inputs)
+            return arrays.floor_divide(*inputs), arrays.remainder(*inputs)
         name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        if name in array.__all__:
-            return getattr(array, name)(*inputs)
+        if name in arrays.__all__:
+            return getattr(arrays, name)(*inputs)
     return apply(ufunc.__name__, getattr(ufunc, method), inputs, kwargs)
 
 
@@ -60,4 +60,4 @@ def apply(name: str, f: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     return result
 
 
-from . import array  # noqa: E402 - it knows tensors
+from . import arrays  # noqa: E402 - it knows tensors

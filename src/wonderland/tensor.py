@@ -41,7 +41,7 @@ class Tensor:
     _node: Any  # what recorded this value in the imperative style, see transforms/imperative.py
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
-        made = array.tensor(data, dtype=dtype)
+        made = arrays.tensor(data, dtype=dtype)
         if isinstance(made, Tracer):
             raise TraceError("Tensor: a traced value already is a tensor.", "wl.tensor(...) for lists of traced values")
         self._data = made._data
@@ -97,32 +97,32 @@ class Tensor:
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """All axes reversed; for a vector the vector itself."""
-        return array.transpose(self)
+        return arrays.transpose(self)
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - the Array API's name
         """The last two axes swapped."""
-        return array.matrix_transpose(self)
+        return arrays.matrix_transpose(self)
 
     @property
     def H(self) -> Tensor:  # noqa: N802 - the name in formulas
         """The conjugate of `mT`."""
-        return array.conj(array.matrix_transpose(self))
+        return arrays.conj(arrays.matrix_transpose(self))
 
     @property
     def real(self) -> Tensor:
         """The real part."""
-        return array.real(self)
+        return arrays.real(self)
 
     @property
     def imag(self) -> Tensor:
         """The imaginary part; zero for real tensors."""
-        return array.imag(self)
+        return arrays.imag(self)
 
     @property
     def at(self) -> Any:
         """Functional updates: `x.at[i].set(v)` is a copy of x with x[i] replaced by v; also add, multiply, min, max."""
-        return array.At(self)
+        return arrays.At(self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
@@ -254,118 +254,118 @@ class Tensor:
     # --- operators
 
     def __add__(self, other: Any) -> Tensor:
-        return array.add(self, other)
+        return arrays.add(self, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        return array.add(other, self)
+        return arrays.add(other, self)
 
     def __sub__(self, other: Any) -> Tensor:
-        return array.subtract(self, other)
+        return arrays.subtract(self, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return array.subtract(other, self)
+        return arrays.subtract(other, self)
 
     def __mul__(self, other: Any) -> Tensor:
-        return array.multiply(self, other)
+        return arrays.multiply(self, other)
 
     def __rmul__(self, other: Any) -> Tensor:
-        return array.multiply(other, self)
+        return arrays.multiply(other, self)
 
     def __truediv__(self, other: Any) -> Tensor:
-        return array.divide(self, other)
+        return arrays.divide(self, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return array.divide(other, self)
+        return arrays.divide(other, self)
 
     def __floordiv__(self, other: Any) -> Tensor:
-        return array.floor_divide(self, other)
+        return arrays.floor_divide(self, other)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
-        return array.floor_divide(other, self)
+        return arrays.floor_divide(other, self)
 
     def __mod__(self, other: Any) -> Tensor:
-        return array.remainder(self, other)
+        return arrays.remainder(self, other)
 
     def __rmod__(self, other: Any) -> Tensor:
-        return array.remainder(other, self)
+        return arrays.remainder(other, self)
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
-        return array.floor_divide(self, other), array.remainder(self, other)
+        return arrays.floor_divide(self, other), arrays.remainder(self, other)
 
     def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
-        return array.floor_divide(other, self), array.remainder(other, self)
+        return arrays.floor_divide(other, self), arrays.remainder(other, self)
 
     def __pow__(self, other: Any) -> Tensor:
-        return array.pow(self, other)
+        return arrays.pow(self, other)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return array.pow(other, self)
+        return arrays.pow(other, self)
 
     def __matmul__(self, other: Any) -> Tensor:
-        return array.matmul(self, other)
+        return arrays.matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return array.matmul(other, self)
+        return arrays.matmul(other, self)
 
     def __neg__(self) -> Tensor:
-        return array.negative(self)
+        return arrays.negative(self)
 
     def __pos__(self) -> Tensor:
-        return array.positive(self)
+        return arrays.positive(self)
 
     def __abs__(self) -> Tensor:
-        return array.abs(self)
+        return arrays.abs(self)
 
     def __invert__(self) -> Tensor:
-        return array.bitwise_invert(self)
+        return arrays.bitwise_invert(self)
 
     def __and__(self, other: Any) -> Tensor:
-        return array.bitwise_and(self, other)
+        return arrays.bitwise_and(self, other)
 
     __rand__ = __and__
 
     def __or__(self, other: Any) -> Tensor:
-        return array.bitwise_or(self, other)
+        return arrays.bitwise_or(self, other)
 
     __ror__ = __or__
 
     def __xor__(self, other: Any) -> Tensor:
-        return array.bitwise_xor(self, other)
+        return arrays.bitwise_xor(self, other)
 
     __rxor__ = __xor__
 
     def __lshift__(self, other: Any) -> Tensor:
-        return array.bitwise_left_shift(self, other)
+        return arrays.bitwise_left_shift(self, other)
 
     def __rlshift__(self, other: Any) -> Tensor:
-        return array.bitwise_left_shift(other, self)
+        return arrays.bitwise_left_shift(other, self)
 
     def __rshift__(self, other: Any) -> Tensor:
-        return array.bitwise_right_shift(self, other)
+        return arrays.bitwise_right_shift(self, other)
 
     def __rrshift__(self, other: Any) -> Tensor:
-        return array.bitwise_right_shift(other, self)
+        return arrays.bitwise_right_shift(other, self)
 
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # object's gives a bool
-        return array.equal(self, other) if array.is_operand(other) else cast(Tensor, NotImplemented)
+        return arrays.equal(self, other) if arrays.is_operand(other) else cast(Tensor, NotImplemented)
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]  # as above
-        return array.not_equal(self, other) if array.is_operand(other) else cast(Tensor, NotImplemented)
+        return arrays.not_equal(self, other) if arrays.is_operand(other) else cast(Tensor, NotImplemented)
 
     def __lt__(self, other: Any) -> Tensor:
-        return array.less(self, other)
+        return arrays.less(self, other)
 
     def __le__(self, other: Any) -> Tensor:
-        return array.less_equal(self, other)
+        return arrays.less_equal(self, other)
 
     def __gt__(self, other: Any) -> Tensor:
-        return array.greater(self, other)
+        return arrays.greater(self, other)
 
     def __ge__(self, other: Any) -> Tensor:
-        return array.greater_equal(self, other)
+        return arrays.greater_equal(self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return array.getitem(self, index)
+        return arrays.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TraceError(
@@ -376,7 +376,7 @@ class Tensor:
     # --- methods: the functions of the same name
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
-        return array.astype(self, dtype, copy=copy)
+        return arrays.astype(self, dtype, copy=copy)
 
     def copy(self) -> Tensor:
         return self
@@ -384,119 +384,119 @@ class Tensor:
     clone = copy
 
     def reshape(self, *shape: Any) -> Tensor:
-        return array.reshape(self, shape[0] if len(shape) == 1 else shape)
+        return arrays.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     view = reshape
 
     def ravel(self) -> Tensor:
-        return array.reshape(self, (-1,))
+        return arrays.reshape(self, (-1,))
 
     def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Tensor:
-        return array.flatten(self, start_axis, end_axis)
+        return arrays.flatten(self, start_axis, end_axis)
 
     def transpose(self, *axes: Any) -> Tensor:
-        return array.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
+        return arrays.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
 
     permute = transpose
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        return array.swapaxes(self, axis1, axis2)
+        return arrays.swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis: Any = None) -> Tensor:
-        return array.squeeze(self, axis)
+        return arrays.squeeze(self, axis)
 
     def unsqueeze(self, axis: int) -> Tensor:
-        return array.expand_dims(self, axis=axis)
+        return arrays.expand_dims(self, axis=axis)
 
     def broadcast_to(self, shape: Shape) -> Tensor:
-        return array.broadcast_to(self, shape)
+        return arrays.broadcast_to(self, shape)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
-        return array.repeat(self, repeats, axis=axis)
+        return arrays.repeat(self, repeats, axis=axis)
 
     def take(self, indices: Any, axis: int | None = None) -> Tensor:
-        return array.take(self, indices, axis=axis)
+        return arrays.take(self, indices, axis=axis)
 
     def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
-        return array.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return arrays.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
-        return array.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return arrays.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return array.mean(self, axis=axis, keepdims=keepdims)
+        return arrays.mean(self, axis=axis, keepdims=keepdims)
 
     def var(self, axis: Any = None, *, correction: Any = 0.0, keepdims: bool = False) -> Tensor:
-        return array.var(self, axis=axis, correction=correction, keepdims=keepdims)
+        return arrays.var(self, axis=axis, correction=correction, keepdims=keepdims)
 
     def std(self, axis: Any = None, *, correction: Any = 0.0, keepdims: bool = False) -> Tensor:
-        return array.std(self, axis=axis, correction=correction, keepdims=keepdims)
+        return arrays.std(self, axis=axis, correction=correction, keepdims=keepdims)
 
     def max(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return array.max(self, axis=axis, keepdims=keepdims)
+        return arrays.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return array.min(self, axis=axis, keepdims=keepdims)
+        return arrays.min(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return array.any(self, axis=axis, keepdims=keepdims)
+        return arrays.any(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return array.all(self, axis=axis, keepdims=keepdims)
+        return arrays.all(self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-        return array.argmax(self, axis=axis, keepdims=keepdims)
+        return arrays.argmax(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-        return array.argmin(self, axis=axis, keepdims=keepdims)
+        return arrays.argmin(self, axis=axis, keepdims=keepdims)
 
     def sort(self, axis: int = -1, *, descending: bool = False) -> Tensor:
-        return array.sort(self, axis=axis, descending=descending)
+        return arrays.sort(self, axis=axis, descending=descending)
 
     def argsort(self, axis: int = -1, *, descending: bool = False) -> Tensor:
-        return array.argsort(self, axis=axis, descending=descending)
+        return arrays.argsort(self, axis=axis, descending=descending)
 
     def cumsum(self, axis: int | None = None) -> Tensor:
-        return array.cumsum(self, axis)
+        return arrays.cumsum(self, axis)
 
     def cumprod(self, axis: int | None = None) -> Tensor:
-        return array.cumprod(self, axis)
+        return arrays.cumprod(self, axis)
 
     def dot(self, other: Any) -> Tensor:
-        return array.dot(self, other)
+        return arrays.dot(self, other)
 
     def conj(self) -> Tensor:
-        return array.conj(self)
+        return arrays.conj(self)
 
     def round(self) -> Tensor:
-        return array.round(self)
+        return arrays.round(self)
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        return array.clip(self, min, max)
+        return arrays.clip(self, min, max)
 
     def abs(self) -> Tensor:
-        return array.abs(self)
+        return arrays.abs(self)
 
     def exp(self) -> Tensor:
-        return array.exp(self)
+        return arrays.exp(self)
 
     def log(self) -> Tensor:
-        return array.log(self)
+        return arrays.log(self)
 
     def sqrt(self) -> Tensor:
-        return array.sqrt(self)
+        return arrays.sqrt(self)
 
     def square(self) -> Tensor:
-        return array.square(self)
+        return arrays.square(self)
 
     def sin(self) -> Tensor:
-        return array.sin(self)
+        return arrays.sin(self)
 
     def cos(self) -> Tensor:
-        return array.cos(self)
+        return arrays.cos(self)
 
     def tanh(self) -> Tensor:
-        return array.tanh(self)
+        return arrays.tanh(self)
 
     # --- the imperative style, see transforms/imperative.py
 
@@ -546,7 +546,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same value, cut off from the recorded operations."""
-        return array.stop_gradient(self)
+        return arrays.stop_gradient(self)
 
 
 def wrap(data: Any) -> Tensor:
@@ -561,7 +561,7 @@ _new = object.__new__
 
 
 def _restore(data: np.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
-    restored = array.asarray(data)
+    restored = arrays.asarray(data)
     return restored.requires_grad_() if requires_grad else restored
 
 
@@ -619,5 +619,5 @@ class Tracer(Tensor):
 
 
 # The functions behind the methods need the class above, so they are imported below it.
-from . import array, numpy_functions  # noqa: E402
+from . import arrays, numpy_functions  # noqa: E402
 from .transforms import imperative  # noqa: E402

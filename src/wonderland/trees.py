@@ -336,10 +336,10 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     ((8,), (3, 2))
     """
     parts, shape = flatten(tree)
-    parts = [array.asarray(p) for p in parts]
+    parts = [arrays.asarray(p) for p in parts]
     if not parts:
-        return array.zeros((0,)), lambda vector: unflatten(shape, [])
-    vector = array.concat([array.reshape(p, (-1,)) for p in parts])
+        return arrays.zeros((0,)), lambda vector: unflatten(shape, [])
+    vector = arrays.concat([arrays.reshape(p, (-1,)) for p in parts])
     sizes = [(p.shape, p.dtype, p.size) for p in parts]
 
     def back(flat: Any) -> Any:
@@ -350,15 +350,15 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
             )
         pieces, start = [], 0
         for shape_, dtype, size in sizes:
-            piece = array.reshape(flat[start : start + size], shape_)
-            pieces.append(array.astype(piece if is_complex(dtype) else array.real(piece), dtype))
+            piece = arrays.reshape(flat[start : start + size], shape_)
+            pieces.append(arrays.astype(piece if is_complex(dtype) else arrays.real(piece), dtype))
             start += size
         return unflatten(shape, pieces)
 
     return vector, back
 
 
-from . import array  # noqa: E402 - a tree can be used before there are tensors
+from . import arrays  # noqa: E402 - a tree can be used before there are tensors
 from .cell import Cell  # noqa: E402
 from .primitives.primitive import Aval  # noqa: E402
 from .tensor import Tensor  # noqa: E402

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_real, as_tensor
+from ..arrays.conversion import as_real, as_tensor
 from ..dtypes import as_dtype, default_float, int64, is_integer
 from ..errors import DTypeError
 from ..random.arguments import check
@@ -30,9 +30,9 @@ def mu_law_compress(x: Any, quantization_channels: int = 256) -> Tensor:
     """
     x, mu = as_real("mu_law_compress", x), _mu("mu_law_compress", quantization_channels)
     # x times an even function: its derivative at 0 is right, which sign(x) would make 0
-    size = array.abs(x)
+    size = arrays.abs(x)
     zero = size == 0
-    ratio = array.where(zero, mu, array.log1p(mu * size) / array.where(zero, 1.0, size))
+    ratio = arrays.where(zero, mu, arrays.log1p(mu * size) / arrays.where(zero, 1.0, size))
     return x * ratio / math.log1p(mu)
 
 
@@ -44,9 +44,9 @@ def mu_law_expand(y: Any, quantization_channels: int = 256) -> Tensor:
     tensor([-1.,  0.,  1.])
     """
     y, mu = as_real("mu_law_expand", y), _mu("mu_law_expand", quantization_channels)
-    size = array.abs(y)
+    size = arrays.abs(y)
     zero = size == 0
-    ratio = array.where(zero, math.log1p(mu), array.expm1(math.log1p(mu) * size) / array.where(zero, 1.0, size))
+    ratio = arrays.where(zero, math.log1p(mu), arrays.expm1(math.log1p(mu) * size) / arrays.where(zero, 1.0, size))
     return y * ratio / mu
 
 
@@ -60,8 +60,8 @@ def mu_law_encode(x: Any, quantization_channels: int = 256) -> Tensor:
     mu = _mu("mu_law_encode", quantization_channels)
     x = as_real("mu_law_encode", x)
     check("mu_law_encode", "a sample", x, lambda v: abs(v) <= 1, "samples from -1 to 1; x / abs(x).max()")
-    levels = array.floor((mu_law_compress(x, quantization_channels) + 1.0) * (mu / 2) + 0.5)
-    return array.astype(levels, int64)
+    levels = arrays.floor((mu_law_compress(x, quantization_channels) + 1.0) * (mu / 2) + 0.5)
+    return arrays.astype(levels, int64)
 
 
 def mu_law_decode(classes: Any, quantization_channels: int = 256, *, dtype: Any = None) -> Tensor:
@@ -77,7 +77,7 @@ def mu_law_decode(classes: Any, quantization_channels: int = 256, *, dtype: Any 
         raise DTypeError(f"mu_law_decode: classes of dtype {classes.dtype}.", "integers; mu_law_expand for numbers")
     check("mu_law_decode", "a class", classes, lambda v: (v >= 0) & (v <= mu), f"classes from 0 to {mu}")
     target = default_float if dtype is None else as_dtype(dtype)
-    return mu_law_expand(array.astype(classes, target) * (2 / mu) - 1.0, quantization_channels)
+    return mu_law_expand(arrays.astype(classes, target) * (2 / mu) - 1.0, quantization_channels)
 
 
 def _mu(name: str, quantization_channels: Any) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_number
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 from ..transforms.associative import associative_scan
@@ -22,7 +22,7 @@ def preemphasis(x: Any, coeff: float = 0.97) -> Tensor:
     tensor([1. , 0.5, 1.5])
     """
     x, a = _checked("preemphasis", x, coeff)
-    return array.concat([x[..., :1], x[..., 1:] - a * x[..., :-1]], axis=-1)
+    return arrays.concat([x[..., :1], x[..., 1:] - a * x[..., :-1]], axis=-1)
 
 
 def deemphasis(y: Any, coeff: float = 0.97) -> Tensor:
@@ -38,7 +38,7 @@ def deemphasis(y: Any, coeff: float = 0.97) -> Tensor:
         (f, c), (g, d) = first, second
         return f * g, g * c + d
 
-    return associative_scan(after, (array.full_like(y, a), y), axis=-1)[1]
+    return associative_scan(after, (arrays.full_like(y, a), y), axis=-1)[1]
 
 
 def _checked(name: str, x: Any, coeff: Any) -> tuple[Tensor, float]:

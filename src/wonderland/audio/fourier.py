@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array, fft
+from .. import arrays, fft
 from ..arguments import as_int
-from ..array.conversion import as_inexact, as_real
+from ..arrays.conversion import as_inexact, as_real
 from ..dtypes import is_complex, real_of
 from ..errors import DTypeError, InputError, ShapeError
 from ..tensor import Tensor
@@ -39,10 +39,10 @@ class Frames(NamedTuple):
             before = (self.n_fft - self.win_length) // 2
             full = np.zeros(self.n_fft)
             full[before : before + self.win_length] = window_values(window, self.win_length)
-            return array.asarray(full.astype(dtype))
-        window = array.astype(window, dtype)
+            return arrays.asarray(full.astype(dtype))
+        window = arrays.astype(window, dtype)
         before = (self.n_fft - self.win_length) // 2
-        return array.pad(window, (before, self.n_fft - self.win_length - before))
+        return arrays.pad(window, (before, self.n_fft - self.win_length - before))
 
 
 def as_frames(name: str, n_fft: Any, hop_length: Any, win_length: Any, window: Any) -> Frames:
@@ -112,7 +112,7 @@ def _centered(x: Tensor, half: int, pad_mode: str) -> Tensor:
             f"stft: {x.shape[-1]} samples cannot be reflected by n_fft // 2 = {half}.",
             'a longer signal, a smaller n_fft, or pad_mode="constant"',
         )
-    return array.pad(x, ((0, 0),) * (x.ndim - 1) + ((half, half),), mode=pad_mode)
+    return arrays.pad(x, ((0, 0),) * (x.ndim - 1) + ((half, half),), mode=pad_mode)
 
 
 def istft(
@@ -151,13 +151,13 @@ def istft(
     w = settings.values(real_of(spectrum.dtype))
     frames = fft.irfft(spectrum, n=n_fft, norm="ortho" if normalized else "backward") * w
     x = overlap_add(frames, settings.hop)
-    weight = overlap_add(array.broadcast_to(array.square(w), frames.shape[-2:]), settings.hop)
+    weight = overlap_add(arrays.broadcast_to(arrays.square(w), frames.shape[-2:]), settings.hop)
     half = n_fft // 2 if center else 0
     end = x.shape[-1] - half if length is None else min(x.shape[-1], half + as_int("istft", "length", length, least=1))
     x, weight = x[..., half:end], weight[half:end]
-    x = x / array.where(weight > 1e-11, weight, 1.0)
+    x = x / arrays.where(weight > 1e-11, weight, 1.0)
     missing = 0 if length is None else length - x.shape[-1]
-    return array.pad(x, ((0, 0),) * (x.ndim - 1) + ((0, missing),)) if missing > 0 else x
+    return arrays.pad(x, ((0, 0),) * (x.ndim - 1) + ((0, missing),)) if missing > 0 else x
 
 
 def _check_overlap(settings: Frames, count: int) -> None:

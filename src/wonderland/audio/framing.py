@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_tensor
+from ..arrays.conversion import as_tensor
 from ..errors import ShapeError
 from ..tensor import Tensor
 
@@ -40,10 +40,10 @@ def frame(x: Any, frame_length: int, hop_length: int) -> Tensor:
     parts = -(-length // hop)
     rows = count - 1 + parts
     missing = rows * hop - time
-    x = array.pad(x, ((0, 0),) * len(lead) + ((0, missing),)) if missing > 0 else x[..., : rows * hop]
-    x = array.reshape(x, (*lead, rows, hop))
+    x = arrays.pad(x, ((0, 0),) * len(lead) + ((0, missing),)) if missing > 0 else x[..., : rows * hop]
+    x = arrays.reshape(x, (*lead, rows, hop))
     pieces = [x[..., j : j + count, : min(hop, length - j * hop)] for j in range(parts)]
-    return pieces[0] if parts == 1 else array.concat(pieces, axis=-1)
+    return pieces[0] if parts == 1 else arrays.concat(pieces, axis=-1)
 
 
 def overlap_add(frames: Any, hop_length: int) -> Tensor:
@@ -62,11 +62,11 @@ def overlap_add(frames: Any, hop_length: int) -> Tensor:
     lead, count = frames.shape[:-2], frames.shape[-2]
     parts = -(-length // hop)
     whole = ((0, 0),) * len(lead)
-    frames = array.pad(frames, (*whole, (0, 0), (0, parts * hop - length)))
+    frames = arrays.pad(frames, (*whole, (0, 0), (0, parts * hop - length)))
     total = sum(
-        array.pad(frames[..., j * hop : (j + 1) * hop], (*whole, (j, parts - 1 - j), (0, 0))) for j in range(parts)
+        arrays.pad(frames[..., j * hop : (j + 1) * hop], (*whole, (j, parts - 1 - j), (0, 0))) for j in range(parts)
     )  # (..., rows, hop)
-    flat = array.reshape(total, (*lead, (count + parts - 1) * hop))
+    flat = arrays.reshape(total, (*lead, (count + parts - 1) * hop))
     return flat[..., : (count - 1) * hop + length]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_number
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError
 from ..tensor import Tensor
 from .fourier import stft
@@ -39,9 +39,9 @@ def spectrogram(
     power = _positive("spectrogram", "power", power)
     spectrum = stft(x, n_fft, hop_length, win_length, window, center=center, pad_mode=pad_mode, normalized=normalized)
     if power == 1:
-        return array.abs(spectrum)
-    energy = array.square(array.real(spectrum)) + array.square(array.imag(spectrum))
-    return energy if power == 2 else array.power(energy, power / 2)
+        return arrays.abs(spectrum)
+    energy = arrays.square(arrays.real(spectrum)) + arrays.square(arrays.imag(spectrum))
+    return energy if power == 2 else arrays.power(energy, power / 2)
 
 
 def power_to_db(x: Any, ref: float = 1.0, amin: float = 1e-10, top_db: float | None = 80.0) -> Tensor:
@@ -74,7 +74,7 @@ def db_to_power(x: Any, ref: float = 1.0) -> Tensor:
     >>> wl.round(wl.audio.db_to_power(wl.tensor([0.0, 20.0])))
     tensor([  1., 100.])
     """
-    return _positive("db_to_power", "ref", ref) * array.power(10.0, as_real("db_to_power", x) / 10.0)
+    return _positive("db_to_power", "ref", ref) * arrays.power(10.0, as_real("db_to_power", x) / 10.0)
 
 
 def db_to_amplitude(x: Any, ref: float = 1.0) -> Tensor:
@@ -84,17 +84,17 @@ def db_to_amplitude(x: Any, ref: float = 1.0) -> Tensor:
     >>> wl.round(wl.audio.db_to_amplitude(wl.tensor([0.0, 20.0])))
     tensor([ 1., 10.])
     """
-    return _positive("db_to_amplitude", "ref", ref) * array.power(10.0, as_real("db_to_amplitude", x) / 20.0)
+    return _positive("db_to_amplitude", "ref", ref) * arrays.power(10.0, as_real("db_to_amplitude", x) / 20.0)
 
 
 def _decibels(name: str, factor: float, x: Any, ref: float, amin: float, top_db: float | None) -> Tensor:
     x = as_real(name, x)
     amin, ref = _positive(name, "amin", amin), _positive(name, "ref", ref)
-    y = factor * (array.log10(array.maximum(x, amin)) - math.log10(max(ref, amin)))
+    y = factor * (arrays.log10(arrays.maximum(x, amin)) - math.log10(max(ref, amin)))
     if top_db is None:
         return y
-    loudest = array.max(y, axis=tuple(range(max(0, y.ndim - 2), y.ndim)), keepdims=True)
-    return array.maximum(y, loudest - _positive(name, "top_db", top_db))
+    loudest = arrays.max(y, axis=tuple(range(max(0, y.ndim - 2), y.ndim)), keepdims=True)
+    return arrays.maximum(y, loudest - _positive(name, "top_db", top_db))
 
 
 def _positive(name: str, what: str, value: Any) -> float:

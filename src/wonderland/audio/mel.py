@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_number, shown
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..dtypes import as_dtype, default_float
 from ..errors import InputError
 from ..tensor import Tensor, wrap
@@ -36,7 +36,7 @@ def hz_to_mel(frequencies: Any, mel_scale: str = "htk") -> Tensor:
     >>> wl.audio.hz_to_mel(wl.tensor([0.0, 1000.0]), "slaney")
     tensor([ 0., 15.])
     """
-    return _to_mel(array, as_real("hz_to_mel", frequencies), _scale("hz_to_mel", mel_scale))
+    return _to_mel(arrays, as_real("hz_to_mel", frequencies), _scale("hz_to_mel", mel_scale))
 
 
 def mel_to_hz(mels: Any, mel_scale: str = "htk") -> Tensor:
@@ -46,7 +46,7 @@ def mel_to_hz(mels: Any, mel_scale: str = "htk") -> Tensor:
     >>> wl.audio.mel_to_hz(wl.tensor([0.0, 15.0]), "slaney")
     tensor([   0., 1000.])
     """
-    return _to_hz(array, as_real("mel_to_hz", mels), _scale("mel_to_hz", mel_scale))
+    return _to_hz(arrays, as_real("mel_to_hz", mels), _scale("mel_to_hz", mel_scale))
 
 
 # The formulas are written for a namespace: NumPy's for filters, which are constants, and ours for tensors.
@@ -172,7 +172,7 @@ def mel_spectrogram(
         normalized=normalized,
     )
     bank = _bank("mel_spectrogram", energy.shape[-1], n_mels, sample_rate, f_min, f_max, norm, mel_scale)
-    return energy @ array.asarray(bank.astype(energy.dtype))
+    return energy @ arrays.asarray(bank.astype(energy.dtype))
 
 
 def dct_matrix(n: int, n_out: int | None = None, norm: str | None = "ortho", *, dtype: Any = None) -> Tensor:
@@ -219,5 +219,5 @@ def mfcc(
     mels = mel_spectrogram(x, sample_rate, **settings)
     if n_mfcc > mels.shape[-1]:
         raise InputError(f"mfcc: n_mfcc={n_mfcc} of n_mels={mels.shape[-1]}.", f"n_mfcc up to {mels.shape[-1]}")
-    loudness = array.log(mels + 1e-6) if log_mels else power_to_db(mels, top_db=top_db)
+    loudness = arrays.log(mels + 1e-6) if log_mels else power_to_db(mels, top_db=top_db)
     return loudness @ dct_matrix(mels.shape[-1], n_mfcc, dtype=mels.dtype)

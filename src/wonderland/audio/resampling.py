@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_number
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ShapeError
 from ..nn.functional.convolution import conv1d
 from ..primitives.broadcasting import normalize_axis
@@ -56,15 +56,15 @@ def resample(x: Any, orig_freq: int, new_freq: int, *, axis: int = -1, zeros: in
     if up == down:
         return x
     kernel, reach = _phases(up, down, zeros, float(beta))
-    x = array.moveaxis(x, axis, -1)[..., None]  # (..., time, 1)
+    x = arrays.moveaxis(x, axis, -1)[..., None]  # (..., time, 1)
     length = -(-n * up // down)
     steps = -(-length // up)
     after = max(0, (steps - 1) * down + len(kernel) - reach - n)
-    x = array.pad(x, ((0, 0),) * (x.ndim - 2) + ((reach, after), (0, 0)))
-    weight = array.asarray(kernel.astype(x.dtype))[:, None, :]  # (taps, 1, up)
+    x = arrays.pad(x, ((0, 0),) * (x.ndim - 2) + ((reach, after), (0, 0)))
+    weight = arrays.asarray(kernel.astype(x.dtype))[:, None, :]  # (taps, 1, up)
     y = conv1d(x, weight, stride=down)[..., :steps, :]  # (..., steps, up)
-    y = array.reshape(y, (*y.shape[:-2], steps * up))[..., :length]
-    return array.moveaxis(y, -1, axis)
+    y = arrays.reshape(y, (*y.shape[:-2], steps * up))[..., :length]
+    return arrays.moveaxis(y, -1, axis)
 
 
 @functools.lru_cache(maxsize=16)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import dtypes, trees
-from ..array.conversion import asarray
+from ..arrays.conversion import asarray
 from ..errors import DTypeError, InputError, ShapeError
 from ..tensor import Tensor
 

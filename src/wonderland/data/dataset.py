@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..arguments import as_function, as_int, shown
-from ..array.conversion import asarray
+from ..arrays.conversion import asarray
 from ..errors import IndexOutOfRange, InputError, ShapeError, WonderlandError
 from ..tensor import Tensor, read_only
 from .collation import collate

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import as_int, as_number
-from ..array import asarray, astype, maximum, where
+from ..arrays import asarray, astype, maximum, where
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 from .dataset import Dataset, as_column

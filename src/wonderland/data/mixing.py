@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array as tensors
-from ..array.creation import one_hot
+from .. import arrays as tensors
+from ..arrays.creation import one_hot
 from ..errors import DTypeError, InputError, ShapeError
 from ..tensor import Tensor
 from .randomness import as_generator

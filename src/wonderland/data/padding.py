@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_list
-from ..array.conversion import as_tensor, promote
+from ..arrays.conversion import as_tensor, promote
 from ..dtypes import is_integer
 from ..errors import DTypeError, InputError, ShapeError
 from ..random.arguments import check, known
@@ -31,7 +31,7 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
     The result is (time, batch, ...) as in PyTorch, or with `batch_first` (batch, time, ...), which the layers here
     take. Gradients flow to each sequence.
     """
-    found = [as_tensor("pad_sequence", array.asarray(x)) for x in as_list("pad_sequence", "sequences", sequences)]
+    found = [as_tensor("pad_sequence", arrays.asarray(x)) for x in as_list("pad_sequence", "sequences", sequences)]
     if not found:
         raise InputError("pad_sequence: there are no sequences.", "one or more")
     if any(x.ndim == 0 for x in found) or len({x.shape[1:] for x in found}) > 1:
@@ -41,10 +41,10 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
     found = promote("pad_sequence", *found)
     longest = max(x.shape[0] for x in found)
     padded = [
-        array.pad(x, ((0, longest - x.shape[0]), *((0, 0),) * (x.ndim - 1)), constant_values=padding_value)
+        arrays.pad(x, ((0, longest - x.shape[0]), *((0, 0),) * (x.ndim - 1)), constant_values=padding_value)
         for x in found
     ]
-    return array.stack(padded, axis=0 if batch_first else 1)
+    return arrays.stack(padded, axis=0 if batch_first else 1)
 
 
 def unpad_sequence(padded: Any, lengths: Any, batch_first: bool = False) -> list[Tensor]:
@@ -57,7 +57,7 @@ def unpad_sequence(padded: Any, lengths: Any, batch_first: bool = False) -> list
     x = as_tensor("unpad_sequence", padded)
     if x.ndim < 2:
         raise ShapeError(f"unpad_sequence: a batch of shape {x.shape}.", "a batch of sequences")
-    x = x if batch_first else array.swapaxes(x, 0, 1)
+    x = x if batch_first else arrays.swapaxes(x, 0, 1)
     sizes = [as_int("unpad_sequence", "a length", n, least=0) for n in np.asarray(lengths).tolist()]
     if len(sizes) != x.shape[0] or max(sizes, default=0) > x.shape[1]:
         raise ShapeError(
@@ -77,7 +77,7 @@ def lengths_to_mask(lengths: Any, max_len: int | None = None) -> Tensor:
 
     `max_len` is the largest of the lengths by default; under `jit` it has to be given.
     """
-    lengths = as_tensor("lengths_to_mask", array.asarray(lengths))
+    lengths = as_tensor("lengths_to_mask", arrays.asarray(lengths))
     if not is_integer(lengths.dtype):
         raise DTypeError(f"lengths_to_mask: lengths of dtype {lengths.dtype}.", "integers")
     if max_len is None:
@@ -87,4 +87,4 @@ def lengths_to_mask(lengths: Any, max_len: int | None = None) -> Tensor:
         max_len = int(values.max(initial=0))
     max_len = as_int("lengths_to_mask", "max_len", max_len, least=0)
     check("lengths_to_mask", "a length", lengths, lambda v: (v >= 0) & (v <= max_len), f"from 0 to max_len={max_len}")
-    return array.arange(max_len) < lengths[..., None]
+    return arrays.arange(max_len) < lengths[..., None]

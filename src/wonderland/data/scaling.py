@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array import asarray
+from ..arrays import asarray
 from ..dtypes import default_float
 from ..errors import InputError, ModuleError, ShapeError
 from ..tensor import Tensor

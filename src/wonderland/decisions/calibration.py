@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
 from ..context import user_level
 from ..errors import DTypeError, InputError, ModuleError, ShapeError
@@ -94,14 +94,14 @@ def brier_score(probs: Any, y: Any, reduction: str = "sum") -> Tensor:
     """
     if reduction not in ("sum", "mean"):
         raise InputError(f"brier_score: reduction={reduction!r} over the classes.", '"sum" or "mean"')
-    probs, y = array.asarray(probs), array.asarray(y)
+    probs, y = arrays.asarray(probs), arrays.asarray(y)
     if probs.ndim == 1:
         p = as_unit_interval("brier_score", probs)
-        return array.mean(array.square(p - array.astype(as_correct("brier_score", y, p.shape), p.dtype)))
+        return arrays.mean(arrays.square(p - arrays.astype(as_correct("brier_score", y, p.shape), p.dtype)))
     p = as_probabilities("brier_score", probs)
-    target = array.one_hot(as_classes("brier_score", y, p), p.shape[-1], dtype=p.dtype)
-    squares = array.square(p - target)
-    return array.mean(array.sum(squares, axis=-1) if reduction == "sum" else array.mean(squares, axis=-1))
+    target = arrays.one_hot(as_classes("brier_score", y, p), p.shape[-1], dtype=p.dtype)
+    squares = arrays.square(p - target)
+    return arrays.mean(arrays.sum(squares, axis=-1) if reduction == "sum" else arrays.mean(squares, axis=-1))
 
 
 def reliability_diagram(probs: Any, y: Any, bins: int = 10, title: str = "Reliability") -> str:
@@ -183,12 +183,12 @@ class TemperatureScaler(Module):
         return self
 
     def forward(self, logits: Any) -> Tensor:
-        logits = array.asarray(logits)
-        return logits / array.astype(self.temperature, logits.dtype)
+        logits = arrays.asarray(logits)
+        return logits / arrays.astype(self.temperature, logits.dtype)
 
     def predict_proba(self, logits: Any) -> Tensor:
         """Calibrated probabilities (..., m) for logits (..., m)."""
-        return array.softmax(self(logits))
+        return arrays.softmax(self(logits))
 
 
 def _slope(beta: float, z: Array, right: Array) -> tuple[float, float]:
@@ -258,8 +258,8 @@ class PlattScaler(Module):
         return self
 
     def forward(self, scores: Any) -> Tensor:
-        s = array.asarray(scores)
-        return array.sigmoid(s * array.astype(self.scale, s.dtype) + array.astype(self.offset, s.dtype))
+        s = arrays.asarray(scores)
+        return arrays.sigmoid(s * arrays.astype(self.scale, s.dtype) + arrays.astype(self.offset, s.dtype))
 
 
 class IsotonicScaler:
@@ -295,8 +295,8 @@ class IsotonicScaler:
         """Probabilities of scores of any shape; beyond the data those of its ends."""
         if self.x is None:
             raise ModuleError("IsotonicScaler: it has not been fitted yet.", "fit(scores, y) first")
-        s = array.asarray(scores)
-        return array.asarray(np.interp(np.asarray(s, np.float64), self.x, self.y), dtype=s.dtype)
+        s = arrays.asarray(scores)
+        return arrays.asarray(np.interp(np.asarray(s, np.float64), self.x, self.y), dtype=s.dtype)
 
 
 # --- arguments
@@ -308,7 +308,7 @@ def as_classes(name: str, y: Any, scores: Any) -> Any:
     >>> as_classes("f", [0, 1], np.zeros((2, 2))).tolist()
     [0, 1]
     """
-    found = array.asarray(y)
+    found = arrays.asarray(y)
     if found.dtype.kind not in "iu":
         raise DTypeError(f"{name}: classes of dtype {found.dtype}.", "integers")
     if found.shape != scores.shape[:-1] or not found.size:
@@ -326,10 +326,10 @@ def as_correct(name: str, y: Any, shape: tuple[int, ...]) -> Tensor:
     >>> as_correct("f", [True, False], (2,))
     tensor([ True, False])
     """
-    found = array.asarray(y)
+    found = arrays.asarray(y)
     if found.shape != shape or not found.size:
         raise ShapeError(f"{name}: labels of shape {found.shape} for numbers of shape {shape}.", "equal, not empty")
-    if not isinstance(found, Tracer) and not array.is_binary(found):
+    if not isinstance(found, Tracer) and not arrays.is_binary(found):
         raise InputError(f"{name}: labels other than 0 and 1.", "0 and 1, or True and False")
     return found
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array, dtypes
-from ..array.similarity import pairwise_sq_distances
+from .. import arrays, dtypes
+from ..arrays.similarity import pairwise_sq_distances
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor, Tracer
 
@@ -29,12 +29,12 @@ class Codebook:
     """
 
     def __init__(self, words: Any) -> None:
-        words = array.asarray(words)
+        words = arrays.asarray(words)
         if words.ndim != 2 or not words.size:
             raise ShapeError(f"Codebook: words of shape {words.shape}.", "a matrix (classes, bits)")
         if len(np.unique(words.numpy(), axis=0)) < words.shape[0]:
             raise InputError("Codebook: two classes have the same word.", "a word of its own for every class")
-        self.words = words if words.dtype.kind == "f" else array.astype(words, dtypes.default_float)
+        self.words = words if words.dtype.kind == "f" else arrays.astype(words, dtypes.default_float)
 
     @classmethod
     def binary(cls, classes: int, order: Any = None) -> Codebook:
@@ -61,23 +61,23 @@ class Codebook:
         tensor([[1., 0.],
                 [0., 1.]])
         """
-        return cls(array.eye(classes))
+        return cls(arrays.eye(classes))
 
     def encode(self, y: Any) -> Tensor:
         """The words (..., bits) of classes (...)."""
-        y = array.asarray(y)
+        y = arrays.asarray(y)
         if not isinstance(y, Tracer) and y.size and not 0 <= y.numpy().min() <= y.numpy().max() < self.words.shape[0]:
             raise InputError("Codebook.encode: a class without a word.", f"classes 0 to {self.words.shape[0] - 1}")
-        return array.take(self.words, y, axis=0)
+        return arrays.take(self.words, y, axis=0)
 
     def decode(self, outputs: Any) -> Tensor:
         """The classes (...) whose words are nearest to outputs (..., bits); of equals the first."""
-        outputs = array.asarray(outputs)
+        outputs = arrays.asarray(outputs)
         bits = self.words.shape[1]
         if not outputs.ndim or outputs.shape[-1] != bits:
             raise ShapeError(f"Codebook.decode: outputs of shape {outputs.shape}.", f"shape (..., {bits})")
-        flat = array.astype(array.reshape(outputs, (-1, bits)), self.words.dtype)
-        return array.reshape(array.argmin(pairwise_sq_distances(flat, self.words), axis=-1), outputs.shape[:-1])
+        flat = arrays.astype(arrays.reshape(outputs, (-1, bits)), self.words.dtype)
+        return arrays.reshape(arrays.argmin(pairwise_sq_distances(flat, self.words), axis=-1), outputs.shape[:-1])
 
 
 class Ambiguity(NamedTuple):
@@ -112,5 +112,5 @@ def bounded(s: Any, lo: Any, hi: Any) -> Tensor:
     """
     if not isinstance(lo, Tracer) and not isinstance(hi, Tracer) and not np.all(np.asarray(lo) < np.asarray(hi)):
         raise InputError(f"bounded: lo={lo}, hi={hi}.", "lo < hi")
-    t = array.sigmoid(array.asarray(s))
+    t = arrays.sigmoid(arrays.asarray(s))
     return lo * (1 - t) + hi * t

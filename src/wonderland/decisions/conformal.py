@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_number
 from ..errors import InputError, ModuleError, ShapeError
 from ..tensor import Tensor
@@ -105,8 +105,8 @@ class ConformalRegressor:
         """The lower and upper ends for predictions (...)."""
         if self.quantile is None:
             raise ModuleError("ConformalRegressor: it has not been calibrated yet.", "calibrate(predictions, y, alpha)")
-        centre = array.asarray(predictions)
-        reach = self.quantile if scale is None else self.quantile * array.asarray(_scale(scale, centre.shape))
+        centre = arrays.asarray(predictions)
+        reach = self.quantile if scale is None else self.quantile * arrays.asarray(_scale(scale, centre.shape))
         return centre - reach, centre + reach
 
 

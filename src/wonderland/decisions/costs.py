@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor, Tracer
 from .thresholds import as_probabilities
@@ -43,8 +43,8 @@ def decide(probs: Any, cost_matrix: Any = None, *, rows: str = "predicted") -> T
     """
     probs = as_probabilities("decide", probs)
     if cost_matrix is None:
-        return array.argmax(probs, axis=-1)
-    return array.argmin(probs @ _costs("decide", cost_matrix, probs.shape[-1], rows).mT, axis=-1)
+        return arrays.argmax(probs, axis=-1)
+    return arrays.argmin(probs @ _costs("decide", cost_matrix, probs.shape[-1], rows).mT, axis=-1)
 
 
 def cost_threshold(cost_matrix: Any, *, rows: str = "predicted") -> float:
@@ -68,7 +68,7 @@ def _costs(name: str, cost_matrix: Any, classes: int, rows: str) -> Tensor:
     """The costs (decisions, classes) as a floating tensor."""
     if rows not in ROWS:
         raise InputError(f"{name}: rows={rows!r}.", '"predicted" or "true"')
-    C = array.asarray(cost_matrix)
+    C = arrays.asarray(cost_matrix)
     C = C if rows == "predicted" or C.ndim != 2 else C.mT
     if C.ndim != 2 or C.shape[1] != classes:
         raise ShapeError(

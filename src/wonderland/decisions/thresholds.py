@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_number
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor, Tracer
@@ -26,7 +26,7 @@ def predict_binary(p: Any, threshold: float = 0.5, tie: int = 0) -> Tensor:
     if not 0 <= as_number("predict_binary", "threshold", threshold) <= 1 or tie not in (0, 1):
         raise InputError(f"predict_binary: threshold={threshold}, tie={tie!r}.", "a threshold in [0, 1]; tie 0 or 1")
     p = as_unit_interval("predict_binary", p)
-    return array.astype(p >= threshold if tie else p > threshold, dtypes.int64)
+    return arrays.astype(p >= threshold if tie else p > threshold, dtypes.int64)
 
 
 def predict_class(probs: Any, names: Sequence[str] | None = None) -> Any:
@@ -38,12 +38,12 @@ def predict_class(probs: Any, names: Sequence[str] | None = None) -> Any:
 
     On the simplex it is the nearest vertex, the mode. With `names` the answer is a name, or an array of them.
     """
-    scores = array.asarray(probs)
+    scores = arrays.asarray(probs)
     if not scores.ndim or not scores.shape[-1]:
         raise ShapeError(f"predict_class: scores of shape {scores.shape} have no classes.", "shape (..., classes)")
     if not isinstance(scores, Tracer) and np.isnan(scores.numpy()).any():
         raise InputError("predict_class: some scores are NaN.", "scores that can be compared")
-    best = array.argmax(scores, axis=-1)
+    best = arrays.argmax(scores, axis=-1)
     if names is None:
         return best
     if len(names) != scores.shape[-1]:
@@ -61,7 +61,7 @@ def predict_labels(p: Any, threshold: float = 0.5, tie: int = 0) -> Tensor:
 
     The outputs are m independent sigmoids or threshold units. Notes, section 2.4.3.
     """
-    if not array.asarray(p).ndim:
+    if not arrays.asarray(p).ndim:
         raise ShapeError("predict_labels: a single number has no axis of labels.", "shape (..., labels)")
     return predict_binary(p, threshold, tie)
 
@@ -72,7 +72,7 @@ def as_unit_interval(name: str, p: Any) -> Tensor:
     >>> as_unit_interval("f", [0.0, 1.0])
     tensor([0., 1.])
     """
-    p = array.asarray(p)
+    p = arrays.asarray(p)
     if not isinstance(p, Tracer):
         values = p.numpy()
         if not ((values >= 0) & (values <= 1)).all():
@@ -86,7 +86,7 @@ def as_probabilities(name: str, probs: Any, tolerance: float = 1e-4) -> Tensor:
     >>> as_probabilities("f", [[0.25, 0.75]]).shape
     (1, 2)
     """
-    probs = array.asarray(probs)
+    probs = arrays.asarray(probs)
     if not probs.ndim or not probs.shape[-1]:
         raise ShapeError(f"{name}: probabilities of shape {probs.shape} have no classes.", "shape (..., classes)")
     if not isinstance(probs, Tracer):

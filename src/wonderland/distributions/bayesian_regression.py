@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, linalg
-from ..array.conversion import as_real
+from .. import arrays, linalg
+from ..arrays.conversion import as_real
 from ..dtypes import float64
 from ..errors import InputError, ModuleError, ShapeError
 from ..tensor import Tensor
@@ -43,13 +43,13 @@ class BayesianLinearRegression:
 
     def update(self, X: Any, y: Any) -> BayesianLinearRegression:
         """Learn from more data, with what is believed now as the prior."""
-        inputs, targets = (array.astype(as_real("update", array.asarray(v)), float64) for v in (X, y))
+        inputs, targets = (arrays.astype(as_real("update", arrays.asarray(v)), float64) for v in (X, y))
         if inputs.ndim != 2 or targets.shape != inputs.shape[:1]:
             raise ShapeError(f"update: inputs {inputs.shape} and targets {targets.shape}.", "(n, d) and (n,)")
         d = inputs.shape[1]
         if self._precision is None:
-            self._precision = array.eye(d, dtype=float64) / self.prior**2
-            self._pull = array.zeros(d, dtype=float64)
+            self._precision = arrays.eye(d, dtype=float64) / self.prior**2
+            self._pull = arrays.zeros(d, dtype=float64)
         elif self._precision.shape[0] != d:
             raise ShapeError(f"update: {d} features after {self._precision.shape[0]}.", "the same features")
         self._precision = self._precision + inputs.mT @ inputs / self.noise**2
@@ -65,21 +65,21 @@ class BayesianLinearRegression:
 
     def predict(self, X: Any) -> Normal:
         r"""The distribution of new targets: mean \(x^\top\bar w\), variance \(\sigma^2 + x^\top\Sigma x\)."""
-        inputs = array.astype(as_real("predict", array.asarray(X)), float64)
+        inputs = arrays.astype(as_real("predict", arrays.asarray(X)), float64)
         posterior = self.posterior
         if inputs.ndim != 2 or inputs.shape[1:] != posterior.event_shape:
             raise ShapeError(f"predict: inputs {inputs.shape}.", f"shape (n, {posterior.event_shape[0]})")
-        spread = array.sum(array.square(inputs @ posterior.factor), axis=-1)
-        return Normal(inputs @ posterior.loc, array.sqrt(self.noise**2 + spread))
+        spread = arrays.sum(arrays.square(inputs @ posterior.factor), axis=-1)
+        return Normal(inputs @ posterior.loc, arrays.sqrt(self.noise**2 + spread))
 
     def log_evidence(self, X: Any, y: Any) -> Tensor:
         r"""\(\ln p(y \mid X)\) under the prior: which noise and prior suit the data."""
-        inputs, targets = (array.astype(as_real("log_evidence", array.asarray(v)), float64) for v in (X, y))
+        inputs, targets = (arrays.astype(as_real("log_evidence", arrays.asarray(v)), float64) for v in (X, y))
         n, d = inputs.shape
         fitted = BayesianLinearRegression(self.noise, self.prior).fit(inputs, targets)
         mean = fitted.posterior.loc
-        misfit = array.sum(array.square(targets - inputs @ mean)) / self.noise**2
-        misfit = misfit + array.sum(mean * mean) / self.prior**2
+        misfit = arrays.sum(arrays.square(targets - inputs @ mean)) / self.noise**2
+        misfit = misfit + arrays.sum(mean * mean) / self.prior**2
         log_det = linalg.slogdet(fitted._precision)[1]
         constants = n * math.log(2 * math.pi * self.noise**2) + 2 * d * math.log(self.prior)
         return -0.5 * (misfit + log_det + constants)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..errors import InputError, ShapeError
 from ..random.keys import pair
 from ..random.streams import take_key
@@ -47,7 +47,7 @@ class Mixture(Distribution):
 
     @property
     def batch_shape(self) -> Shape:
-        return array.broadcast_shapes(self.mixing.batch_shape, self.components.batch_shape[:-1])
+        return arrays.broadcast_shapes(self.mixing.batch_shape, self.components.batch_shape[:-1])
 
     @property
     def event_shape(self) -> Shape:
@@ -57,33 +57,33 @@ class Mixture(Distribution):
     def bounds(self) -> tuple[Any, Any]:  # type: ignore[override]
         low, high = self.components.bounds
         return (
-            array.min(low, axis=-1) if isinstance(low, Tensor) and low.ndim else low,
-            array.max(high, axis=-1) if isinstance(high, Tensor) and high.ndim else high,
+            arrays.min(low, axis=-1) if isinstance(low, Tensor) and low.ndim else low,
+            arrays.max(high, axis=-1) if isinstance(high, Tensor) and high.ndim else high,
         )
 
     def _over(self, x: Any) -> Tensor:
         """Something per component and event, weighted and summed over the components."""
-        weights = array.reshape(self.mixing.probs, (*self.mixing.logits.shape, *(1,) * len(self.event_shape)))
-        return array.sum(weights * x, axis=-1 - len(self.event_shape))
+        weights = arrays.reshape(self.mixing.probs, (*self.mixing.logits.shape, *(1,) * len(self.event_shape)))
+        return arrays.sum(weights * x, axis=-1 - len(self.event_shape))
 
     def _apart(self, x: Tensor) -> Tensor:
         """A value with a new axis for the components."""
-        return array.expand_dims(x, axis=x.ndim - len(self.event_shape))
+        return arrays.expand_dims(x, axis=x.ndim - len(self.event_shape))
 
     def _draw(self, sizes: Shape, key: Any) -> Tensor:
         first, second = pair(take_key("Mixture", key))
         lead = sizes[: len(sizes) - len(self.batch_shape)]
         k = self.mixing.logits.shape[-1]
-        logits = array.broadcast_to(self.mixing.logits, (*self.batch_shape, k))
+        logits = arrays.broadcast_to(self.mixing.logits, (*self.batch_shape, k))
         chosen = Categorical(logits=logits)._draw(sizes, first)
         every = self.components._draw((*lead, *self.batch_shape, k), second)
-        hit = array.arange(k) == chosen[..., None]
-        hit = array.reshape(hit, (*hit.shape, *(1,) * len(self.event_shape)))
-        return array.sum(array.where(hit, every, 0), axis=-1 - len(self.event_shape))
+        hit = arrays.arange(k) == chosen[..., None]
+        hit = arrays.reshape(hit, (*hit.shape, *(1,) * len(self.event_shape)))
+        return arrays.sum(arrays.where(hit, every, 0), axis=-1 - len(self.event_shape))
 
     def log_prob(self, value: Any) -> Tensor:
         x = self._apart(self._value("log_prob", value))
-        return array.logsumexp(self.mixing.logits + self.components.log_prob(x), axis=-1)
+        return arrays.logsumexp(self.mixing.logits + self.components.log_prob(x), axis=-1)
 
     def cdf(self, value: Any) -> Tensor:
         return self._over(self.components.cdf(self._apart(self._value("cdf", value))))
@@ -96,7 +96,7 @@ class Mixture(Distribution):
     def variance(self) -> Tensor:
         # the mean of the variances plus the variance of the means
         means = self.components.mean
-        return self._over(self.components.variance + array.square(means - self._apart(self.mean)))
+        return self._over(self.components.variance + arrays.square(means - self._apart(self.mean)))
 
 
 MixtureSameFamily = Mixture  # PyTorch's name
@@ -147,7 +147,7 @@ class Independent(Distribution):
 
     def _summed(self, x: Tensor) -> Tensor:
         n = self.reinterpreted_batch_ndims
-        return array.sum(x, axis=tuple(range(-n, 0))) if n else x
+        return arrays.sum(x, axis=tuple(range(-n, 0))) if n else x
 
     def log_prob(self, value: Any) -> Tensor:
         return self._summed(self.base.log_prob(value))
@@ -161,4 +161,4 @@ class Independent(Distribution):
         return self.base.variance
 
     def entropy(self) -> Tensor:
-        return self._summed(array.broadcast_to(self.base.entropy(), self.base.batch_shape))
+        return self._summed(arrays.broadcast_to(self.base.entropy(), self.base.batch_shape))

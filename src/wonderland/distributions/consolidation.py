@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..errors import InputError
 from ..tensor import Tensor
 from ..transforms.custom import stop_gradient
@@ -32,14 +32,14 @@ class ElasticPenalty:
         if not strength >= 0:
             raise InputError(f"ElasticPenalty: strength={strength}.", "strength >= 0")
         self.strength = strength
-        self.anchor = {name: stop_gradient(array.asarray(p)) for name, p in model.named_parameters()}
+        self.anchor = {name: stop_gradient(arrays.asarray(p)) for name, p in model.named_parameters()}
         self.importance: dict[str, Tensor] = {}
         count = 0
         for example in examples:
             slopes = grad(loss)(model, *example)
             count += 1
             for name in self.anchor:
-                square = array.square(slopes[name])
+                square = arrays.square(slopes[name])
                 self.importance[name] = square if count == 1 else self.importance[name] + square
         if not count:
             raise InputError("ElasticPenalty: no examples.", "some of the data of the task that was learned")
@@ -49,7 +49,7 @@ class ElasticPenalty:
         """The penalty at the parameters of a model."""
         total: Any = 0.0
         for name, p in model.named_parameters():
-            total = total + array.sum(self.importance[name] * array.square(p - self.anchor[name]))
+            total = total + arrays.sum(self.importance[name] * arrays.square(p - self.anchor[name]))
         return 0.5 * self.strength * total
 
 

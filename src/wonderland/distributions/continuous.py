@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, random
+from .. import arrays, random
 from ..random.arguments import check, check_order
 from ..random.keys import pair
 from ..random.streams import take_key
@@ -36,17 +36,17 @@ class Laplace(Distribution):
         return random.laplace(sizes, self.loc, self.scale, key=key)
 
     def log_prob(self, value: Any) -> Tensor:
-        return -array.abs(self._value("log_prob", value) - self.loc) / self.scale - array.log(2 * self.scale)
+        return -arrays.abs(self._value("log_prob", value) - self.loc) / self.scale - arrays.log(2 * self.scale)
 
     def cdf(self, value: Any) -> Tensor:
         z = (self._value("cdf", value) - self.loc) / self.scale
-        half = 0.5 * array.exp(-array.abs(z))
-        return array.where(z < 0, half, 1 - half)
+        half = 0.5 * arrays.exp(-arrays.abs(z))
+        return arrays.where(z < 0, half, 1 - half)
 
     def icdf(self, probability: Any) -> Tensor:
         p = self._probability(probability)
-        tail = array.log(2 * array.minimum(p, 1 - p))
-        return self.loc + self.scale * array.where(p < 0.5, tail, -tail)
+        tail = arrays.log(2 * arrays.minimum(p, 1 - p))
+        return self.loc + self.scale * arrays.where(p < 0.5, tail, -tail)
 
     @property
     def mean(self) -> Tensor:
@@ -57,7 +57,7 @@ class Laplace(Distribution):
         return self._spread(2 * self.scale * self.scale)
 
     def entropy(self) -> Tensor:
-        return self._spread(1 + array.log(2 * self.scale))
+        return self._spread(1 + arrays.log(2 * self.scale))
 
 
 class Cauchy(Distribution):
@@ -81,24 +81,24 @@ class Cauchy(Distribution):
 
     def log_prob(self, value: Any) -> Tensor:
         z = (self._value("log_prob", value) - self.loc) / self.scale
-        return -array.log1p(z * z) - array.log(math.pi * self.scale)
+        return -arrays.log1p(z * z) - arrays.log(math.pi * self.scale)
 
     def cdf(self, value: Any) -> Tensor:
-        return array.atan((self._value("cdf", value) - self.loc) / self.scale) / math.pi + 0.5
+        return arrays.atan((self._value("cdf", value) - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, probability: Any) -> Tensor:
-        return self.loc + self.scale * array.tan(math.pi * (self._probability(probability) - 0.5))
+        return self.loc + self.scale * arrays.tan(math.pi * (self._probability(probability) - 0.5))
 
     @property
     def mean(self) -> Tensor:
-        return array.full(self.batch_shape, array.nan, dtype=self.dtype)
+        return arrays.full(self.batch_shape, arrays.nan, dtype=self.dtype)
 
     @property
     def variance(self) -> Tensor:
         return self.mean
 
     def entropy(self) -> Tensor:
-        return self._spread(array.log(4 * math.pi * self.scale))
+        return self._spread(arrays.log(4 * math.pi * self.scale))
 
 
 class StudentT(Distribution):
@@ -124,32 +124,32 @@ class StudentT(Distribution):
         first, second = pair(take_key("StudentT", key))
         noise = random.normal(sizes, key=first, dtype=self.dtype)
         spread = random.gamma(sizes, 0.5 * self.df, 2 / self.df, key=second)
-        return self.loc + self.scale * noise / array.sqrt(spread)
+        return self.loc + self.scale * noise / arrays.sqrt(spread)
 
     def log_prob(self, value: Any) -> Tensor:
         z = (self._value("log_prob", value) - self.loc) / self.scale
-        constant = array.log(self.scale) + 0.5 * array.log(self.df) + log_beta(0.5, 0.5 * self.df)
-        return -0.5 * (self.df + 1) * array.log1p(z * z / self.df) - constant
+        constant = arrays.log(self.scale) + 0.5 * arrays.log(self.df) + log_beta(0.5, 0.5 * self.df)
+        return -0.5 * (self.df + 1) * arrays.log1p(z * z / self.df) - constant
 
     def cdf(self, value: Any) -> Tensor:
         z = (self._value("cdf", value) - self.loc) / self.scale
         tail = 0.5 * beta_probability(0.5 * self.df, 0.5, self.df / (self.df + z * z))
-        return array.where(z < 0, tail, 1 - tail)
+        return arrays.where(z < 0, tail, 1 - tail)
 
     @property
     def mean(self) -> Tensor:
-        return self._spread(array.where(self.df > 1, self.loc, array.nan))
+        return self._spread(arrays.where(self.df > 1, self.loc, arrays.nan))
 
     @property
     def variance(self) -> Tensor:
         finite_ = self.df > 2
-        ratio = self.df / array.where(finite_, self.df - 2, 1.0)
-        missing = array.where(self.df > 1, array.inf, array.nan)
-        return self._spread(array.where(finite_, self.scale * self.scale * ratio, missing))
+        ratio = self.df / arrays.where(finite_, self.df - 2, 1.0)
+        missing = arrays.where(self.df > 1, arrays.inf, arrays.nan)
+        return self._spread(arrays.where(finite_, self.scale * self.scale * ratio, missing))
 
     def entropy(self) -> Tensor:
         half = 0.5 * (self.df + 1)
-        rest = 0.5 * array.log(self.df) + log_beta(0.5, 0.5 * self.df) + array.log(self.scale)
+        rest = 0.5 * arrays.log(self.df) + log_beta(0.5, 0.5 * self.df) + arrays.log(self.scale)
         return self._spread(half * (digamma(half) - digamma(0.5 * self.df)) + rest)
 
 
@@ -180,10 +180,10 @@ class Uniform(Distribution):
 
     def log_prob(self, value: Any) -> Tensor:
         x = self._value("log_prob", value)
-        return array.where((x >= self.low) & (x < self.high), -array.log(self.high - self.low), -array.inf)
+        return arrays.where((x >= self.low) & (x < self.high), -arrays.log(self.high - self.low), -arrays.inf)
 
     def cdf(self, value: Any) -> Tensor:
-        return array.clip((self._value("cdf", value) - self.low) / (self.high - self.low), 0.0, 1.0)
+        return arrays.clip((self._value("cdf", value) - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def icdf(self, probability: Any) -> Tensor:
         return self.low + (self.high - self.low) * self._probability(probability)
@@ -197,7 +197,7 @@ class Uniform(Distribution):
         return self._spread((self.high - self.low) ** 2 / 12)
 
     def entropy(self) -> Tensor:
-        return self._spread(array.log(self.high - self.low))
+        return self._spread(arrays.log(self.high - self.low))
 
 
 class Delta(Distribution):
@@ -219,13 +219,13 @@ class Delta(Distribution):
         check("Delta", "value", self.value, lambda v: v == v, "a number")
 
     def _draw(self, sizes: Shape, key: Any) -> Tensor:
-        return array.broadcast_to(self.value, sizes)
+        return arrays.broadcast_to(self.value, sizes)
 
     def log_prob(self, value: Any) -> Tensor:
-        return array.where(self._value("log_prob", value) == self.value, 0.0, -array.inf)
+        return arrays.where(self._value("log_prob", value) == self.value, 0.0, -arrays.inf)
 
     def cdf(self, value: Any) -> Tensor:
-        return array.where(self._value("cdf", value) >= self.value, 1.0, 0.0)
+        return arrays.where(self._value("cdf", value) >= self.value, 1.0, 0.0)
 
     def support(self) -> Tensor:
         return self.value[None]
@@ -236,7 +236,7 @@ class Delta(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return array.zeros_like(self.value)
+        return arrays.zeros_like(self.value)
 
     def entropy(self) -> Tensor:
-        return array.zeros_like(self.value)
+        return arrays.zeros_like(self.value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, random
+from .. import arrays, random
 from ..errors import TraceError
 from ..random.arguments import check, known
 from ..tensor import Tensor
@@ -47,26 +47,26 @@ class Binomial(Distribution):
 
     def log_prob(self, value: Any) -> Tensor:
         k, n = self._value("log_prob", value), self.total_count
-        inside = (k >= 0) & (k <= n) & (k == array.floor(k))
-        k = array.where(inside, k, 0.0)
+        inside = (k >= 0) & (k <= n) & (k == arrays.floor(k))
+        k = arrays.where(inside, k, 0.0)
         hit, miss = self.trial._logs()
         ways = log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1)
-        terms = array.where(k == 0, 0.0, k * hit) + array.where(k == n, 0.0, (n - k) * miss)
-        return array.where(inside, ways + terms, -array.inf)
+        terms = arrays.where(k == 0, 0.0, k * hit) + arrays.where(k == n, 0.0, (n - k) * miss)
+        return arrays.where(inside, ways + terms, -arrays.inf)
 
     def cdf(self, value: Any) -> Tensor:
-        k, n = array.floor(self._value("cdf", value)), self.total_count
+        k, n = arrays.floor(self._value("cdf", value)), self.total_count
         inside = (k >= 0) & (k < n)
-        hits, rest = array.where(inside, k, 0.0), array.where(inside, n - k, 1.0)
-        return array.where(inside, beta_probability(rest, hits + 1, 1 - self.probs), array.where(k < 0, 0.0, 1.0))
+        hits, rest = arrays.where(inside, k, 0.0), arrays.where(inside, n - k, 1.0)
+        return arrays.where(inside, beta_probability(rest, hits + 1, 1 - self.probs), arrays.where(k < 0, 0.0, 1.0))
 
     def support(self) -> Tensor:
         most = known(self.total_count)
         if most is None:
             raise TraceError("Binomial: the number of its values is traced.", "a total_count that is known")
         count = int(most.max()) + 1
-        values = array.reshape(array.arange(count), (count, *(1,) * len(self.batch_shape)))
-        return array.broadcast_to(values, (count, *self.batch_shape))
+        values = arrays.reshape(arrays.arange(count), (count, *(1,) * len(self.batch_shape)))
+        return arrays.broadcast_to(values, (count, *self.batch_shape))
 
     @property
     def mean(self) -> Tensor:
@@ -102,14 +102,14 @@ class Poisson(Distribution):
 
     def log_prob(self, value: Any) -> Tensor:
         k = self._value("log_prob", value)
-        inside = (k >= 0) & (k == array.floor(k))
-        k = array.where(inside, k, 0.0)
-        return array.where(inside, k * array.log(self.rate) - self.rate - log_gamma(k + 1), -array.inf)
+        inside = (k >= 0) & (k == arrays.floor(k))
+        k = arrays.where(inside, k, 0.0)
+        return arrays.where(inside, k * arrays.log(self.rate) - self.rate - log_gamma(k + 1), -arrays.inf)
 
     def cdf(self, value: Any) -> Tensor:
-        k = array.floor(self._value("cdf", value))
+        k = arrays.floor(self._value("cdf", value))
         inside = k >= 0
-        return array.where(inside, 1 - gamma_probability(array.where(inside, k, 0.0) + 1, self.rate), 0.0)
+        return arrays.where(inside, 1 - gamma_probability(arrays.where(inside, k, 0.0) + 1, self.rate), 0.0)
 
     def support(self) -> Tensor:
         """The values up to where less than 1e-16 of the probability is left."""
@@ -117,8 +117,8 @@ class Poisson(Distribution):
         if rate is None:
             raise TraceError("Poisson: the number of its values is traced.", "a rate that is known")
         count = int(rate.max() + 10 * np.sqrt(rate.max()) + 30)
-        values = array.reshape(array.arange(count), (count, *(1,) * len(self.batch_shape)))
-        return array.broadcast_to(values, (count, *self.batch_shape))
+        values = arrays.reshape(arrays.arange(count), (count, *(1,) * len(self.batch_shape)))
+        return arrays.broadcast_to(values, (count, *self.batch_shape))
 
     @property
     def mean(self) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, random
+from .. import arrays, random
 from ..dtypes import is_floating, is_half, is_integer
 from ..errors import InputError, ShapeError
 from ..random.arguments import as_parameter_tensor, check, known
@@ -17,7 +17,7 @@ from .distribution import Distribution, Shape, accepted, finite
 def log_probability(p: Any) -> Tensor:
     """ln p, and -inf without an infinite derivative at 0."""
     zero = p == 0
-    return array.where(zero, -array.inf, array.log(array.where(zero, 1.0, p)))
+    return arrays.where(zero, -arrays.inf, arrays.log(arrays.where(zero, 1.0, p)))
 
 
 class Categorical(Distribution):
@@ -45,14 +45,14 @@ class Categorical(Distribution):
             check_simplex("Categorical", given)
             self.logits = log_probability(given)
         else:
-            check("Categorical", "a logit", given, lambda v: v < array.inf, "numbers, or -inf for what cannot happen")
-            finite("Categorical", "the largest logit", array.max(given, axis=-1))
-            self.logits = array.log_softmax(given)
+            check("Categorical", "a logit", given, lambda v: v < arrays.inf, "numbers, or -inf for what cannot happen")
+            finite("Categorical", "the largest logit", arrays.max(given, axis=-1))
+            self.logits = arrays.log_softmax(given)
 
     @property
     def probs(self) -> Tensor:
         """The probabilities (..., k)."""
-        return array.exp(self.logits)
+        return arrays.exp(self.logits)
 
     @property
     def batch_shape(self) -> Shape:
@@ -68,43 +68,43 @@ class Categorical(Distribution):
         if is_floating(x.dtype):
             if x.shape[-1:] != (k,):
                 raise ShapeError(f"Categorical: values of shape {x.shape} are not one-hot.", f"(..., {k}), or integers")
-            x = array.astype(x, self.logits.dtype)
-            return array.sum(array.where(x == 0, 0.0, x * self.logits), axis=-1)
+            x = arrays.astype(x, self.logits.dtype)
+            return arrays.sum(arrays.where(x == 0, 0.0, x * self.logits), axis=-1)
         if not is_integer(x.dtype):
             raise InputError(f"Categorical: values of dtype {x.dtype}.", "integers from 0, or one-hot vectors")
-        shape = array.broadcast_shapes(x.shape, self.batch_shape)
-        logits = array.broadcast_to(self.logits, (*shape, k))
-        index = array.broadcast_to(array.where(x < 0, k, x), shape)
-        return array.squeeze(array.take_along_axis(logits, index[..., None], axis=-1), -1)
+        shape = arrays.broadcast_shapes(x.shape, self.batch_shape)
+        logits = arrays.broadcast_to(self.logits, (*shape, k))
+        index = arrays.broadcast_to(arrays.where(x < 0, k, x), shape)
+        return arrays.squeeze(arrays.take_along_axis(logits, index[..., None], axis=-1), -1)
 
     def cdf(self, value: Any) -> Tensor:
         x = self._value("cdf", value)
-        below = array.arange(self.logits.shape[-1]) <= x[..., None]
-        return array.sum(array.where(below, self.probs, 0.0), axis=-1)
+        below = arrays.arange(self.logits.shape[-1]) <= x[..., None]
+        return arrays.sum(arrays.where(below, self.probs, 0.0), axis=-1)
 
     def support(self) -> Tensor:
         k = self.logits.shape[-1]
-        values = array.reshape(array.arange(k), (k, *(1,) * len(self.batch_shape)))
-        return array.broadcast_to(values, (k, *self.batch_shape))
+        values = arrays.reshape(arrays.arange(k), (k, *(1,) * len(self.batch_shape)))
+        return arrays.broadcast_to(values, (k, *self.batch_shape))
 
     @property
     def mean(self) -> Tensor:
-        index = array.arange(self.logits.shape[-1], dtype=self.dtype)
-        return array.sum(self.probs * index, axis=-1)
+        index = arrays.arange(self.logits.shape[-1], dtype=self.dtype)
+        return arrays.sum(self.probs * index, axis=-1)
 
     @property
     def variance(self) -> Tensor:
-        index = array.arange(self.logits.shape[-1], dtype=self.dtype)
-        return array.sum(self.probs * array.square(index - self.mean[..., None]), axis=-1)
+        index = arrays.arange(self.logits.shape[-1], dtype=self.dtype)
+        return arrays.sum(self.probs * arrays.square(index - self.mean[..., None]), axis=-1)
 
     @property
     def mode(self) -> Tensor:
         """The most probable index."""
-        return array.argmax(self.logits, axis=-1)
+        return arrays.argmax(self.logits, axis=-1)
 
     def entropy(self) -> Tensor:
         p = self.probs
-        return -array.sum(array.where(p == 0, 0.0, p * array.where(p == 0, 0.0, self.logits)), axis=-1)
+        return -arrays.sum(arrays.where(p == 0, 0.0, p * arrays.where(p == 0, 0.0, self.logits)), axis=-1)
 
 
 class Bernoulli(Distribution):
@@ -138,7 +138,7 @@ class Bernoulli(Distribution):
     @property
     def probs(self) -> Tensor:
         """The probability of 1."""
-        return self.parameter if self.form == "probs" else array.sigmoid(self.parameter)
+        return self.parameter if self.form == "probs" else arrays.sigmoid(self.parameter)
 
     @property
     def logits(self) -> Tensor:
@@ -149,7 +149,7 @@ class Bernoulli(Distribution):
     def _logs(self) -> tuple[Tensor, Tensor]:
         """ln p and ln(1 - p)."""
         if self.form == "logits":
-            return -array.softplus(-self.parameter), -array.softplus(self.parameter)
+            return -arrays.softplus(-self.parameter), -arrays.softplus(self.parameter)
         return log_probability(self.parameter), log_probability(1 - self.parameter)
 
     def _draw(self, sizes: Shape, key: Any) -> Tensor:
@@ -159,15 +159,15 @@ class Bernoulli(Distribution):
         x = self._value("log_prob", value)
         check("Bernoulli.log_prob", "a value", x, lambda v: (v == 0) | (v == 1), "0 and 1")
         hit, miss = self._logs()
-        return array.where(x == 1, hit, miss)
+        return arrays.where(x == 1, hit, miss)
 
     def cdf(self, value: Any) -> Tensor:
         x = self._value("cdf", value)
-        return array.where(x < 0, 0.0, array.where(x < 1, 1 - self.probs, 1.0))
+        return arrays.where(x < 0, 0.0, arrays.where(x < 1, 1 - self.probs, 1.0))
 
     def support(self) -> Tensor:
-        values = array.reshape(array.arange(2), (2, *(1,) * len(self.batch_shape)))
-        return array.broadcast_to(values, (2, *self.batch_shape))
+        values = arrays.reshape(arrays.arange(2), (2, *(1,) * len(self.batch_shape)))
+        return arrays.broadcast_to(values, (2, *self.batch_shape))
 
     @property
     def mean(self) -> Tensor:
@@ -179,7 +179,7 @@ class Bernoulli(Distribution):
 
     def entropy(self) -> Tensor:
         p, (hit, miss) = self.probs, self._logs()
-        return -array.where(p == 0, 0.0, p * hit) - array.where(p == 1, 0.0, (1 - p) * miss)
+        return -arrays.where(p == 0, 0.0, p * hit) - arrays.where(p == 1, 0.0, (1 - p) * miss)
 
 
 def one_of(name: str, probs: Any, logits: Any) -> None:

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from .. import array, trees
-from ..array.conversion import as_shape, convert
+from .. import arrays, trees
+from ..arrays.conversion import as_shape, convert
 from ..dtypes import DType, is_floating, promote_types
 from ..errors import GradientError, InputError
 from ..primitives.broadcasting import broadcast_shapes
@@ -34,7 +34,7 @@ class Distribution:
     parameters: ClassVar[tuple[str, ...]] = ()
     has_rsample: ClassVar[bool] = False  # whether `rsample` carries derivatives to the parameters
     discrete: ClassVar[bool] = False
-    bounds: tuple[Any, Any] = (-array.inf, array.inf)  # of a continuous distribution of numbers
+    bounds: tuple[Any, Any] = (-arrays.inf, arrays.inf)  # of a continuous distribution of numbers
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -98,7 +98,7 @@ class Distribution:
 
     def prob(self, value: Any) -> Tensor:
         """The probability, or the density (which may exceed 1), at a value."""
-        return array.exp(self.log_prob(value))
+        return arrays.exp(self.log_prob(value))
 
     def cdf(self, value: Any) -> Tensor:
         """The probability of a draw up to a value."""
@@ -121,7 +121,7 @@ class Distribution:
     @property
     def stddev(self) -> Tensor:
         """The square root of the variance."""
-        return array.sqrt(self.variance)
+        return arrays.sqrt(self.variance)
 
     def entropy(self) -> Tensor:
         """The expected value of -log_prob, in nats."""
@@ -157,12 +157,12 @@ class Distribution:
 
     def _spread(self, x: Any) -> Tensor:
         """A number per distribution, for all of the batch."""
-        return array.broadcast_to(x, self.batch_shape)
+        return arrays.broadcast_to(x, self.batch_shape)
 
 
 def accepted(name: str, *parameters: Any, together: bool = True) -> list[Any]:
     """Parameters as tensors of one floating dtype, whose shapes broadcast if they belong `together`."""
-    lists = [array.asarray(x) if isinstance(x, (list, tuple)) else x for x in parameters]
+    lists = [arrays.asarray(x) if isinstance(x, (list, tuple)) else x for x in parameters]
     target, values = floating_parameters(name, None, *lists)
     if not all(isinstance(v, Tensor) for v in values):
         values = [convert(v, target) for v in values]
@@ -173,12 +173,12 @@ def accepted(name: str, *parameters: Any, together: bool = True) -> list[Any]:
 
 def positive(name: str, what: str, x: Any) -> None:
     """Refuse a parameter that is known and not above 0, or not finite."""
-    check(name, what, x, lambda v: (v > 0) & (v < array.inf), f"{what} > 0")
+    check(name, what, x, lambda v: (v > 0) & (v < arrays.inf), f"{what} > 0")
 
 
 def finite(name: str, what: str, x: Any) -> None:
     """Refuse a parameter that is known to be NaN or infinite."""
-    check(name, what, x, lambda v: abs(v) < array.inf, "a finite number")
+    check(name, what, x, lambda v: abs(v) < arrays.inf, "a finite number")
 
 
 def _flatten(d: Distribution) -> tuple[Iterable[Any], Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, linalg
+from .. import arrays, linalg
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .compound import Independent
@@ -54,14 +54,14 @@ def kl_monte_carlo(p: Distribution, q: Distribution, n: int = 10_000, key: Any =
 
 def _terms(p: Any, log_ratio: Any) -> Tensor:
     """p times a logarithm, and 0 where p is 0."""
-    return array.where(p == 0, 0.0, p * array.where(p == 0, 0.0, log_ratio))
+    return arrays.where(p == 0, 0.0, p * arrays.where(p == 0, 0.0, log_ratio))
 
 
 def _categorical(p: Categorical, q: Categorical) -> Tensor:
     if p.logits.shape[-1] != q.logits.shape[-1]:
         raise ShapeError(f"kl: {p.logits.shape[-1]} and {q.logits.shape[-1]} outcomes.", "the same outcomes")
-    possible = p.logits > -array.inf
-    return array.sum(_terms(p.probs, array.where(possible, p.logits, 0.0) - q.logits), axis=-1)
+    possible = p.logits > -arrays.inf
+    return arrays.sum(_terms(p.probs, arrays.where(possible, p.logits, 0.0) - q.logits), axis=-1)
 
 
 def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
@@ -71,12 +71,12 @@ def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
 
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
     same = p.total_count == q.total_count
-    return array.where(same, p.total_count * _bernoulli(p.trial, q.trial), array.nan)
+    return arrays.where(same, p.total_count * _bernoulli(p.trial, q.trial), arrays.nan)
 
 
 def _normal(p: Any, q: Any) -> Tensor:
     ratio, gap = p.scale / q.scale, (p.loc - q.loc) / q.scale
-    return 0.5 * (ratio * ratio + gap * gap - 1) - array.log(ratio)
+    return 0.5 * (ratio * ratio + gap * gap - 1) - arrays.log(ratio)
 
 
 def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
@@ -85,37 +85,37 @@ def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor
         raise ShapeError(f"kl: vectors of {k} and of {q.event_shape[0]} numbers.", "the same size")
     gap = q._whitened(p.loc - q.loc)
     if p.diagonal and q.diagonal:
-        ratio = array.broadcast_to(
-            p.factor / q.factor, (*array.broadcast_shapes(p.factor.shape, q.factor.shape)[:-1], k)
+        ratio = arrays.broadcast_to(
+            p.factor / q.factor, (*arrays.broadcast_shapes(p.factor.shape, q.factor.shape)[:-1], k)
         )
-        spread = array.sum(ratio * ratio, axis=-1)
+        spread = arrays.sum(ratio * ratio, axis=-1)
     else:
         first, second = (linalg.cholesky(d.covariance_matrix) if d.diagonal else d.factor for d in (p, q))
-        lead = array.broadcast_shapes(first.shape[:-2], second.shape[:-2])
-        first, second = (array.broadcast_to(x, (*lead, k, k)) for x in (first, second))
+        lead = arrays.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+        first, second = (arrays.broadcast_to(x, (*lead, k, k)) for x in (first, second))
         whitened = linalg.solve_triangular(second, first, lower=True)
-        spread = array.sum(whitened * whitened, axis=(-2, -1))
-    return 0.5 * (spread + array.sum(gap * gap, axis=-1) - k + q.log_det() - p.log_det())
+        spread = arrays.sum(whitened * whitened, axis=(-2, -1))
+    return 0.5 * (spread + arrays.sum(gap * gap, axis=-1) - k + q.log_det() - p.log_det())
 
 
 def _laplace(p: Laplace, q: Laplace) -> Tensor:
-    gap = array.abs(p.loc - q.loc)
-    return array.log(q.scale / p.scale) + (p.scale * array.exp(-gap / p.scale) + gap) / q.scale - 1
+    gap = arrays.abs(p.loc - q.loc)
+    return arrays.log(q.scale / p.scale) + (p.scale * arrays.exp(-gap / p.scale) + gap) / q.scale - 1
 
 
 def _uniform(p: Uniform, q: Uniform) -> Tensor:
     inside = (q.low <= p.low) & (p.high <= q.high)
-    return array.where(inside, array.log((q.high - q.low) / (p.high - p.low)), array.inf)
+    return arrays.where(inside, arrays.log((q.high - q.low) / (p.high - p.low)), arrays.inf)
 
 
 def _exponential(p: Exponential, q: Exponential) -> Tensor:
     ratio = q.rate / p.rate
-    return ratio - 1 - array.log(ratio)
+    return ratio - 1 - arrays.log(ratio)
 
 
 def _gamma(p: Gamma, q: Gamma) -> Tensor:
     a, b = p.concentration, q.concentration
-    rates = b * array.log(p.rate / q.rate) + a * (q.rate - p.rate) / p.rate
+    rates = b * arrays.log(p.rate / q.rate) + a * (q.rate - p.rate) / p.rate
     return (a - b) * digamma(a) - log_gamma(a) + log_gamma(b) + rates
 
 
@@ -128,18 +128,18 @@ def _beta(p: Beta, q: Beta) -> Tensor:
 
 def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
     a, b = p.concentration, q.concentration
-    total = array.sum(a, axis=-1, keepdims=True)
-    return q._log_normalizer() - p._log_normalizer() + array.sum((a - b) * (digamma(a) - digamma(total)), axis=-1)
+    total = arrays.sum(a, axis=-1, keepdims=True)
+    return q._log_normalizer() - p._log_normalizer() + arrays.sum((a - b) * (digamma(a) - digamma(total)), axis=-1)
 
 
 def _poisson(p: Poisson, q: Poisson) -> Tensor:
-    return p.rate * array.log(p.rate / q.rate) + q.rate - p.rate
+    return p.rate * arrays.log(p.rate / q.rate) + q.rate - p.rate
 
 
 def _independent(p: Independent, q: Independent) -> Tensor:
     if p.event_shape != q.event_shape:
         raise ShapeError(f"kl: events of shape {p.event_shape} and {q.event_shape}.", "the same shape")
-    return p._summed(array.broadcast_to(kl(p.base, q.base), p.base.batch_shape))
+    return p._summed(arrays.broadcast_to(kl(p.base, q.base), p.base.batch_shape))
 
 
 _FORMULAS: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {

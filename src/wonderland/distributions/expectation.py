@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
-from ..array.conversion import as_tensor
+from .. import arrays
+from ..arrays.conversion import as_tensor
 from ..dtypes import float64, is_floating
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor, wrap
@@ -50,8 +50,8 @@ def monte_carlo(f: Callable[[Any], Any], sampler: Any, n: int, key: Any = None) 
     values = as_tensor("monte_carlo", f(draws))
     if not values.ndim or values.shape[0] != n:
         raise ShapeError(f"monte_carlo: {n} draws gave values of shape {values.shape}.", f"a first axis of size {n}")
-    values = values if is_floating(values.dtype) else array.astype(values, float64)
-    return Estimate(array.mean(values, axis=0), array.std(values, axis=0, correction=1) / math.sqrt(n))
+    values = values if is_floating(values.dtype) else arrays.astype(values, float64)
+    return Estimate(arrays.mean(values, axis=0), arrays.std(values, axis=0, correction=1) / math.sqrt(n))
 
 
 def expectation(dist: Distribution, f: Callable[[Any], Any], n: int = 100_000, key: Any = None) -> Tensor:
@@ -74,7 +74,7 @@ def expectation(dist: Distribution, f: Callable[[Any], Any], n: int = 100_000, k
         values = dist.support()
         p = dist.prob(values)
         # what has no probability does not count, whatever f says there
-        return array.sum(array.where(p == 0, 0.0, f(values) * p), axis=0)
+        return arrays.sum(arrays.where(p == 0, 0.0, f(values) * p), axis=0)
     return _integral(dist, f)
 
 
@@ -87,20 +87,20 @@ def _integral(dist: Distribution, f: Callable[[Any], Any]) -> Tensor:
         u, weights = _points("ray", len(dist.batch_shape))
         centre, width = _middle(dist)
         if low == -math.inf:  # to both sides of the centre, where the density may have a kink
-            x = array.concat([centre - width * u, centre + width * u], axis=0)
-            weights = array.concat([weights * width] * 2, axis=0)
+            x = arrays.concat([centre - width * u, centre + width * u], axis=0)
+            weights = arrays.concat([weights * width] * 2, axis=0)
         else:
             x, weights = low + width * u, weights * width
     p = dist.prob(x)
-    return array.astype(array.sum(array.where(p == 0, 0.0, f(x) * p) * weights, axis=0), dist.dtype)
+    return arrays.astype(arrays.sum(arrays.where(p == 0, 0.0, f(x) * p) * weights, axis=0), dist.dtype)
 
 
 def _middle(dist: Distribution) -> tuple[Any, Any]:
     """Where a distribution is, and how wide; for those without moments, by their parameters."""
-    mean, deviation = array.stop_gradient(dist.mean), array.stop_gradient(dist.stddev)
-    loc, scale = (array.stop_gradient(getattr(dist, name, 1.0)) for name in ("loc", "scale"))
-    exists = array.isfinite(deviation)
-    return array.where(exists, mean, loc), array.where(exists, deviation, scale)
+    mean, deviation = arrays.stop_gradient(dist.mean), arrays.stop_gradient(dist.stddev)
+    loc, scale = (arrays.stop_gradient(getattr(dist, name, 1.0)) for name in ("loc", "scale"))
+    exists = arrays.isfinite(deviation)
+    return arrays.where(exists, mean, loc), arrays.where(exists, deviation, scale)
 
 
 @functools.cache
@@ -146,4 +146,4 @@ def integrate(f: Callable[[Any], Any], low: float = -math.inf, high: float = mat
     values = as_tensor("integrate", f(wrap(x)))
     if values.shape[:1] != (len(x),):
         raise ShapeError(f"integrate: {len(x)} points gave values of shape {values.shape}.", "an elementwise function")
-    return array.tensordot(wrap(weights), values, axes=1)
+    return arrays.tensordot(wrap(weights), values, axes=1)

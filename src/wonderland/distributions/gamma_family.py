@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array, random
+from .. import arrays, random
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .distribution import Distribution, Shape, accepted, positive
@@ -21,7 +21,7 @@ class Exponential(Distribution):
 
     parameters = ("rate",)
     has_rsample = True
-    bounds = (0.0, array.inf)
+    bounds = (0.0, arrays.inf)
 
     def __init__(self, rate: Any) -> None:
         (self.rate,) = accepted("Exponential", rate)
@@ -32,13 +32,13 @@ class Exponential(Distribution):
 
     def log_prob(self, value: Any) -> Tensor:
         x = self._value("log_prob", value)
-        return array.where(x >= 0, array.log(self.rate) - self.rate * array.where(x >= 0, x, 0.0), -array.inf)
+        return arrays.where(x >= 0, arrays.log(self.rate) - self.rate * arrays.where(x >= 0, x, 0.0), -arrays.inf)
 
     def cdf(self, value: Any) -> Tensor:
-        return -array.expm1(-self.rate * array.maximum(self._value("cdf", value), 0.0))
+        return -arrays.expm1(-self.rate * arrays.maximum(self._value("cdf", value), 0.0))
 
     def icdf(self, probability: Any) -> Tensor:
-        return -array.log1p(-self._probability(probability)) / self.rate
+        return -arrays.log1p(-self._probability(probability)) / self.rate
 
     @property
     def mean(self) -> Tensor:
@@ -49,7 +49,7 @@ class Exponential(Distribution):
         return 1 / (self.rate * self.rate)
 
     def entropy(self) -> Tensor:
-        return 1 - array.log(self.rate)
+        return 1 - arrays.log(self.rate)
 
 
 class Gamma(Distribution):
@@ -65,7 +65,7 @@ class Gamma(Distribution):
 
     parameters = ("concentration", "rate")
     has_rsample = True
-    bounds = (0.0, array.inf)
+    bounds = (0.0, arrays.inf)
 
     def __init__(self, concentration: Any, rate: Any = 1.0) -> None:
         self.concentration, self.rate = accepted("Gamma", concentration, rate)
@@ -79,9 +79,9 @@ class Gamma(Distribution):
         x = self._value("log_prob", value)
         a, rate = self.concentration, self.rate
         inside = x >= 0
-        x = array.where(inside, x, 1.0)
-        density = a * array.log(rate) + _log_power(a - 1, x) - rate * x - log_gamma(a)
-        return array.where(inside, density, -array.inf)
+        x = arrays.where(inside, x, 1.0)
+        density = a * arrays.log(rate) + _log_power(a - 1, x) - rate * x - log_gamma(a)
+        return arrays.where(inside, density, -arrays.inf)
 
     def cdf(self, value: Any) -> Tensor:
         return gamma_probability(self.concentration, self.rate * self._value("cdf", value))
@@ -96,7 +96,7 @@ class Gamma(Distribution):
 
     def entropy(self) -> Tensor:
         a = self.concentration
-        return a - array.log(self.rate) + log_gamma(a) + (1 - a) * digamma(a)
+        return a - arrays.log(self.rate) + log_gamma(a) + (1 - a) * digamma(a)
 
 
 class Beta(Distribution):
@@ -125,9 +125,9 @@ class Beta(Distribution):
         x = self._value("log_prob", value)
         a, b = self.concentration1, self.concentration0
         inside = (x >= 0) & (x <= 1)
-        x = array.where(inside, x, 0.5)
+        x = arrays.where(inside, x, 0.5)
         density = _log_power(a - 1, x) + _log_power(b - 1, 1 - x) - log_beta(a, b)
-        return array.where(inside, density, -array.inf)
+        return arrays.where(inside, density, -arrays.inf)
 
     def cdf(self, value: Any) -> Tensor:
         return beta_probability(self.concentration1, self.concentration0, self._value("cdf", value))
@@ -178,36 +178,36 @@ class Dirichlet(Distribution):
 
     def _log_normalizer(self) -> Tensor:
         a = self.concentration
-        return array.sum(log_gamma(a), axis=-1) - log_gamma(array.sum(a, axis=-1))
+        return arrays.sum(log_gamma(a), axis=-1) - log_gamma(arrays.sum(a, axis=-1))
 
     def log_prob(self, value: Any) -> Tensor:
         x = self._value("log_prob", value)
         _check_events("Dirichlet", x, self.event_shape)
-        inside = array.all(x >= 0, axis=-1) & (array.abs(array.sum(x, axis=-1) - 1) < 1e-3)
-        safe = array.where(inside[..., None], x, 0.5)
-        density = array.sum(_log_power(self.concentration - 1, safe), axis=-1) - self._log_normalizer()
-        return array.where(inside, density, -array.inf)
+        inside = arrays.all(x >= 0, axis=-1) & (arrays.abs(arrays.sum(x, axis=-1) - 1) < 1e-3)
+        safe = arrays.where(inside[..., None], x, 0.5)
+        density = arrays.sum(_log_power(self.concentration - 1, safe), axis=-1) - self._log_normalizer()
+        return arrays.where(inside, density, -arrays.inf)
 
     @property
     def mean(self) -> Tensor:
-        return self.concentration / array.sum(self.concentration, axis=-1, keepdims=True)
+        return self.concentration / arrays.sum(self.concentration, axis=-1, keepdims=True)
 
     @property
     def variance(self) -> Tensor:
-        total = array.sum(self.concentration, axis=-1, keepdims=True)
+        total = arrays.sum(self.concentration, axis=-1, keepdims=True)
         return self.mean * (1 - self.mean) / (total + 1)
 
     def entropy(self) -> Tensor:
-        a, total = self.concentration, array.sum(self.concentration, axis=-1)
-        parts = array.sum((a - 1) * digamma(a), axis=-1)
+        a, total = self.concentration, arrays.sum(self.concentration, axis=-1)
+        parts = arrays.sum((a - 1) * digamma(a), axis=-1)
         return self._log_normalizer() + (total - a.shape[-1]) * digamma(total) - parts
 
 
 def _log_power(exponent: Tensor, x: Tensor) -> Tensor:
     """exponent * ln x, with its limits at x = 0; a zero exponent keeps its derivative ln x."""
     inside = x > 0
-    limit = array.where(exponent == 0, 0.0, array.where(exponent > 0, -array.inf, array.inf))
-    return array.where(inside, exponent * array.log(array.where(inside, x, 1.0)), limit)
+    limit = arrays.where(exponent == 0, 0.0, arrays.where(exponent > 0, -arrays.inf, arrays.inf))
+    return arrays.where(inside, exponent * arrays.log(arrays.where(inside, x, 1.0)), limit)
 
 
 def _check_events(name: str, x: Tensor, event: Shape) -> None:

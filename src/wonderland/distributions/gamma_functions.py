@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
-from ..array.conversion import as_real
+from .. import arrays
+from ..arrays.conversion import as_real
 from ..dtypes import float64
 from ..random import gamma_family
 from ..tensor import Tensor, wrap
@@ -27,7 +27,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 def _wide(name: str, *xs: Any) -> tuple[Any, ...]:
     """Operands in float64, and the dtype of the result."""
     real = [as_real(name, x) for x in xs]
-    return (*(array.astype(x, float64) for x in real), array.result_type(*(x.dtype for x in real)))
+    return (*(arrays.astype(x, float64) for x in real), arrays.result_type(*(x.dtype for x in real)))
 
 
 def log_gamma(x: Any) -> Tensor:
@@ -39,17 +39,17 @@ def log_gamma(x: Any) -> Tensor:
     """
     x, dtype = _wide("log_gamma", x)
     small = x < 8
-    low = array.where(small, x, 1.0)
+    low = arrays.where(small, x, 1.0)
     steps = low
     for i in range(1, 8):
         steps = steps * (low + i)
-    y = array.where(small, low + 8, x)
+    y = arrays.where(small, low + 8, x)
     w = 1 / (y * y)
     series = _STIRLING[-1]
     for coefficient in reversed(_STIRLING[:-1]):
         series = series * w + coefficient
-    value = (y - 0.5) * array.log(y) - y + 0.5 * math.log(2 * math.pi) + series / y
-    return array.astype(value - array.where(small, array.log(steps), 0.0), dtype)
+    value = (y - 0.5) * arrays.log(y) - y + 0.5 * math.log(2 * math.pi) + series / y
+    return arrays.astype(value - arrays.where(small, arrays.log(steps), 0.0), dtype)
 
 
 def digamma(x: Any) -> Tensor:
@@ -60,7 +60,7 @@ def digamma(x: Any) -> Tensor:
     tensor(-0.577216)
     """
     x, dtype = _wide("digamma", x)
-    return array.astype(gamma_family.digamma(x), dtype)
+    return arrays.astype(gamma_family.digamma(x), dtype)
 
 
 def log_beta(a: Any, b: Any) -> Tensor:
@@ -71,7 +71,7 @@ def log_beta(a: Any, b: Any) -> Tensor:
     tensor(0.083333)
     """
     a, b, dtype = _wide("log_beta", a, b)
-    return array.astype(log_gamma(a) + log_gamma(b) - log_gamma(a + b), dtype)
+    return arrays.astype(log_gamma(a) + log_gamma(b) - log_gamma(a + b), dtype)
 
 
 def gamma_probability(a: Any, x: Any) -> Tensor:
@@ -82,17 +82,17 @@ def gamma_probability(a: Any, x: Any) -> Tensor:
     tensor(0.864665)
     """
     a, x, dtype = _wide("gamma_probability", a, x)
-    inside = (x > 0) & (x < array.inf)
-    z = array.where(inside, x, 1.0)
+    inside = (x > 0) & (x < arrays.inf)
+    z = arrays.where(inside, x, 1.0)
     below = z <= a
     # t = z e^s: to the left of z for small z, to its right for large ones
-    heavy = array.where(below, 1.0, z)
-    right = array.where(heavy < 32, array.log1p(80 / heavy), array.sqrt(80 / heavy))
-    reach = array.where(below, -(40 / a + array.sqrt(80 / a)), right)
-    tail = _tail(reach, lambda s: a * s - z * array.expm1(s))
-    tail = tail * array.exp(a * array.log(z) - z - log_gamma(a))
-    p = array.where(below, tail, 1 - tail)
-    return array.astype(array.where(inside, p, array.where(x > 0, 1.0, x * 0)), dtype)
+    heavy = arrays.where(below, 1.0, z)
+    right = arrays.where(heavy < 32, arrays.log1p(80 / heavy), arrays.sqrt(80 / heavy))
+    reach = arrays.where(below, -(40 / a + arrays.sqrt(80 / a)), right)
+    tail = _tail(reach, lambda s: a * s - z * arrays.expm1(s))
+    tail = tail * arrays.exp(a * arrays.log(z) - z - log_gamma(a))
+    p = arrays.where(below, tail, 1 - tail)
+    return arrays.astype(arrays.where(inside, p, arrays.where(x > 0, 1.0, x * 0)), dtype)
 
 
 def beta_probability(a: Any, b: Any, x: Any) -> Tensor:
@@ -104,19 +104,19 @@ def beta_probability(a: Any, b: Any, x: Any) -> Tensor:
     """
     a, b, x, dtype = _wide("beta_probability", a, b, x)
     inside = (x > 0) & (x < 1)
-    t = array.where(inside, x, 0.5)
-    u = array.log(t) - array.log1p(-t)
+    t = arrays.where(inside, x, 0.5)
+    u = arrays.log(t) - arrays.log1p(-t)
     below = t * (a + b) <= a
-    middle = array.sqrt(80 * (a + b) / (a * b))
-    reach = array.where(below, -(40 / a + middle), 40 / b + middle)
-    left, right = array.log(t), array.log1p(-t)  # ln sigma(u) and ln sigma(-u)
+    middle = arrays.sqrt(80 * (a + b) / (a * b))
+    reach = arrays.where(below, -(40 / a + middle), 40 / b + middle)
+    left, right = arrays.log(t), arrays.log1p(-t)  # ln sigma(u) and ln sigma(-u)
 
     def exponent(s: Tensor) -> Tensor:
-        return a * (-array.softplus(-(u + s)) - left) + b * (-array.softplus(u + s) - right)
+        return a * (-arrays.softplus(-(u + s)) - left) + b * (-arrays.softplus(u + s) - right)
 
-    tail = _tail(reach, exponent) * array.exp(a * left + b * right - log_beta(a, b))
-    p = array.where(below, tail, 1 - tail)
-    return array.astype(array.where(inside, p, array.where(x >= 1, 1.0, x * 0)), dtype)
+    tail = _tail(reach, exponent) * arrays.exp(a * left + b * right - log_beta(a, b))
+    p = arrays.where(below, tail, 1 - tail)
+    return arrays.astype(arrays.where(inside, p, arrays.where(x >= 1, 1.0, x * 0)), dtype)
 
 
 @functools.cache
@@ -130,6 +130,6 @@ def _tail(reach: Tensor, exponent: Callable[[Tensor], Tensor]) -> Tensor:
     points, weights = _nodes()
     reach = stop_gradient(reach)
     axes = (-1,) + (1,) * reach.ndim
-    r, weight = array.reshape(points, axes), array.reshape(weights, axes)
+    r, weight = arrays.reshape(points, axes), arrays.reshape(weights, axes)
     s = reach * (r * r)  # points lie close near the end where the integrand is largest
-    return array.abs(reach) * array.sum(array.exp(exponent(s)) * (2 * r * weight), axis=0)
+    return arrays.abs(reach) * arrays.sum(arrays.exp(exponent(s)) * (2 * r * weight), axis=0)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, linalg
-from ..array.conversion import as_real, as_tensor
+from .. import arrays, linalg
+from ..arrays.conversion import as_real, as_tensor
 from ..dtypes import float64, is_integer
 from ..errors import InputError, LinearAlgebraError, ShapeError
 from ..random.arguments import check
@@ -39,7 +39,7 @@ def fit_mle(family: Any, data: Any, method: str = "auto", start: Any = None, ste
     """
     if method not in ("auto", "closed", "gradient"):
         raise InputError(f"fit_mle: method={method!r}.", '"auto", "closed" or "gradient"')
-    x = as_tensor("fit_mle", array.asarray(data))
+    x = as_tensor("fit_mle", arrays.asarray(data))
     if not x.ndim or not x.shape[0]:
         raise ShapeError(f"fit_mle: data of shape {x.shape} hold no examples.", "shape (n,) or (n, k)")
     check("fit_mle", "a number of the data", x, np.isfinite, "finite numbers")
@@ -47,7 +47,7 @@ def fit_mle(family: Any, data: Any, method: str = "auto", start: Any = None, ste
         return _CLOSED[family](x)
     if method == "closed":
         raise InputError(f"fit_mle: no formula for {_name(family)}.", 'method="gradient"')
-    return _descended(family, array.astype(as_real("fit_mle", x), float64), start, steps)
+    return _descended(family, arrays.astype(as_real("fit_mle", x), float64), start, steps)
 
 
 def _name(family: Any) -> str:
@@ -63,32 +63,32 @@ def _real(x: Tensor) -> Any:
 
 def _fit_bernoulli(x: Tensor) -> Distribution:
     check("fit_mle", "an outcome of Bernoulli", x, lambda v: (v == 0) | (v == 1), "0 and 1")
-    return Bernoulli(array.mean(_real(x), axis=0))
+    return Bernoulli(arrays.mean(_real(x), axis=0))
 
 
 def _fit_categorical(x: Tensor) -> Distribution:
     if not is_integer(x.dtype):
-        return Categorical(array.mean(_real(x), axis=0))  # one-hot rows
+        return Categorical(arrays.mean(_real(x), axis=0))  # one-hot rows
     counts = np.bincount(np.asarray(x))
     return Categorical(wrap((counts / counts.sum()).astype(np.float32)))
 
 
 def _fit_normal(x: Tensor) -> Distribution:
-    spread = array.std(_real(x), axis=0)
+    spread = arrays.std(_real(x), axis=0)
     check("fit_mle", "the variance of the data", spread, lambda v: v > 0, "numbers that differ")
-    return Normal(array.mean(_real(x), axis=0), spread)
+    return Normal(arrays.mean(_real(x), axis=0), spread)
 
 
 def _fit_log_normal(x: Tensor) -> Distribution:
     check("fit_mle", "a number of the data", x, lambda v: v > 0, "positive numbers")
-    normal = _fit_normal(array.log(_real(x)))
+    normal = _fit_normal(arrays.log(_real(x)))
     return LogNormal(**normal.params)
 
 
 def _fit_multivariate_normal(x: Tensor) -> Distribution:
     if x.ndim < 2:
         raise ShapeError(f"fit_mle: data of shape {x.shape} are no vectors.", "shape (n, k)")
-    mean = array.mean(_real(x), axis=0)
+    mean = arrays.mean(_real(x), axis=0)
     gap = _real(x) - mean
     try:
         return MultivariateNormal(mean, gap.mT @ gap / len(x))
@@ -100,29 +100,29 @@ def _fit_multivariate_normal(x: Tensor) -> Distribution:
 
 
 def _fit_laplace(x: Tensor) -> Distribution:
-    ordered = array.sort(_real(x), axis=0)
+    ordered = arrays.sort(_real(x), axis=0)
     n = len(x)
     middle = 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
-    return Laplace(middle, array.mean(array.abs(_real(x) - middle), axis=0))
+    return Laplace(middle, arrays.mean(arrays.abs(_real(x) - middle), axis=0))
 
 
 def _fit_exponential(x: Tensor) -> Distribution:
     check("fit_mle", "a number of the data", x, lambda v: v >= 0, "numbers of at least 0")
-    return Exponential(1 / array.mean(_real(x), axis=0))
+    return Exponential(1 / arrays.mean(_real(x), axis=0))
 
 
 def _fit_poisson(x: Tensor) -> Distribution:
     check("fit_mle", "a count", x, lambda v: (v >= 0) & (v == np.floor(v)), "whole numbers of at least 0")
-    return Poisson(array.mean(_real(x), axis=0))
+    return Poisson(arrays.mean(_real(x), axis=0))
 
 
 def _fit_uniform(x: Tensor) -> Distribution:
-    high = array.max(_real(x), axis=0)
-    return Uniform(array.min(_real(x), axis=0), array.nextafter(high, array.full_like(high, array.inf)))
+    high = arrays.max(_real(x), axis=0)
+    return Uniform(arrays.min(_real(x), axis=0), arrays.nextafter(high, arrays.full_like(high, arrays.inf)))
 
 
 def _fit_delta(x: Tensor) -> Distribution:
-    if bool(array.any(x != x[:1])):
+    if bool(arrays.any(x != x[:1])):
         raise InputError("fit_mle: the data of a Delta differ.", "one value only")
     return Delta(x[0])
 
@@ -153,7 +153,7 @@ def _location_and_scale(family: Any) -> Any:
         middle = float(np.median(x))
         return [middle, float(np.log(max(np.mean(np.abs(x - middle)), 1e-6)))]
 
-    return lambda theta: family(theta[0], array.exp(theta[1])), start
+    return lambda theta: family(theta[0], arrays.exp(theta[1])), start
 
 
 def _start_gamma(x: Any) -> list[float]:
@@ -170,17 +170,17 @@ def _start_beta(x: Any) -> list[float]:
 _FREE: dict[Any, tuple[Callable[[Any], Distribution], Callable[[Any], list[float]]]] = {
     Normal: _location_and_scale(Normal),
     Cauchy: _location_and_scale(Cauchy),
-    LogNormal: (lambda t: LogNormal(t[0], array.exp(t[1])), lambda x: [float(np.log(x).mean()), 0.0]),
+    LogNormal: (lambda t: LogNormal(t[0], arrays.exp(t[1])), lambda x: [float(np.log(x).mean()), 0.0]),
     StudentT: (
-        lambda t: StudentT(array.exp(t[2]), t[0], array.exp(t[1])),
+        lambda t: StudentT(arrays.exp(t[2]), t[0], arrays.exp(t[1])),
         lambda x: [*_location_and_scale(StudentT)[1](x), 1.0],
     ),
     Bernoulli: (lambda t: Bernoulli(logits=t[0]), lambda x: [0.0]),
     Categorical: (lambda t: Categorical(logits=t), lambda x: [0.0] * (int(np.max(x)) + 1)),
-    Exponential: (lambda t: Exponential(array.exp(t[0])), lambda x: [0.0]),
-    Poisson: (lambda t: Poisson(array.exp(t[0])), lambda x: [0.0]),
-    Gamma: (lambda t: Gamma(array.exp(t[0]), array.exp(t[1])), _start_gamma),
-    Beta: (lambda t: Beta(array.exp(t[0]), array.exp(t[1])), _start_beta),
+    Exponential: (lambda t: Exponential(arrays.exp(t[0])), lambda x: [0.0]),
+    Poisson: (lambda t: Poisson(arrays.exp(t[0])), lambda x: [0.0]),
+    Gamma: (lambda t: Gamma(arrays.exp(t[0]), arrays.exp(t[1])), _start_gamma),
+    Beta: (lambda t: Beta(arrays.exp(t[0]), arrays.exp(t[1])), _start_beta),
 }
 
 
@@ -198,17 +198,17 @@ def _descended(family: Any, x: Tensor, start: Any, steps: int) -> Distribution:
             "a function from a vector to a distribution, and start=...",
         )
     else:
-        build, theta = family, array.astype(array.asarray(start), float64)
-    values = array.astype(x, "int64") if family is Categorical else x
+        build, theta = family, arrays.astype(arrays.asarray(start), float64)
+    values = arrays.astype(x, "int64") if family is Categorical else x
 
     def loss(theta: Tensor) -> Tensor:
-        return -array.mean(build(theta).log_prob(values))
+        return -arrays.mean(build(theta).log_prob(values))
 
     for _ in range(steps):
         value, slope = value_and_grad(loss)(theta)
         if not np.isfinite(float(value)):
             raise InputError(f"fit_mle: the data have no likelihood under {_name(family)}.", "values of its support")
-        if float(array.max(array.abs(slope))) < 1e-12:
+        if float(arrays.max(arrays.abs(slope))) < 1e-12:
             break
         theta, moved = _step(loss, theta, value, slope)
         if not moved:
@@ -218,14 +218,14 @@ def _descended(family: Any, x: Tensor, start: Any, steps: int) -> Distribution:
 
 def _step(loss: Any, theta: Tensor, value: Tensor, slope: Tensor) -> tuple[Tensor, bool]:
     curvature = hessian(loss)(theta)
-    lowest = float(array.min(linalg.eigvalsh(0.5 * (curvature + curvature.mT))))
+    lowest = float(arrays.min(linalg.eigvalsh(0.5 * (curvature + curvature.mT))))
     damping = max(0.0, 1e-9 - lowest) * 1.5
-    direction = linalg.solve(curvature + damping * array.eye(len(theta), dtype=float64), slope)
+    direction = linalg.solve(curvature + damping * arrays.eye(len(theta), dtype=float64), slope)
     size = 1.0
     while size > 1e-12:
         new = theta - size * direction
         found = float(loss(new))
-        if found < float(value) - 1e-4 * size * float(array.sum(slope * direction)):
+        if found < float(value) - 1e-4 * size * float(arrays.sum(slope * direction)):
             return new, True
         size *= 0.5
     return theta, False

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, linalg, random
+from .. import arrays, linalg, random
 from ..errors import InputError, ShapeError
 from ..random.arguments import known
 from ..tensor import Tensor
@@ -67,8 +67,8 @@ class MultivariateNormal(Distribution):
                 _check_symmetric(name, factor)
                 factor = linalg.cholesky(factor) if precision_matrix is None else _inverse_factor(factor)
             else:
-                positive(name, "the diagonal of scale_tril", array.diagonal(factor))
-                factor = array.tril(factor)
+                positive(name, "the diagonal of scale_tril", arrays.diagonal(factor))
+                factor = arrays.tril(factor)
         self.factor = factor
 
     @property
@@ -82,7 +82,7 @@ class MultivariateNormal(Distribution):
     @property
     def batch_shape(self) -> Shape:
         lead = self.factor.shape[:-1] if self.diagonal else self.factor.shape[:-2]
-        return array.broadcast_shapes(self.loc.shape[:-1], lead)
+        return arrays.broadcast_shapes(self.loc.shape[:-1], lead)
 
     def _draw(self, sizes: Shape, key: Any) -> Tensor:
         noise = random.normal((*sizes, *self.event_shape), key=key, dtype=self.dtype)
@@ -94,17 +94,17 @@ class MultivariateNormal(Distribution):
         """The noise that makes a difference from the mean."""
         if self.diagonal:
             return difference / self.factor
-        shape = array.broadcast_shapes(difference.shape[:-1], self.factor.shape[:-2])
-        factor = array.broadcast_to(self.factor, (*shape, *self.factor.shape[-2:]))
-        columns = array.broadcast_to(difference, (*shape, difference.shape[-1]))[..., None]
+        shape = arrays.broadcast_shapes(difference.shape[:-1], self.factor.shape[:-2])
+        factor = arrays.broadcast_to(self.factor, (*shape, *self.factor.shape[-2:]))
+        columns = arrays.broadcast_to(difference, (*shape, difference.shape[-1]))[..., None]
         return linalg.solve_triangular(factor, columns, lower=True)[..., 0]
 
     def log_det(self) -> Tensor:
         """The logarithm of the determinant of the covariance."""
         if self.diagonal:
             k = self.event_shape[0]
-            return 2 * array.sum(array.log(self.factor), axis=-1) * (k if self.factor.shape[-1] != k else 1)
-        return 2 * array.sum(array.log(array.diagonal(self.factor)), axis=-1)
+            return 2 * arrays.sum(arrays.log(self.factor), axis=-1) * (k if self.factor.shape[-1] != k else 1)
+        return 2 * arrays.sum(arrays.log(arrays.diagonal(self.factor)), axis=-1)
 
     def log_prob(self, value: Any) -> Tensor:
         x = self._value("log_prob", value)
@@ -114,25 +114,25 @@ class MultivariateNormal(Distribution):
                 f"shape (..., {self.event_shape[0]})",
             )
         z = self._whitened(x - self.loc)
-        return -0.5 * (array.sum(z * z, axis=-1) + self.log_det() + self.event_shape[0] * math.log(2 * math.pi))
+        return -0.5 * (arrays.sum(z * z, axis=-1) + self.log_det() + self.event_shape[0] * math.log(2 * math.pi))
 
     @property
     def covariance_matrix(self) -> Tensor:
         """The covariance (..., k, k)."""
         if self.diagonal:
-            spread = array.broadcast_to(self.factor, (*self.factor.shape[:-1], *self.event_shape))
-            return (spread * spread)[..., None] * array.eye(self.event_shape[0], dtype=self.dtype)
+            spread = arrays.broadcast_to(self.factor, (*self.factor.shape[:-1], *self.event_shape))
+            return (spread * spread)[..., None] * arrays.eye(self.event_shape[0], dtype=self.dtype)
         return self.factor @ self.factor.mT
 
     @property
     def mean(self) -> Tensor:
-        return array.broadcast_to(self.loc, (*self.batch_shape, *self.event_shape))
+        return arrays.broadcast_to(self.loc, (*self.batch_shape, *self.event_shape))
 
     @property
     def variance(self) -> Tensor:
         squares = self.factor * self.factor
-        squares = squares if self.diagonal else array.sum(squares, axis=-1)
-        return array.broadcast_to(squares, (*self.batch_shape, *self.event_shape))
+        squares = squares if self.diagonal else arrays.sum(squares, axis=-1)
+        return arrays.broadcast_to(squares, (*self.batch_shape, *self.event_shape))
 
     def entropy(self) -> Tensor:
         return self._spread(0.5 * (self.log_det() + self.event_shape[0] * (1 + math.log(2 * math.pi))))
@@ -146,7 +146,7 @@ def _check_symmetric(name: str, matrix: Tensor) -> None:
 
 def _inverse_factor(precision: Tensor) -> Tensor:
     """The Cholesky factor of the inverse: from that of the matrix with its axes reversed."""
-    reverse = linalg.cholesky(array.flip(precision, axis=(-2, -1)))
-    upper = array.flip(reverse.mT, axis=(-2, -1))  # U^T U is the precision, with U lower triangular reversed
-    identity = array.broadcast_to(array.eye(precision.shape[-1], dtype=precision.dtype), precision.shape)
+    reverse = linalg.cholesky(arrays.flip(precision, axis=(-2, -1)))
+    upper = arrays.flip(reverse.mT, axis=(-2, -1))  # U^T U is the precision, with U lower triangular reversed
+    identity = arrays.broadcast_to(arrays.eye(precision.shape[-1], dtype=precision.dtype), precision.shape)
     return linalg.solve_triangular(upper, identity, lower=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, random
+from .. import arrays, random
 from ..tensor import Tensor
 from .distribution import Distribution, Shape, accepted, finite, positive
 
@@ -43,20 +43,20 @@ class Normal(Distribution):
         """
         loc, variance = accepted("Normal", loc, variance)
         positive("Normal", "variance", variance)
-        return cls(loc, array.sqrt(variance))
+        return cls(loc, arrays.sqrt(variance))
 
     def _draw(self, sizes: Shape, key: Any) -> Tensor:
         return random.normal(sizes, self.loc, self.scale, key=key)
 
     def log_prob(self, value: Any) -> Tensor:
         z = (self._value("log_prob", value) - self.loc) / self.scale
-        return -0.5 * z * z - array.log(self.scale) - _HALF_LOG_TWO_PI
+        return -0.5 * z * z - arrays.log(self.scale) - _HALF_LOG_TWO_PI
 
     def cdf(self, value: Any) -> Tensor:
-        return 0.5 * array.erfc((self.loc - self._value("cdf", value)) / (self.scale * math.sqrt(2)))
+        return 0.5 * arrays.erfc((self.loc - self._value("cdf", value)) / (self.scale * math.sqrt(2)))
 
     def icdf(self, probability: Any) -> Tensor:
-        return self.loc + self.scale * math.sqrt(2) * array.erfinv(2 * self._probability(probability) - 1)
+        return self.loc + self.scale * math.sqrt(2) * arrays.erfinv(2 * self._probability(probability) - 1)
 
     @property
     def mean(self) -> Tensor:
@@ -67,7 +67,7 @@ class Normal(Distribution):
         return self._spread(self.scale * self.scale)
 
     def entropy(self) -> Tensor:
-        return self._spread(array.log(self.scale) + (_HALF_LOG_TWO_PI + 0.5))
+        return self._spread(arrays.log(self.scale) + (_HALF_LOG_TWO_PI + 0.5))
 
 
 class LogNormal(Distribution):
@@ -80,7 +80,7 @@ class LogNormal(Distribution):
 
     parameters = ("loc", "scale")
     has_rsample = True
-    bounds = (0.0, array.inf)
+    bounds = (0.0, arrays.inf)
 
     def __init__(self, loc: Any = 0.0, scale: Any = 1.0) -> None:
         self.loc, self.scale = accepted("LogNormal", loc, scale)
@@ -92,29 +92,29 @@ class LogNormal(Distribution):
         return Normal(self.loc, self.scale)
 
     def _draw(self, sizes: Shape, key: Any) -> Tensor:
-        return array.exp(self._normal._draw(sizes, key))
+        return arrays.exp(self._normal._draw(sizes, key))
 
     def log_prob(self, value: Any) -> Tensor:
         x = self._value("log_prob", value)
         inside = x > 0
-        log_x = array.log(array.where(inside, x, 1.0))
-        return array.where(inside, self._normal.log_prob(log_x) - log_x, -array.inf)
+        log_x = arrays.log(arrays.where(inside, x, 1.0))
+        return arrays.where(inside, self._normal.log_prob(log_x) - log_x, -arrays.inf)
 
     def cdf(self, value: Any) -> Tensor:
         x = self._value("cdf", value)
-        return array.where(x > 0, self._normal.cdf(array.log(array.where(x > 0, x, 1.0))), 0.0)
+        return arrays.where(x > 0, self._normal.cdf(arrays.log(arrays.where(x > 0, x, 1.0))), 0.0)
 
     def icdf(self, probability: Any) -> Tensor:
-        return array.exp(self._normal.icdf(probability))
+        return arrays.exp(self._normal.icdf(probability))
 
     @property
     def mean(self) -> Tensor:
-        return self._spread(array.exp(self.loc + 0.5 * self.scale * self.scale))
+        return self._spread(arrays.exp(self.loc + 0.5 * self.scale * self.scale))
 
     @property
     def variance(self) -> Tensor:
         s2 = self.scale * self.scale
-        return self._spread(array.expm1(s2) * array.exp(2 * self.loc + s2))
+        return self._spread(arrays.expm1(s2) * arrays.exp(2 * self.loc + s2))
 
     def entropy(self) -> Tensor:
         return self._normal.entropy() + self.loc

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, trees
-from ..array.conversion import as_tensor
+from .. import arrays, trees
+from ..arrays.conversion import as_tensor
 from ..dtypes import float64
 from ..errors import InputError, ShapeError
 from ..random.discrete import categorical
@@ -36,35 +36,37 @@ class GridPosterior:
     """
 
     def __init__(self, models: Any, prior: Any = None, log_prior: Any = None) -> None:
-        self.models: Any = array.asarray(models) if isinstance(models, np.ndarray) else models
+        self.models: Any = arrays.asarray(models) if isinstance(models, np.ndarray) else models
         if not len(models):
             raise InputError("GridPosterior: no models.", "at least one")
         if prior is not None:
-            prior = array.astype(array.asarray(prior), float64)
+            prior = arrays.astype(arrays.asarray(prior), float64)
             check_simplex("GridPosterior", prior)
             log_prior = log_probability(prior)
-        weights = array.zeros(len(models), dtype=float64) if log_prior is None else array.asarray(log_prior)
+        weights = arrays.zeros(len(models), dtype=float64) if log_prior is None else arrays.asarray(log_prior)
         if weights.shape != (len(models),):
             raise ShapeError(f"GridPosterior: {weights.shape} probabilities for {len(models)} models.", "one each")
-        self.log_probs: Tensor = array.log_softmax(array.astype(weights, float64))
-        self.log_evidence: Tensor = array.zeros((), dtype=float64)
+        self.log_probs: Tensor = arrays.log_softmax(arrays.astype(weights, float64))
+        self.log_evidence: Tensor = arrays.zeros((), dtype=float64)
 
     @property
     def probs(self) -> Tensor:
         """The probability of each model."""
-        return array.exp(self.log_probs)
+        return arrays.exp(self.log_probs)
 
     def update(self, log_likelihood: Callable[..., Any], *data: Any) -> GridPosterior:
         """The belief after seeing data: this one is the prior. `log_likelihood(model, *data)` is a number.
 
         Two updates with parts of the data give the same belief as one with all of them.
         """
-        seen = array.stack([array.astype(as_tensor("update", log_likelihood(m, *data)), float64) for m in self.models])
+        seen = arrays.stack(
+            [arrays.astype(as_tensor("update", log_likelihood(m, *data)), float64) for m in self.models]
+        )
         if seen.ndim != 1:
             raise ShapeError(f"update: log-likelihoods of shape {seen.shape[1:]}.", "one number: the sum over the data")
         joint = self.log_probs + seen
-        evidence = array.logsumexp(joint)
-        if float(evidence) == -array.inf:
+        evidence = arrays.logsumexp(joint)
+        if float(evidence) == -arrays.inf:
             raise InputError("update: the data are impossible under every model.", "a model that allows them")
         made = GridPosterior(self.models, log_prior=joint - evidence)
         made.log_evidence = self.log_evidence + evidence
@@ -72,8 +74,8 @@ class GridPosterior:
 
     def predict(self, f: Callable[[Any], Any]) -> Tensor:
         r"""The Bayesian model average \(\sum_f p(f \mid S)\,f(x)\), exactly."""
-        values = array.stack([as_tensor("predict", f(model)) for model in self.models])
-        return array.tensordot(array.astype(self.probs, array.result_type(values.dtype, float64)), values, axes=1)
+        values = arrays.stack([as_tensor("predict", f(model)) for model in self.models])
+        return arrays.tensordot(arrays.astype(self.probs, arrays.result_type(values.dtype, float64)), values, axes=1)
 
     def sample(self, n: int, key: Any = None) -> list[Any]:
         """n models, drawn by their probabilities."""
@@ -81,7 +83,7 @@ class GridPosterior:
 
     def most_probable(self) -> Any:
         """The model with the highest probability: the MAP solution on the grid."""
-        return self.models[int(array.argmax(self.log_probs))]
+        return self.models[int(arrays.argmax(self.log_probs))]
 
 
 def predict_bma(samples: Sequence[Any], f: Callable[[Any], Any], weights: Any = None) -> Tensor:
@@ -97,14 +99,14 @@ def predict_bma(samples: Sequence[Any], f: Callable[[Any], Any], weights: Any = 
     """
     if not len(samples):
         raise InputError("predict_bma: no models.", "at least one")
-    values = array.stack([as_tensor("predict_bma", f(model)) for model in samples])
+    values = arrays.stack([as_tensor("predict_bma", f(model)) for model in samples])
     if weights is None:
-        return array.mean(values, axis=0)
-    weights = array.astype(array.asarray(weights), values.dtype)
+        return arrays.mean(values, axis=0)
+    weights = arrays.astype(arrays.asarray(weights), values.dtype)
     if weights.shape != (len(samples),):
         raise ShapeError(f"predict_bma: weights of shape {weights.shape} for {len(samples)} models.", "one each")
     check_simplex("predict_bma", weights)
-    return array.tensordot(weights, values, axes=1)
+    return arrays.tensordot(weights, values, axes=1)
 
 
 # --- priors of parameters, as logarithms up to a constant
@@ -117,7 +119,7 @@ def gaussian_log_prior(params: Any, std: float = 1.0) -> Tensor:
     >>> print(wl.distributions.gaussian_log_prior({"w": wl.tensor([1.0, 2.0])}, std=0.5))
     tensor(-10.)
     """
-    return _sum_over("gaussian_log_prior", params, std, array.square) * (-0.5 / (std * std))
+    return _sum_over("gaussian_log_prior", params, std, arrays.square) * (-0.5 / (std * std))
 
 
 def laplace_log_prior(params: Any, scale: float = 1.0) -> Tensor:
@@ -127,7 +129,7 @@ def laplace_log_prior(params: Any, scale: float = 1.0) -> Tensor:
     >>> print(wl.distributions.laplace_log_prior({"w": wl.tensor([1.0, -2.0])}))
     tensor(-3.)
     """
-    return _sum_over("laplace_log_prior", params, scale, array.abs) * (-1.0 / scale)
+    return _sum_over("laplace_log_prior", params, scale, arrays.abs) * (-1.0 / scale)
 
 
 def norm_log_prior(params: Any) -> Tensor:
@@ -139,7 +141,7 @@ def norm_log_prior(params: Any) -> Tensor:
 
     Improper (its integral is infinite) and infinite at 0.
     """
-    return -0.5 * array.log(_sum_over("norm_log_prior", params, 1.0, array.square))
+    return -0.5 * arrays.log(_sum_over("norm_log_prior", params, 1.0, arrays.square))
 
 
 def _sum_over(name: str, params: Any, scale: float, f: Callable[[Any], Tensor]) -> Any:
@@ -148,7 +150,7 @@ def _sum_over(name: str, params: Any, scale: float, f: Callable[[Any], Tensor]) 
     leaves = trees.leaves(params)
     if not leaves:
         raise InputError(f"{name}: no parameters.", "a tensor, or a tree or module with some")
-    return sum(array.sum(f(leaf)) for leaf in leaves)
+    return sum(arrays.sum(f(leaf)) for leaf in leaves)
 
 
 def map_objective(

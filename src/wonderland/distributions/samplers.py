@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import array, random
-from ..array.conversion import as_real
+from .. import arrays, random
+from ..arrays.conversion import as_real
 from ..errors import InputError
 from ..random.streams import take_key
 from ..tensor import Tensor
@@ -87,22 +87,22 @@ def _chain(
         raise InputError(f"{name}: steps={steps}, burn_in={burn_in}.", "at least one step, and burn_in >= 0")
     if not step_size > 0:
         raise InputError(f"{name}: step_size={step_size}.", "step_size > 0")
-    x = as_real(name, array.asarray(start))
+    x = as_real(name, arrays.asarray(start))
     total = steps + burn_in
 
     def look(x: Tensor) -> tuple[Tensor, Tensor]:
         """The log-density and the drift at a point."""
         if not drift:
-            return array.sum(log_density(x)), array.zeros_like(x)
-        value, slope = value_and_grad(lambda x: array.sum(log_density(x)))(x)
+            return arrays.sum(log_density(x)), arrays.zeros_like(x)
+        value, slope = value_and_grad(lambda x: arrays.sum(log_density(x)))(x)
         return value, 0.5 * step_size * step_size * slope
 
     value, slope = look(x)
-    if not bool(array.isfinite(value)):
+    if not bool(arrays.isfinite(value)):
         raise InputError(f"{name}: the log-density at the start is {float(value)}.", "a start where it is finite")
     first, second = random.split(take_key(name, key))
     noise = random.normal((total, *x.shape), key=first, dtype=x.dtype)
-    chance = array.log(1 - random.uniform((total,), key=second, dtype=x.dtype))
+    chance = arrays.log(1 - random.uniform((total,), key=second, dtype=x.dtype))
 
     def step(state: Any, drawn: Any) -> Any:
         x, value, slope = state
@@ -112,9 +112,9 @@ def _chain(
         ratio = new_value - value
         if drift:  # the way back is not as likely as the way there
             back = (x - new - new_slope) / step_size
-            ratio = ratio + 0.5 * (array.sum(epsilon * epsilon) - array.sum(back * back))
+            ratio = ratio + 0.5 * (arrays.sum(epsilon * epsilon) - arrays.sum(back * back))
         accepted = (ratio > threshold) if adjust else (ratio == ratio)
-        state = tuple(array.where(accepted, a, b) for a, b in ((new, x), (new_value, value), (new_slope, slope)))
+        state = tuple(arrays.where(accepted, a, b) for a, b in ((new, x), (new_value, value), (new_slope, slope)))
         return state, (state[0], accepted)
 
     @jit
@@ -122,4 +122,4 @@ def _chain(
         return scan(step, (x, value, slope), (noise, chance))[1]
 
     samples, accepted = run(x, value, slope, noise, chance)
-    return Chain(samples[burn_in:], float(array.mean(array.astype(accepted[burn_in:], "float64"))))
+    return Chain(samples[burn_in:], float(arrays.mean(arrays.astype(accepted[burn_in:], "float64"))))

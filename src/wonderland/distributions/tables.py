@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
-from ..array.conversion import as_real
+from .. import arrays
+from ..arrays.conversion import as_real
 from ..dtypes import float64
 from ..errors import InputError, ShapeError
 from ..random.arguments import check, known
@@ -28,12 +28,12 @@ class JointTable:
     """
 
     def __init__(self, counts: Any, names: Any = None) -> None:
-        counts = array.astype(as_real("JointTable", array.asarray(counts)), float64)
+        counts = arrays.astype(as_real("JointTable", arrays.asarray(counts)), float64)
         self.names: tuple[str, ...] = tuple("abcdefghij"[: counts.ndim] if names is None else names)
         if len(self.names) != counts.ndim or len(set(self.names)) != counts.ndim:
             raise ShapeError(f"JointTable: names {self.names} for {counts.ndim} axes.", "a name for each")
         check("JointTable", "an entry", counts, lambda v: (v >= 0) & np.isfinite(v), "counts of at least 0")
-        total = array.sum(counts)
+        total = arrays.sum(counts)
         check("JointTable", "the sum", total, lambda v: v > 0, "at least one count")
         self.probs: Tensor = counts / total
 
@@ -50,16 +50,16 @@ class JointTable:
         r"""The table of some of the variables: \(p(a) = \sum_b p(a, b)\)."""
         keep = self._axes(names)
         rest = tuple(i for i in range(self.probs.ndim) if i not in keep)
-        table = array.sum(self.probs, axis=rest) if rest else self.probs
+        table = arrays.sum(self.probs, axis=rest) if rest else self.probs
         order = [sorted(keep).index(axis) for axis in keep]
-        return JointTable(array.permute_dims(table, order), names)
+        return JointTable(arrays.permute_dims(table, order), names)
 
     def condition(self, **outcomes: int) -> JointTable:
         r"""The table of the other variables, given outcomes of some: \(p(a \mid b) = p(a, b)/p(b)\)."""
         chosen = dict(zip(self._axes(outcomes), outcomes.values(), strict=True))
         index = tuple(chosen.get(i, slice(None)) for i in range(self.probs.ndim))
         table = self.probs[index]
-        if float(array.sum(table)) == 0:
+        if float(arrays.sum(table)) == 0:
             listed = ", ".join(f"{k}={v}" for k, v in outcomes.items())
             raise InputError(f"JointTable: the condition {listed} has probability 0.", "something that can happen")
         return JointTable(table, [n for i, n in enumerate(self.names) if i not in chosen])
@@ -67,12 +67,12 @@ class JointTable:
     def conditional(self, *given: str) -> Tensor:
         """p(others | given) for all outcomes: the table divided by the marginal of `given`."""
         rest = tuple(i for i in range(self.probs.ndim) if i not in self._axes(given))
-        below = array.sum(self.probs, axis=rest, keepdims=True)
-        return self.probs / array.where(below == 0, 1.0, below)
+        below = arrays.sum(self.probs, axis=rest, keepdims=True)
+        return self.probs / arrays.where(below == 0, 1.0, below)
 
     def entropy(self) -> Tensor:
         """The entropy of all variables together, in nats."""
-        return -array.sum(array.xlogy(self.probs, self.probs))
+        return -arrays.sum(arrays.xlogy(self.probs, self.probs))
 
     def mutual_information(self, first: str | None = None, second: str | None = None) -> Tensor:
         r"""\(\sum p(a, b)\ln\frac{p(a, b)}{p(a)\,p(b)}\) in nats: 0 if and only if the two are independent."""
@@ -84,10 +84,10 @@ class JointTable:
 
     def is_independent(self, tolerance: float = 1e-9) -> bool:
         r"""Whether \(p(a, b, \dots) = p(a)\,p(b)\cdots\) up to a tolerance."""
-        product = array.ones((), dtype=float64)
+        product = arrays.ones((), dtype=float64)
         for name in self.names:
             product = product[..., None] * self.marginal(name).probs
-        return bool(array.max(array.abs(product - self.probs)) <= tolerance)
+        return bool(arrays.max(arrays.abs(product - self.probs)) <= tolerance)
 
 
 def bayes(likelihood: Any, prior: Any) -> Tensor:
@@ -100,7 +100,7 @@ def bayes(likelihood: Any, prior: Any) -> Tensor:
     `likelihood` (..., h) is the probability (or density) of what was seen under each hypothesis, `prior` (h,) or
     (..., h) what was believed before. Logarithms of tiny likelihoods go to `GridPosterior`.
     """
-    seen, prior = as_real("bayes", array.asarray(likelihood)), as_real("bayes", array.asarray(prior))
+    seen, prior = as_real("bayes", arrays.asarray(likelihood)), as_real("bayes", arrays.asarray(prior))
     if not seen.ndim or seen.shape[-1:] != prior.shape[-1:]:
         raise ShapeError(f"bayes: likelihoods of shape {seen.shape} and a prior of shape {prior.shape}.", "(..., h)")
     check("bayes", "a likelihood", seen, lambda v: v >= 0, "at least 0")
@@ -109,6 +109,6 @@ def bayes(likelihood: Any, prior: Any) -> Tensor:
     if value is not None and not np.allclose(value.sum(-1), 1, atol=1e-4):
         raise InputError("bayes: the prior does not sum to 1.", "prior / prior.sum()")
     joint = seen * prior
-    evidence = array.sum(joint, axis=-1, keepdims=True)
+    evidence = arrays.sum(joint, axis=-1, keepdims=True)
     check("bayes", "the probability of what was seen", evidence, lambda v: v > 0, "a hypothesis that allows it")
     return joint / evidence

@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_number
-from ..array.conversion import as_real, as_tensor
+from ..arrays.conversion import as_real, as_tensor
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 
@@ -33,8 +33,8 @@ def temperature(logits: Any, tau: float) -> Tensor:
     if not 0 <= tau < math.inf:
         raise InputError(f"temperature: tau={tau}.", "a finite number from 0")
     if tau == 0:
-        return _without(z, array.arange(z.shape[-1]) != array.expand_dims(array.argmax(z, axis=-1), -1))
-    return (z - array.max(z, axis=-1, keepdims=True)) / tau
+        return _without(z, arrays.arange(z.shape[-1]) != arrays.expand_dims(arrays.argmax(z, axis=-1), -1))
+    return (z - arrays.max(z, axis=-1, keepdims=True)) / tau
 
 
 def top_k(logits: Any, k: int) -> Tensor:
@@ -48,7 +48,7 @@ def top_k(logits: Any, k: int) -> Tensor:
     k = min(as_int("top_k", "k", k, 1), z.shape[-1])
     if k == z.shape[-1]:
         return z
-    return _without(z, z < array.top_k(z, k).values[..., -1:])
+    return _without(z, z < arrays.top_k(z, k).values[..., -1:])
 
 
 def top_p(logits: Any, p: float) -> Tensor:
@@ -66,11 +66,11 @@ def top_p(logits: Any, p: float) -> Tensor:
         raise InputError(f"top_p: p={p} is not a probability.", "a number from 0 to 1")
     if p == 1:
         return z
-    order = array.argsort(z, axis=-1, descending=True)
-    likely = array.take_along_axis(array.softmax(z, axis=-1), order, axis=-1)
-    before = array.cumulative_sum(likely, axis=-1) - likely  # of all that are likelier
-    beyond = (before >= p) & (array.arange(z.shape[-1]) > 0)
-    return _without(z, array.take_along_axis(beyond, array.argsort(order, axis=-1), axis=-1))
+    order = arrays.argsort(z, axis=-1, descending=True)
+    likely = arrays.take_along_axis(arrays.softmax(z, axis=-1), order, axis=-1)
+    before = arrays.cumulative_sum(likely, axis=-1) - likely  # of all that are likelier
+    beyond = (before >= p) & (arrays.arange(z.shape[-1]) > 0)
+    return _without(z, arrays.take_along_axis(beyond, arrays.argsort(order, axis=-1), axis=-1))
 
 
 def min_p(logits: Any, p: float) -> Tensor:
@@ -86,7 +86,7 @@ def min_p(logits: Any, p: float) -> Tensor:
         raise InputError(f"min_p: p={p} is not a probability.", "a number from 0 to 1")
     if p == 0:
         return z
-    return _without(z, z < array.max(z, axis=-1, keepdims=True) + math.log(p))
+    return _without(z, z < arrays.max(z, axis=-1, keepdims=True) + math.log(p))
 
 
 def repetition_penalty(logits: Any, seen: Any, penalty: float) -> Tensor:
@@ -104,7 +104,7 @@ def repetition_penalty(logits: Any, seen: Any, penalty: float) -> Tensor:
         raise InputError(f"repetition_penalty: penalty={penalty}.", "a finite number above 0, usually 1 to 1.5")
     if seen.shape != z.shape:
         raise ShapeError(f"repetition_penalty: seen {seen.shape} beside logits {z.shape}.", "the same shape")
-    return array.where(seen, array.where(z > 0, z / penalty, z * penalty), z)
+    return arrays.where(seen, arrays.where(z > 0, z / penalty, z * penalty), z)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         # settings are tried on one logit, so that they are refused before anything is computed
-        self(array.zeros((1, 1)), array.zeros((1, 1), dtype=bool))
+        self(arrays.zeros((1, 1)), arrays.zeros((1, 1), dtype=bool))
 
     def __call__(self, logits: Any, seen: Any = None) -> Tensor:
         """The logits (..., vocabulary) to draw from; `seen` is for the repetition penalty."""
@@ -155,4 +155,4 @@ def _number(name: str, what: str, value: Any) -> float:
 
 
 def _without(z: Tensor, mask: Any) -> Tensor:
-    return array.masked_fill(z, mask, -math.inf)
+    return arrays.masked_fill(z, mask, -math.inf)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array, dtypes
-from ..array.conversion import as_tensor
+from .. import arrays, dtypes
+from ..arrays.conversion import as_tensor
 from ..errors import DTypeError, InputError, ShapeError
 from ..tensor import Tensor
 from .next_token import checked
@@ -25,19 +25,19 @@ def token_log_probs(model: Any, tokens: Any, *, bos: int | None = None) -> Tenso
     the first token. The model sees the sequences without their last token, so no token can help to predict itself.
     """
     name = "token_log_probs"
-    x = as_tensor(name, array.asarray(tokens))
+    x = as_tensor(name, arrays.asarray(tokens))
     if not dtypes.is_integer(x.dtype):
         raise DTypeError(f"{name}: tokens of {x.dtype}.", "integers")
     if x.ndim != 2 or not x.shape[1]:
         raise ShapeError(f"{name}: tokens of shape {x.shape}.", "(batch, time), one token or more")
-    start = array.full((x.shape[0], 1), 0 if bos is None else bos, dtype=x.dtype)
+    start = arrays.full((x.shape[0], 1), 0 if bos is None else bos, dtype=x.dtype)
     if bos is None and x.shape[1] == 1:
-        return array.zeros(x.shape)
-    inputs, targets = (x[:, :-1], x[:, 1:]) if bos is None else (array.concat([start, x[:, :-1]], axis=1), x)
+        return arrays.zeros(x.shape)
+    inputs, targets = (x[:, :-1], x[:, 1:]) if bos is None else (arrays.concat([start, x[:, :-1]], axis=1), x)
     logits = checked(name, model(inputs), inputs.shape)  # (b, t, V)
-    log_probs = array.log_softmax(logits, axis=-1)
-    picked = array.squeeze(array.take_along_axis(log_probs, targets[..., None], axis=-1), -1)
-    return picked if bos is not None else array.concat([array.zeros_like(picked[:, :1]), picked], axis=1)
+    log_probs = arrays.log_softmax(logits, axis=-1)
+    picked = arrays.squeeze(arrays.take_along_axis(log_probs, targets[..., None], axis=-1), -1)
+    return picked if bos is not None else arrays.concat([arrays.zeros_like(picked[:, :1]), picked], axis=1)
 
 
 def sequence_log_prob(model: Any, tokens: Any, mask: Any = None, *, bos: int | None = None) -> Tensor:
@@ -53,13 +53,15 @@ def sequence_log_prob(model: Any, tokens: Any, mask: Any = None, *, bos: int | N
     """
     terms = token_log_probs(model, tokens, bos=bos)
     if mask is not None:
-        counted = as_tensor("sequence_log_prob", array.asarray(mask))
+        counted = as_tensor("sequence_log_prob", arrays.asarray(mask))
         if counted.shape != terms.shape:
             raise ShapeError(
                 f"sequence_log_prob: a mask of shape {counted.shape} for tokens of shape {terms.shape}.", "the same"
             )
-        terms = array.where(counted != 0 if counted.dtype != dtypes.bool_ else counted, terms, array.zeros_like(terms))
-    return array.sum(terms, axis=-1)
+        terms = arrays.where(
+            counted != 0 if counted.dtype != dtypes.bool_ else counted, terms, arrays.zeros_like(terms)
+        )
+    return arrays.sum(terms, axis=-1)
 
 
 def conditional_log_prob(model: Any, prompt: Any, tokens: Any, *, bos: int | None = None) -> Tensor:
@@ -72,7 +74,7 @@ def conditional_log_prob(model: Any, prompt: Any, tokens: Any, *, bos: int | Non
 
     The model reads the concatenation, and only the terms of x are added: \(\log p(c, x) - \log p(c)\).
     """
-    c, x = array.asarray(prompt), array.asarray(tokens)
+    c, x = arrays.asarray(prompt), arrays.asarray(tokens)
     if c.ndim != 2 or x.ndim != 2 or c.shape[0] != x.shape[0]:
         raise ShapeError(
             f"conditional_log_prob: a prompt of shape {c.shape} and tokens of shape {x.shape}.",
@@ -80,5 +82,5 @@ def conditional_log_prob(model: Any, prompt: Any, tokens: Any, *, bos: int | Non
         )
     if not c.shape[1] and bos is None:
         raise InputError("conditional_log_prob: the prompt is empty.", "bos=..., the token that begins sequences")
-    terms = token_log_probs(model, array.concat([c, x], axis=1), bos=bos)
-    return array.sum(terms[:, c.shape[1] :], axis=-1)
+    terms = token_log_probs(model, arrays.concat([c, x], axis=1), bos=bos)
+    return arrays.sum(terms[:, c.shape[1] :], axis=-1)

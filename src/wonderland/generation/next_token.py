@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, trees
+from .. import arrays, trees
 from ..arguments import as_int
 from ..errors import InputError, NonFiniteError, ShapeError
 from ..nn.module import Module
@@ -52,7 +52,7 @@ class WholeSequences:
         start = max(0, t + 1 - self.length)
         window = sequences[:, start : t + 1]
         if not self.compiled:
-            return checked(self.name, self.model(array.asarray(window)), window.shape)[:, -1]
+            return checked(self.name, self.model(arrays.asarray(window)), window.shape)[:, -1]
         padded = np.zeros((len(window), self.length), np.int64)
         padded[:, : window.shape[1]] = window
         return _at(self.model, padded, np.int64(t - start), self.name)
@@ -79,25 +79,25 @@ class SingleSteps:
         if start:
             self.state, self.read = None, start
         if self.state is None and t > self.read and hasattr(self.model, "extend"):
-            tokens = array.asarray(sequences[:, self.read : t + 1])
+            tokens = arrays.asarray(sequences[:, self.read : t + 1])
             logits, self.state = self.model.extend(tokens, None)
             logits = checked(self.name, logits, tokens.shape)[:, -1]
         else:
             for place in range(self.read, t + 1):
                 token = np.ascontiguousarray(sequences[:, place])
-                logits, self.state = self.step(self.model, array.asarray(token), self.state)
+                logits, self.state = self.step(self.model, arrays.asarray(token), self.state)
             logits = checked(self.name, logits, token.shape)
         self.read = t + 1
         return logits
 
     def reorder(self, rows: Array) -> None:
         """Give every row the state of another."""
-        self.state = trees.map(lambda leaf: array.take(leaf, array.asarray(rows), axis=0), self.state)
+        self.state = trees.map(lambda leaf: arrays.take(leaf, arrays.asarray(rows), axis=0), self.state)
 
 
 @jit
 def _at(model: Any, window: Any, last: Any, name: str) -> Tensor:
-    return array.take(checked(name, model(window), window.shape), last, axis=1)
+    return arrays.take(checked(name, model(window), window.shape), last, axis=1)
 
 
 def _step(model: Any, token: Any, state: Any) -> Any:
@@ -116,7 +116,7 @@ def checked(name: str, logits: Any, shape: tuple[int, ...]) -> Tensor:
             f"{name}: for tokens of shape {tuple(shape)} the model gave logits of shape {tuple(logits.shape)}.",
             f"({', '.join(map(str, shape))}, vocabulary)",
         )
-    return array.asarray(logits)
+    return arrays.asarray(logits)
 
 
 def check_finite(name: str, logits: Array, t: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..random.discrete import categorical
 from ..random.keys import fold_in, split
@@ -135,7 +135,7 @@ def _chooser(settings: Sampling, compiled: bool) -> Callable[..., Tensor]:
     def choose(logits: Tensor, seen: Any, keys: Any, position: Any) -> Tensor:
         z = settings(logits, seen)
         if keys is None:
-            return array.argmax(z, axis=-1)
-        return vmap(draw, in_axes=(0, 0, None))(z, keys, array.asarray(position))
+            return arrays.argmax(z, axis=-1)
+        return vmap(draw, in_axes=(0, 0, None))(z, keys, arrays.asarray(position))
 
     return compile_(choose) if compiled else choose

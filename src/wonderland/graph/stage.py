@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array.conversion import SCALAR_DTYPE, from_scalar, scalar_kind
+from ..arrays.conversion import SCALAR_DTYPE, from_scalar, scalar_kind
 from ..cell import Cell
 from ..context import place, state, switch
 from ..dtypes import DType, complex128, float64, int64

@@ -6,7 +6,7 @@ order, where the derivative exists. The matrix functions have names of their own
 element, `wl.linalg.matrix_exp` on the matrix.
 """
 
-from ..array import cross, diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
+from ..arrays import cross, diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
 from .factorizations import (
     EighResult,
     QRResult,

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from ml_dtypes import finfo
 
-from ..array import abs, argmax, asarray, concat, count_nonzero, max, sign, take_along_axis
-from ..array.conversion import as_inexact
+from ..arrays import abs, argmax, asarray, concat, count_nonzero, max, sign, take_along_axis
+from ..arrays.conversion import as_inexact
 from ..dtypes import real_of
 from ..errors import InputError
 from ..primitives import factorization as p

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..array import abs, expand_dims, max, min, moveaxis, stop_gradient, sum, where
-from ..array import norm as euclidean
-from ..array.conversion import as_inexact
+from ..arrays import abs, expand_dims, max, min, moveaxis, stop_gradient, sum, where
+from ..arrays import norm as euclidean
+from ..arrays.conversion import as_inexact
 from ..errors import InputError, ShapeError
 from ..primitives.broadcasting import normalize_axes, normalize_axis
 from ..primitives.creation import full_like, ones_like, zeros_like

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arguments import as_list
-from ..array import broadcast_to, eye, reshape
-from ..array.conversion import as_inexact, promote
+from ..arrays import broadcast_to, eye, reshape
+from ..arrays.conversion import as_inexact, promote
 from ..errors import InputError, ShapeError
 from ..primitives.linear_algebra import check_square
 from ..primitives.matrix_exponential import matrix_exp as matrix_exp_primitive

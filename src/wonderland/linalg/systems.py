@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..array import expand_dims, eye, reshape, sq_norm, tril, triu
-from ..array.conversion import as_inexact, promote_inexact
+from ..arrays import expand_dims, eye, reshape, sq_norm, tril, triu
+from ..arrays.conversion import as_inexact, promote_inexact
 from ..errors import ShapeError
 from ..primitives import linear_algebra as p
 from ..tensor import Tensor

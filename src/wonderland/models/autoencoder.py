@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from .. import array, linalg
+from .. import arrays, linalg
 from ..arguments import as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ModuleError
 from ..nn.containers import Sequential
 from ..nn.functional import mse_loss, step
@@ -48,15 +48,15 @@ class Autoencoder(Module):
 
     def encode(self, x: Any) -> Tensor:
         """The codes z = f(x), (..., Z)."""
-        return self.encoder(array.asarray(x))
+        return self.encoder(arrays.asarray(x))
 
     def decode(self, z: Any) -> Tensor:
         """The inputs g(z) that codes stand for."""
-        return self.decoder(array.asarray(z))
+        return self.decoder(arrays.asarray(z))
 
     def reconstruct(self, x: Any) -> Tensor:
         """g(f(x)), of the shape of x."""
-        return self(array.asarray(x))
+        return self(arrays.asarray(x))
 
     def forward(self, x: Any) -> Tensor:
         return self.decoder(self.encoder(x))
@@ -78,7 +78,7 @@ class Autoencoder(Module):
         key: Any = None,
     ) -> Self:
         """Train on inputs (n, ...); `history` gets the mean loss of each epoch. Settings as in `descend`."""
-        X = as_real(type(self).__name__, array.asarray(X))
+        X = as_real(type(self).__name__, arrays.asarray(X))
         settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "optimizer": optimizer}
         name = f"{type(self).__name__}.fit"
         self.history = ()  # not a new setting in every trace of the step
@@ -174,11 +174,11 @@ class LinearAutoencoder(Autoencoder):
             directions = linalg.svd(X, full_matrices=False)[2][:code]
         else:
             model = PCA(code).fit(X)
-            directions = array.asarray(model.components_)
-            self.encoder.bias = array.astype(-(directions @ model.mean_), self.encoder.dtype)
-            self.decoder.bias = array.astype(model.mean_, self.decoder.dtype)
-        self.encoder.weight = array.astype(directions.mT, self.encoder.dtype)
-        self.decoder.weight = array.astype(directions, self.decoder.dtype)
+            directions = arrays.asarray(model.components_)
+            self.encoder.bias = arrays.astype(-(directions @ model.mean_), self.encoder.dtype)
+            self.decoder.bias = arrays.astype(model.mean_, self.decoder.dtype)
+        self.encoder.weight = arrays.astype(directions.mT, self.encoder.dtype)
+        self.decoder.weight = arrays.astype(directions, self.decoder.dtype)
         return self
 
 
@@ -210,7 +210,7 @@ class DenoisingAutoencoder(Autoencoder):
 
     def corrupt(self, x: Any, key: Any = None) -> Tensor:
         """x with noise."""
-        x = array.asarray(x)
+        x = arrays.asarray(x)
         key = self.stream.next_key() if key is None else key
         if callable(self.noise):
             return self.noise(x, key)
@@ -232,7 +232,7 @@ def masking(p: float) -> Callable[[Any, Any], Tensor]:
         raise InputError(f"masking: p={p} is not a probability.", "a number from 0 to 1")
 
     def mask(x: Any, key: Any) -> Tensor:
-        return array.where(bernoulli(x.shape, 1.0 - p, key=key), x, 0.0)
+        return arrays.where(bernoulli(x.shape, 1.0 - p, key=key), x, 0.0)
 
     return mask
 
@@ -266,11 +266,11 @@ class BinaryAutoencoder(Autoencoder):
         X = as_training_points("BinaryAutoencoder", X)
         # borders start through the middle of the data, where they cut something
         first = self.encoder[0]
-        first.bias = array.astype(-(array.mean(X, axis=0) @ first.weight), first.dtype)
+        first.bias = arrays.astype(-(arrays.mean(X, axis=0) @ first.weight), first.dtype)
         super().fit(X, **settings)
         z = self.encode(X)
-        A = array.concat([z, array.ones((z.shape[0], 1), dtype=z.dtype)], axis=1)
-        solution = linalg.pinv(A) @ array.astype(X, z.dtype)  # of all best decoders the smallest, if codes are few
+        A = arrays.concat([z, arrays.ones((z.shape[0], 1), dtype=z.dtype)], axis=1)
+        solution = linalg.pinv(A) @ arrays.astype(X, z.dtype)  # of all best decoders the smallest, if codes are few
         self.decoder.weight, self.decoder.bias = solution[:-1], solution[-1]
         return self
 
@@ -282,4 +282,4 @@ def threshold(x: Any) -> Tensor:
     >>> threshold(wl.tensor([-1.0, 2.0])), wl.grad(threshold)(wl.tensor(0.0))
     (tensor([0., 1.]), tensor(0.25))
     """
-    return step(array.sigmoid(x) - 0.5, "straight-through")
+    return step(arrays.sigmoid(x) - 0.5, "straight-through")

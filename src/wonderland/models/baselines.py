@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..nn.lazy import Lazy
 from ..nn.module import Module
 from ..nn.parameter import Buffer
@@ -31,12 +31,12 @@ class MajorityClassifier(Classifier):
         """Count labels (n,), integers or names."""
         X = as_examples("MajorityClassifier", X)
         indices, self.classes_ = encode_labels("MajorityClassifier", y, X.shape[0], num_classes, least=1)
-        self.shares = Buffer(array.mean(array.one_hot(indices, len(self.classes_), dtype=X.dtype), axis=0))
+        self.shares = Buffer(arrays.mean(arrays.one_hot(indices, len(self.classes_), dtype=X.dtype), axis=0))
         return self
 
     def predict_proba(self, X: Any) -> Tensor:
         shares = fitted("MajorityClassifier", self.shares)
-        return array.broadcast_to(shares, (*array.asarray(X).shape[:-1], *shares.shape))
+        return arrays.broadcast_to(shares, (*arrays.asarray(X).shape[:-1], *shares.shape))
 
 
 class MeanRegressor(Module):
@@ -54,12 +54,12 @@ class MeanRegressor(Module):
     def fit(self, X: Any, y: Any) -> Any:
         """Average targets (n,) or (n, m)."""
         X = as_examples("MeanRegressor", X)
-        self.mean = Buffer(array.mean(as_targets("MeanRegressor", y, X), axis=0))
+        self.mean = Buffer(arrays.mean(as_targets("MeanRegressor", y, X), axis=0))
         return self
 
     def predict(self, X: Any) -> Tensor:
         mean = fitted("MeanRegressor", self.mean)
-        return array.broadcast_to(mean, (*array.asarray(X).shape[:-1], *mean.shape))
+        return arrays.broadcast_to(mean, (*arrays.asarray(X).shape[:-1], *mean.shape))
 
     def score(self, X: Any, y: Any) -> float:
         """R²."""

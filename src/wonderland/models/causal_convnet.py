@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int, as_list
-from ..array.conversion import as_real, as_tensor
+from ..arrays.conversion import as_real, as_tensor
 from ..errors import DTypeError, InputError, ShapeError
 from ..nn import functional as F  # noqa: N812 - as everybody calls it
 from ..nn.containers import ModuleList
@@ -76,10 +76,10 @@ class CausalBlock(Module):
         if past is None:
             both = self.conv(x)  # (..., t, 2 channels)
         else:
-            longer = array.concat([past, x], axis=-2)  # (..., reach + t, channels)
+            longer = arrays.concat([past, x], axis=-2)  # (..., reach + t, channels)
             both = F.conv1d(longer, self.conv.weight, self.conv.bias, dilation=self.conv.dilation)
-        value, gate = array.split(both, 2, axis=-1)
-        z = self.dropout(array.tanh(value) * array.sigmoid(gate))  # (..., t, channels)
+        value, gate = arrays.split(both, 2, axis=-1)
+        z = self.dropout(arrays.tanh(value) * arrays.sigmoid(gate))  # (..., t, channels)
         return x + self.residual(z), self.skip(z)
 
 
@@ -149,7 +149,7 @@ class CausalConvNet(Module):
     def initial_state(self, *lead: int) -> State:
         """The state before a sequence begins, for inputs (*lead, time, in): zeros."""
         weight = self.project.weight
-        return tuple(array.zeros((*lead, block.reach, weight.shape[1]), dtype=weight.dtype) for block in self.blocks)
+        return tuple(arrays.zeros((*lead, block.reach, weight.shape[1]), dtype=weight.dtype) for block in self.blocks)
 
     def extend(self, x: Any, state: State | None = None) -> tuple[Tensor, State]:
         """The outputs for further inputs (..., time, in), and the state after them; None is the state before any."""
@@ -174,8 +174,8 @@ class CausalConvNet(Module):
         ((3, 1), [(3, 1, 4), (3, 2, 4)])
         """
         x = as_real(type(self).__name__, x)
-        y, state = self.extend(array.expand_dims(x, -2) if x.ndim else x, state)
-        return array.squeeze(y, -2), state
+        y, state = self.extend(arrays.expand_dims(x, -2) if x.ndim else x, state)
+        return arrays.squeeze(y, -2), state
 
     def _input(self, x: Any) -> Tensor:
         name = type(self).__name__
@@ -195,10 +195,10 @@ class CausalConvNet(Module):
             # the convolution must see zeros at padding, as it sees them before the beginning
             h = silenced(h, mask)
             if state is not None:
-                after.append(array.concat([state[i], h], axis=-2)[..., h.shape[-2] :, :])
+                after.append(arrays.concat([state[i], h], axis=-2)[..., h.shape[-2] :, :])
             h, skip = block(h, None if state is None else state[i])
             total = skip if total is None else total + skip
-        y = self.head(array.relu(self.hidden(array.relu(total))))  # (..., t, out)
+        y = self.head(arrays.relu(self.hidden(arrays.relu(total))))  # (..., t, out)
         return y, tuple(after)
 
     def extra_repr(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..errors import DTypeError, InputError, ModuleError, ShapeError
 from ..nn.module import Module
@@ -41,13 +41,13 @@ def encode_labels(
         m = as_int(name, "num_classes", num_classes, least=1)
         if found.dtype.kind == "U" or ((found < 0) | (found >= m)).any():
             raise InputError(f"{name}: the labels are not all among the {m} classes.", f"integers from 0 to {m - 1}")
-        return array.asarray(found.astype(np.int64)), tuple(range(m))
+        return arrays.asarray(found.astype(np.int64)), tuple(range(m))
     values, indices = np.unique(found, return_inverse=True)
     if len(values) < least:
         raise InputError(
             f"{name}: the labels are all of one class, {values.tolist()}.", f"examples of {least} or more classes"
         )
-    return array.asarray(indices.astype(np.int64)), tuple(values.tolist())
+    return arrays.asarray(indices.astype(np.int64)), tuple(values.tolist())
 
 
 def decode_labels(indices: Tensor, classes: tuple[Any, ...]) -> Any:
@@ -61,7 +61,7 @@ def decode_labels(indices: Tensor, classes: tuple[Any, ...]) -> Any:
         return indices
     if isinstance(classes[0], str):
         return np.array(classes)[indices.numpy()]
-    return array.take(array.asarray(np.array(classes)), indices)
+    return arrays.take(arrays.asarray(np.array(classes)), indices)
 
 
 class Classifier(Module):
@@ -79,7 +79,7 @@ class Classifier(Module):
     @no_grad()
     def predict(self, X: Any) -> Any:
         """The most probable class, the vertex of the simplex nearest to the probabilities; of equals the first."""
-        return decode_labels(array.argmax(self.predict_proba(X), axis=-1), self.classes_)
+        return decode_labels(arrays.argmax(self.predict_proba(X), axis=-1), self.classes_)
 
     @no_grad()
     def score(self, X: Any, y: Any) -> float:

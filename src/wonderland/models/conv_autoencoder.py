@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arguments import as_int, as_list
-from ..array.conversion import as_tensor
+from ..arrays.conversion import as_tensor
 from ..errors import InputError, ShapeError
 from ..nn.containers import Sequential
 from ..nn.convolution import Conv2d, ConvTranspose2d

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_list
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ShapeError
 from ..nn import functional as F  # noqa: N812 - as everybody calls it
 from ..nn.containers import ModuleList
@@ -79,10 +79,10 @@ class _ConvClassifier(Module):
         pool = F.max_pool1d if n == 1 else F.max_pool3d
         for conv, norm in zip(self.convs, self.norms, strict=True):
             x, kept = pool(conv(silenced(x, kept)), 2), pooled(kept, 2)
-            x = array.relu(norm(x))
+            x = arrays.relu(norm(x))
         if kept is not None:
-            kept = array.reshape(kept, (*kept.shape, *[1] * (n - 1)))
-            kept = array.broadcast_to(kept, x.shape[:-1])  # all pixels of a frame
+            kept = arrays.reshape(kept, (*kept.shape, *[1] * (n - 1)))
+            kept = arrays.broadcast_to(kept, x.shape[:-1])  # all pixels of a frame
         return self.dropout(F.global_avg_pool(x, axes=n, mask=kept))
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array, dtypes, trees
+from .. import arrays, dtypes, trees
 from ..arguments import as_int, as_number
-from ..array.similarity import sq_norm
+from ..arrays.similarity import sq_norm
 from ..errors import InputError, NonFiniteError
 from ..optim.minimization import minimize
 from ..tensor import Tensor
@@ -74,14 +74,14 @@ def fit_params(
     )
     if found.reason == "diverged":
         raise NonFiniteError(f"{name}: the loss is {found.value} after {found.steps} steps.", "scaled data")
-    narrow = trees.map(lambda x, like: array.astype(x, like.dtype), found.x, params)
+    narrow = trees.map(lambda x, like: arrays.astype(x, like.dtype), found.x, params)
     # where no step lowers the loss, rounding is all that is left of the gradient
     return Minimum(narrow, np.array(found.values), found.converged or found.reason in ("stalled", "line search"))
 
 
 def _widened(x: Any) -> Any:
     """Floating tensors as float64."""
-    return array.astype(x, dtypes.float64) if isinstance(x, Tensor) and dtypes.is_floating(x.dtype) else x
+    return arrays.astype(x, dtypes.float64) if isinstance(x, Tensor) and dtypes.is_floating(x.dtype) else x
 
 
 @jit
@@ -89,7 +89,7 @@ def _step(loss: Loss, params: Any, lr: Any, *args: Any) -> tuple[Any, Tensor, Te
     value, grads = value_and_grad(loss)(params, *args)
     new = trees.map(lambda w, g: w - lr * g, params, grads)
     moved = sum(sq_norm(a - b) for a, b in zip(trees.leaves(new), trees.leaves(params), strict=True))
-    return new, value, array.asarray(moved)
+    return new, value, arrays.asarray(moved)
 
 
 def settle(

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_tensor
+from ..arrays.conversion import as_tensor
 from ..dtypes import default_float, is_integer
 from ..errors import DTypeError, InputError, ShapeError
 from ..nn.functional.lookup import counted_from_zero
@@ -81,20 +81,20 @@ def bag_of_words(ids: Any, size: int, dtype: Any = None) -> Tensor:
     >>> bag_of_words(wl.tensor([1, 2]), 4)
     tensor([0., 1., 1., 0.])
     """
-    ids = as_tensor("bag_of_words", array.asarray(ids))
+    ids = as_tensor("bag_of_words", arrays.asarray(ids))
     if not is_integer(ids.dtype):
         raise DTypeError(f"bag_of_words: words of {ids.dtype}.", "integers, as Vocabulary.encode gives them")
     if not ids.ndim:
         raise ShapeError("bag_of_words: a number is no bag.", "words (..., n)")
     size = as_int("bag_of_words", "size", size, 1)
     lead, n = ids.shape[:-1], ids.shape[-1]
-    rows = array.reshape(ids, (-1, n)) if ids.size else array.zeros((0, n), dtype=ids.dtype)
+    rows = arrays.reshape(ids, (-1, n)) if ids.size else arrays.zeros((0, n), dtype=ids.dtype)
     if not n:
-        return array.zeros((*lead, size), dtype=dtype or default_float)
+        return arrays.zeros((*lead, size), dtype=dtype or default_float)
     count = rows.shape[0]
-    bags = array.zeros((count, size), dtype=dtype or default_float)
-    bags = bags.at[array.arange(count)[:, None], counted_from_zero(rows, size)].add(1.0)
-    return array.reshape(bags, (*lead, size))
+    bags = arrays.zeros((count, size), dtype=dtype or default_float)
+    bags = bags.at[arrays.arange(count)[:, None], counted_from_zero(rows, size)].add(1.0)
+    return arrays.reshape(bags, (*lead, size))
 
 
 def _ids(name: str, sentence: Any) -> Array:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
 from ..arguments import as_int
+from ..arrays.conversion import asarray
+from ..arrays.gathering import take
 from ..errors import NonFiniteError, ShapeError
 from ..nn.module import Module
 from ..optim.adam import Adam
@@ -47,7 +48,7 @@ def descend(
     are taken, so the rest of an epoch is left out; without `batch_size` a batch is everything. `optimizer` is Adam
     unless one that was made for `model` is given; `callback(epoch, loss)` watches, and stops it by returning True.
     """
-    tensors = [array.asarray(a) for a in arrays]
+    tensors = [asarray(a) for a in arrays]
     sizes = [t.shape[0] if t.ndim else 0 for t in tensors]
     n = sizes[0]
     if not n or len(set(sizes)) > 1:
@@ -68,8 +69,8 @@ def descend(
             order = permutation(n, key=fold_in(key, epoch)).numpy()
             values = []
             for start in range(0, n - size + 1, size):
-                index = array.asarray(order[start : start + size])
-                values.append(step(model, optimizer, *(array.take(t, index, axis=0) for t in tensors)))
+                index = asarray(order[start : start + size])
+                values.append(step(model, optimizer, *(take(t, index, axis=0) for t in tensors)))
         else:
             values = [step(model, optimizer, *tensors)]
         history.append(float(np.mean([float(v) for v in values])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, combinations_with_replacement
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..errors import InputError, ModuleError, ShapeError
 from ..nn.module import Module
@@ -31,18 +31,18 @@ class PolynomialFeatures(Module):
         self.include_bias = include_bias
 
     def forward(self, X: Any) -> Tensor:
-        X = array.asarray(X)
+        X = arrays.asarray(X)
         if not X.ndim:
             raise ShapeError("PolynomialFeatures: a number has no axis of features.", "an input of shape (..., c)")
         choose = combinations if self.interaction_only else combinations_with_replacement
-        columns = [array.ones(X.shape[:-1], dtype=X.dtype)] if self.include_bias else []
+        columns = [arrays.ones(X.shape[:-1], dtype=X.dtype)] if self.include_bias else []
         for degree in range(1, self.degree + 1):
             for factors in choose(range(X.shape[-1]), degree):
                 product = X[..., factors[0]]
                 for i in factors[1:]:
                     product = product * X[..., i]
                 columns.append(product)
-        return array.stack(columns, axis=-1)
+        return arrays.stack(columns, axis=-1)
 
     def transform(self, X: Any) -> Tensor:
         """The same as calling it."""

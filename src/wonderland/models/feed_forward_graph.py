@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
-from ..array.conversion import as_real
+from .. import arrays
+from ..arrays.conversion import as_real
 from ..errors import GraphError, InputError, ShapeError
 from ..nn.fully_connected import MaskedLinear, as_activation
 from ..nn.module import Module
@@ -117,9 +117,9 @@ class FeedForwardGraph(Module):
             elif not hidden.any():
                 y = self.output_activation(s)
             else:
-                y = array.where(array.asarray(hidden), self.activation(s), self.output_activation(s))
-            values = array.concat([values, y], axis=-1)
-        return array.take(values, array.asarray(self._chosen), axis=-1)
+                y = arrays.where(arrays.asarray(hidden), self.activation(s), self.output_activation(s))
+            values = arrays.concat([values, y], axis=-1)
+        return arrays.take(values, arrays.asarray(self._chosen), axis=-1)
 
     def extra_repr(self) -> str:
         return f"inputs={self.inputs}, outputs={self.outputs}, connections={self.connections}"

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, linalg
+from .. import arrays, linalg
 from ..arguments import as_int, as_number
-from ..array.conversion import convert
+from ..arrays.conversion import convert
 from ..errors import InputError, LinearAlgebraError
 from ..nn.lazy import Lazy
 from ..nn.module import Module
@@ -92,7 +92,7 @@ class GaussianMixture(Module):
         keys = split(take_key("GaussianMixture", self.key), self.n_init)
         for i in range(self.n_init):
             labels = KMeans(self.n_components, n_init=1, key=keys[i]).fit(X).labels_
-            start = self._maximize(X, array.one_hot(labels, self.n_components, dtype=X.dtype))
+            start = self._maximize(X, arrays.one_hot(labels, self.n_components, dtype=X.dtype))
             found = self._em(X, start) if method == "em" else self._descend(X, start, lr)
             if best is None or found[1][-1] > best[1][-1]:
                 best = found
@@ -106,26 +106,26 @@ class GaussianMixture(Module):
         history: list[float] = []
         for _ in range(self.max_iter):
             joint = joint_log_prob(X, *state)
-            each = array.logsumexp(joint, axis=1)
+            each = arrays.logsumexp(joint, axis=1)
             history.append(float(each.mean()))
             if len(history) > 1 and history[-1] - history[-2] < self.tol:
                 return state, history, True
-            state = self._maximize(X, array.exp(joint - each[:, None]))
-        return state, [*history, float(array.mean(array.logsumexp(joint_log_prob(X, *state), axis=1)))], False
+            state = self._maximize(X, arrays.exp(joint - each[:, None]))
+        return state, [*history, float(arrays.mean(arrays.logsumexp(joint_log_prob(X, *state), axis=1)))], False
 
     def _maximize(self, X: Tensor, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The M step: weights, means and covariances of points with responsibilities r (n, k)."""
-        total = array.sum(r, axis=0) + 10 * array.finfo(X.dtype).eps  # of a component that has lost its points, too
+        total = arrays.sum(r, axis=0) + 10 * arrays.finfo(X.dtype).eps  # of a component that has lost its points, too
         means = (r.mT @ X) / total[:, None]
         apart = X - means[:, None]  # (k, n, d)
         if self.covariance_type == "full":
             covariances = (apart.mT * r.mT[:, None]) @ apart / total[:, None, None]
-            covariances = covariances + self.reg_covar * array.eye(X.shape[1], dtype=X.dtype)
+            covariances = covariances + self.reg_covar * arrays.eye(X.shape[1], dtype=X.dtype)
         else:
-            covariances = array.sum(array.square(apart) * r.mT[..., None], axis=1) / total[:, None] + self.reg_covar
+            covariances = arrays.sum(arrays.square(apart) * r.mT[..., None], axis=1) / total[:, None] + self.reg_covar
             if self.covariance_type == "spherical":
-                covariances = array.mean(covariances, axis=1)
-        return total / array.sum(total), means, covariances
+                covariances = arrays.mean(covariances, axis=1)
+        return total / arrays.sum(total), means, covariances
 
     def _descend(self, X: Tensor, state: tuple[Tensor, ...], lr: float) -> tuple[Any, list[float], bool]:
         free = _Free(state, self.reg_covar)
@@ -137,7 +137,7 @@ class GaussianMixture(Module):
 
         steps = 20 * self.max_iter
         losses = descend(free, _Free.loss, X, epochs=steps, lr=lr, callback=enough, name="GaussianMixture")
-        final = tuple(array.asarray(part) for part in free())
+        final = tuple(arrays.asarray(part) for part in free())
         return final, [*(-v for v in losses), -float(free.loss(X))], len(losses) < steps
 
     # --- use
@@ -151,22 +151,22 @@ class GaussianMixture(Module):
 
     def score_samples(self, X: Any) -> Tensor:
         """The log-density (n,) of each point."""
-        return array.logsumexp(self._joint(X), axis=1)
+        return arrays.logsumexp(self._joint(X), axis=1)
 
     def forward(self, X: Any) -> Tensor:
         return self.score_samples(X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-density."""
-        return float(array.mean(self.score_samples(X)))
+        return float(arrays.mean(self.score_samples(X)))
 
     def predict_proba(self, X: Any) -> Tensor:
         """The probabilities (n, k) of the components, given the points."""
-        return array.softmax(self._joint(X), axis=1)
+        return arrays.softmax(self._joint(X), axis=1)
 
     def predict(self, X: Any) -> Tensor:
         """The most probable component (n,) of each point."""
-        return array.argmax(self._joint(X), axis=1)
+        return arrays.argmax(self._joint(X), axis=1)
 
     def fit_predict(self, X: Any, y: Any = None) -> Tensor:
         """`fit`, then `predict` for the same points."""
@@ -177,14 +177,14 @@ class GaussianMixture(Module):
         weights, means, covariances = self._state()
         n = as_int("GaussianMixture.sample", "n_samples", n_samples, 1)
         first, second = split(take_key("GaussianMixture", key), 2)
-        z = categorical(array.log(weights), shape=(n,), key=first)
+        z = categorical(arrays.log(weights), shape=(n,), key=first)
         noise = normal((n, means.shape[1]), key=second, dtype=means.dtype)
         factor = scale_factors(covariances)
         if factor.ndim == 3:
-            moved = array.squeeze(array.take(factor, z, axis=0) @ noise[..., None], -1)
+            moved = arrays.squeeze(arrays.take(factor, z, axis=0) @ noise[..., None], -1)
         else:
-            moved = array.take(factor, z, axis=0) * noise
-        return array.take(means, z, axis=0) + moved, z
+            moved = arrays.take(factor, z, axis=0) * noise
+        return arrays.take(means, z, axis=0) + moved, z
 
     def num_free_parameters(self) -> int:
         """The free numbers: weights (one less than components), means and covariances."""
@@ -193,12 +193,12 @@ class GaussianMixture(Module):
 
     def bic(self, X: Any) -> float:
         r"""\(p \ln n - 2 \ln L\) for p free numbers: lower is better."""
-        n = array.asarray(X).shape[0]
+        n = arrays.asarray(X).shape[0]
         return self.num_free_parameters() * math.log(n) - 2 * n * self.score(X)
 
     def aic(self, X: Any) -> float:
         r"""\(2 p - 2 \ln L\): lower is better."""
-        return 2 * self.num_free_parameters() - 2 * array.asarray(X).shape[0] * self.score(X)
+        return 2 * self.num_free_parameters() - 2 * arrays.asarray(X).shape[0] * self.score(X)
 
     def extra_repr(self) -> str:
         return f"n_components={self.n_components}, covariance_type={self.covariance_type!r}"
@@ -211,33 +211,33 @@ class _Free(Module):
 
     def __init__(self, state: tuple[Tensor, ...], least: float) -> None:
         weights, means, covariances = state
-        self.logits = Parameter(array.log(weights))
+        self.logits = Parameter(arrays.log(weights))
         self.means = Parameter(means)
         self.least = least
         factor = scale_factors(covariances)
         if covariances.ndim == 3:
-            self.below = Parameter(array.tril(factor, k=-1))
-            self.log_scale = Parameter(array.log(array.diagonal(factor)))
+            self.below = Parameter(arrays.tril(factor, k=-1))
+            self.log_scale = Parameter(arrays.log(arrays.diagonal(factor)))
         else:
             self.below = None
-            self.log_scale = Parameter(0.5 * array.log(covariances))
+            self.log_scale = Parameter(0.5 * arrays.log(covariances))
 
     def forward(self) -> tuple[Tensor, Tensor, Tensor]:
-        scale = array.exp(self.log_scale)
+        scale = arrays.exp(self.log_scale)
         if self.below is None:
-            return array.softmax(self.logits), self.means, array.square(scale) + self.least
-        eye = array.eye(scale.shape[1], dtype=scale.dtype)
-        factor = array.tril(self.below, k=-1) + scale[..., None] * eye
-        return array.softmax(self.logits), self.means, factor @ factor.mT + self.least * eye
+            return arrays.softmax(self.logits), self.means, arrays.square(scale) + self.least
+        eye = arrays.eye(scale.shape[1], dtype=scale.dtype)
+        factor = arrays.tril(self.below, k=-1) + scale[..., None] * eye
+        return arrays.softmax(self.logits), self.means, factor @ factor.mT + self.least * eye
 
     def loss(self, X: Tensor) -> Tensor:
-        return -array.mean(array.logsumexp(joint_log_prob(X, *self()), axis=1))
+        return -arrays.mean(arrays.logsumexp(joint_log_prob(X, *self()), axis=1))
 
 
 def scale_factors(covariances: Any) -> Tensor:
     """L with L Lᵀ the covariances: Cholesky factors (k, d, d), or standard deviations (k, d) or (k, 1)."""
     if covariances.ndim < 3:
-        scale = array.sqrt(covariances)
+        scale = arrays.sqrt(covariances)
         return scale if scale.ndim == 2 else scale[:, None]
     try:
         return linalg.cholesky(covariances)
@@ -262,9 +262,9 @@ def joint_log_prob(X: Tensor, weights: Any, means: Any, covariances: Any) -> Ten
     factor = scale_factors(covariances)
     if factor.ndim == 3:
         white = linalg.solve_triangular(factor, apart.mT, lower=True)  # (k, d, n)
-        squares = array.sum(array.square(white), axis=1)
-        log_det = array.sum(array.log(array.diagonal(factor)), axis=1)
+        squares = arrays.sum(arrays.square(white), axis=1)
+        log_det = arrays.sum(arrays.log(arrays.diagonal(factor)), axis=1)
     else:
-        squares = array.sum(array.square(apart / factor[:, None]), axis=2)
-        log_det = array.sum(array.broadcast_to(array.log(factor), (factor.shape[0], d)), axis=1)
-    return (array.log(weights)[:, None] - log_det[:, None] - 0.5 * (squares + d * math.log(2 * math.pi))).mT
+        squares = arrays.sum(arrays.square(apart / factor[:, None]), axis=2)
+        log_det = arrays.sum(arrays.broadcast_to(arrays.log(factor), (factor.shape[0], d)), axis=1)
+    return (arrays.log(weights)[:, None] - log_det[:, None] - 0.5 * (squares + d * math.log(2 * math.pi))).mT

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..errors import InputError
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
@@ -32,7 +32,7 @@ def probit(p: Any) -> Tensor:
     >>> wl.round(100 * probit(wl.tensor([0.5, 0.975]))) / 100
     tensor([0.  , 1.96])
     """
-    return math.sqrt(2) * array.erfinv(2 * array.asarray(p) - 1)
+    return math.sqrt(2) * arrays.erfinv(2 * arrays.asarray(p) - 1)
 
 
 def normal_cdf(s: Any) -> Tensor:
@@ -42,7 +42,7 @@ def normal_cdf(s: Any) -> Tensor:
     >>> normal_cdf(wl.tensor([-40.0, 0.0, 40.0]))
     tensor([0. , 0.5, 1. ])
     """
-    return 0.5 * array.erfc(array.asarray(s) * -math.sqrt(0.5))
+    return 0.5 * arrays.erfc(arrays.asarray(s) * -math.sqrt(0.5))
 
 
 def log_normal_cdf(s: Any) -> Tensor:
@@ -52,22 +52,22 @@ def log_normal_cdf(s: Any) -> Tensor:
     >>> print(log_normal_cdf(-40.0), log_normal_cdf(0.0))
     tensor(-804.6084) tensor(-0.693147)
     """
-    s = array.asarray(s)
+    s = arrays.asarray(s)
     limit = -25.0 if s.dtype == dtypes.float64 else -10.0  # below it the series is exact, above it erfc is no zero
     far = s < limit
-    tail, middle, above = array.where(far, s, limit), array.where(far | (s > 0), 0.0, s), array.relu(s)
+    tail, middle, above = arrays.where(far, s, limit), arrays.where(far | (s > 0), 0.0, s), arrays.relu(s)
     r = 1.0 / (tail * tail)
     series = 1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r * (1 - 9 * r * (1 - 11 * r)))))
-    below = -0.5 * tail * tail - array.log(-tail * math.sqrt(2 * math.pi)) + array.log(series)
-    near = array.where(s > 0, array.log1p(-normal_cdf(-above)), array.log(normal_cdf(middle)))
-    return array.where(far, below, near)
+    below = -0.5 * tail * tail - arrays.log(-tail * math.sqrt(2 * math.pi)) + arrays.log(series)
+    near = arrays.where(s > 0, arrays.log1p(-normal_cdf(-above)), arrays.log(normal_cdf(middle)))
+    return arrays.where(far, below, near)
 
 
 LINKS = {
-    "identity": Link(array.asarray, array.asarray, lambda s, y: 0.5 * array.square(s - y)),
-    "logit": Link(array.sigmoid, array.logit, lambda s, y: array.softplus(s) - s * y, 0.0, 1.0),
+    "identity": Link(arrays.asarray, arrays.asarray, lambda s, y: 0.5 * arrays.square(s - y)),
+    "logit": Link(arrays.sigmoid, arrays.logit, lambda s, y: arrays.softplus(s) - s * y, 0.0, 1.0),
     "probit": Link(normal_cdf, probit, lambda s, y: -y * log_normal_cdf(s) - (1 - y) * log_normal_cdf(-s), 0.0, 1.0),
-    "log": Link(array.exp, array.log, lambda s, y: array.exp(s) - s * y, 0.0),
+    "log": Link(arrays.exp, arrays.log, lambda s, y: arrays.exp(s) - s * y, 0.0),
 }
 
 
@@ -144,8 +144,8 @@ class GLM(LinearModel):
             losses = LINKS[self.phi].loss(scores, y)
         else:
             prediction = LINKS[self.phi].mean(scores) if isinstance(self.phi, str) else self.phi(scores)
-            losses = 0.5 * array.square(prediction - y) if self.loss is None else self.loss(prediction, y)
-        return array.sum(array.mean(losses, axis=0))
+            losses = 0.5 * arrays.square(prediction - y) if self.loss is None else self.loss(prediction, y)
+        return arrays.sum(arrays.mean(losses, axis=0))
 
     def extra_repr(self) -> str:
         phi = repr(self.phi) if isinstance(self.phi, str) else getattr(self.phi, "__name__", "function")

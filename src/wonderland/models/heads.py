@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..errors import InputError
 from ..nn import functional as F  # noqa: N812 - as everybody calls it
@@ -25,15 +25,15 @@ class Head(NamedTuple):
 
 def _above(logits: Any) -> Tensor:
     """1 where the probability is above one half; a tie is 0."""
-    return array.astype(array.asarray(logits) > 0, array.asarray(0).dtype)
+    return arrays.astype(arrays.asarray(logits) > 0, arrays.asarray(0).dtype)
 
 
 # task: the loss, decisions and predictions of scores
 TASKS: dict[str, tuple[Callable[..., Tensor], Callable[[Any], Tensor], Callable[[Any], Tensor]]] = {
-    "regression": (F.mse_loss, array.asarray, array.asarray),
-    "binary": (F.binary_cross_entropy_with_logits, _above, array.sigmoid),
-    "multiclass": (F.cross_entropy, lambda scores: array.argmax(scores, axis=-1), array.softmax),
-    "multilabel": (F.binary_cross_entropy_with_logits, _above, array.sigmoid),
+    "regression": (F.mse_loss, arrays.asarray, arrays.asarray),
+    "binary": (F.binary_cross_entropy_with_logits, _above, arrays.sigmoid),
+    "multiclass": (F.cross_entropy, lambda scores: arrays.argmax(scores, axis=-1), arrays.softmax),
+    "multilabel": (F.binary_cross_entropy_with_logits, _above, arrays.sigmoid),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..errors import ModuleError, ShapeError
 from ..nn.lazy import Lazy
 from ..nn.module import Module
@@ -56,7 +56,7 @@ class HeteroscedasticRegression(Module):
         """The mean (...,) and the variance (...,)."""
         if isinstance(self.mean.weight, Lazy):
             raise ModuleError("HeteroscedasticRegression: it has not been fitted yet.", "fit(X, y) first")
-        return self.mean(X), array.exp(self.log_variance(X))
+        return self.mean(X), arrays.exp(self.log_variance(X))
 
     @no_grad()
     def predict(self, X: Any) -> Tensor:
@@ -66,7 +66,7 @@ class HeteroscedasticRegression(Module):
     @no_grad()
     def predict_scale(self, X: Any) -> Tensor:
         """The standard deviation of y for inputs (..., c)."""
-        return array.sqrt(self(X)[1])
+        return arrays.sqrt(self(X)[1])
 
     def nll(self, X: Any, y: Any) -> Tensor:
         """The mean negative log-likelihood of targets (n,)."""
@@ -89,11 +89,11 @@ class HeteroscedasticRegression(Module):
         Z, middle, scale = standardized(X, has_bias)
         plain = LinearRegression(has_bias).fit(Z, y)
         level = math.log(max(plain.sigma2.item(), 1e-12))
-        mean: Params = {"weight": array.stop_gradient(plain.weight)}
-        spread: Params = {"weight": array.zeros_like(mean["weight"])}
+        mean: Params = {"weight": arrays.stop_gradient(plain.weight)}
+        spread: Params = {"weight": arrays.zeros_like(mean["weight"])}
         if has_bias:
-            mean["bias"] = array.stop_gradient(plain.bias)
-            spread["bias"] = array.full_like(mean["bias"], level)
+            mean["bias"] = arrays.stop_gradient(plain.bias)
+            spread["bias"] = arrays.full_like(mean["bias"], level)
         start = {"mean": mean, "spread": spread}
         found = fit_params(name, _loss, start, Z, y, method="newton", max_iter=max_iter, tol=tol)
         self.mean._take(unstandardized(found.params["mean"], middle, scale))
@@ -108,5 +108,5 @@ def _loss(params: dict[str, Params], X: Tensor, y: Tensor) -> Tensor:
 
 
 def _gaussian_nll(mean: Tensor, log_variance: Tensor, y: Tensor) -> Tensor:
-    squares = array.square(y - mean) * array.exp(-log_variance)
-    return 0.5 * array.mean(log_variance + squares + math.log(2 * math.pi))
+    squares = arrays.square(y - mean) * arrays.exp(-log_variance)
+    return 0.5 * arrays.mean(log_variance + squares + math.log(2 * math.pi))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_list, shown
-from ..array.conversion import as_tensor
+from ..arrays.conversion import as_tensor
 from ..errors import InputError, ShapeError
 from ..nn.functional.windows import with_one_batch
 from ..nn.module import Module
@@ -44,14 +44,14 @@ class ImageClassifier(Module):
         name = type(self).__name__
         one, lead = with_one_batch(name, as_tensor(name, x), 2)  # batch normalization takes one axis of examples
         maps = self.backbone(one)
-        return maps if len(lead) == 1 else array.reshape(maps, (*lead, *maps.shape[1:]))
+        return maps if len(lead) == 1 else arrays.reshape(maps, (*lead, *maps.shape[1:]))
 
     def embed(self, x: Any) -> Tensor:
         """The last latent representation (..., c'), of which the head makes scores."""
         maps = self.features(x)  # (..., h', w', c')
         if self.pool == "flatten":
-            return array.flatten(maps, -3, -1)
-        return getattr(array, self.pool)(maps, axis=(-3, -2))
+            return arrays.flatten(maps, -3, -1)
+        return getattr(arrays, self.pool)(maps, axis=(-3, -2))
 
     def forward(self, x: Any) -> Tensor:
         return self.head(self.embed(x))

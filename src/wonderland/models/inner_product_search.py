@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ShapeError
 from ..random.continuous import normal
 from ..random.streams import take_key
@@ -65,10 +65,10 @@ class MIPSIndex:
     ) -> None:
         W = as_training_points("MIPSIndex", weight)
         if bias is not None:
-            b = as_real("MIPSIndex", array.asarray(bias))
+            b = as_real("MIPSIndex", arrays.asarray(bias))
             if b.shape != W.shape[:1]:
                 raise ShapeError(f"MIPSIndex: a bias of shape {b.shape} for {W.shape[0]} vectors.", f"({W.shape[0]},)")
-            W = array.concat([W, array.astype(b, W.dtype)[:, None]], axis=1)
+            W = arrays.concat([W, arrays.astype(b, W.dtype)[:, None]], axis=1)
         if method not in METHODS:
             raise InputError(f"MIPSIndex: method={method!r}.", "one of " + ", ".join(map(repr, METHODS)))
         self.weight, self.has_bias, self.method = W, bias is not None, method
@@ -102,7 +102,7 @@ class MIPSIndex:
         if k > len(self):
             raise InputError(f"MIPSIndex.query: k={k} of {len(self)} vectors.", "a smaller k")
         if self.method == "exact":
-            return Found(*array.top_k(z @ self.weight.mT, k))
+            return Found(*arrays.top_k(z @ self.weight.mT, k))
         if isinstance(z, Tracer):
             raise InputError(f"MIPSIndex: {self.method!r} looks at numbers, and cannot be traced.", 'method="exact"')
         flat, W = z.numpy().reshape(-1, z.shape[-1]), self.weight.numpy()
@@ -117,15 +117,15 @@ class MIPSIndex:
             values[i], indices[i] = scores[best], candidates[best]
         self.scored = seen / max(1, len(flat) * len(self))
         shape = (*z.shape[:-1], k)
-        return Found(array.asarray(values.reshape(shape)), array.asarray(indices.reshape(shape)))
+        return Found(arrays.asarray(values.reshape(shape)), arrays.asarray(indices.reshape(shape)))
 
     def _codes(self, z: Any) -> Tensor:
-        z = as_real("MIPSIndex", array.asarray(z))
+        z = as_real("MIPSIndex", arrays.asarray(z))
         d = self.weight.shape[1] - self.has_bias
         if not z.ndim or z.shape[-1] != d:
             raise ShapeError(f"MIPSIndex: codes of shape {z.shape}.", f"(..., {d})")
         if self.has_bias:
-            z = array.concat([z, array.ones((*z.shape[:-1], 1), dtype=z.dtype)], axis=-1)
+            z = arrays.concat([z, arrays.ones((*z.shape[:-1], 1), dtype=z.dtype)], axis=-1)
         return z
 
     def _candidates(self, code: Array, k: int) -> Array:
@@ -142,9 +142,9 @@ class MIPSIndex:
 
     def recall(self, z: Any, k: int = 1) -> float:
         """The share of the k largest inner products of each code that `query` finds."""
-        z = array.asarray(z)
+        z = arrays.asarray(z)
         found = self.query(z, k).indices.numpy().reshape(-1, k)
-        true = array.top_k(self._codes(z) @ self.weight.mT, k).indices.numpy().reshape(-1, k)
+        true = arrays.top_k(self._codes(z) @ self.weight.mT, k).indices.numpy().reshape(-1, k)
         return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, true, strict=True)]))
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_number
-from ..array.conversion import convert
-from ..array.similarity import pairwise_sq_distances, sq_norm
+from ..arrays.conversion import convert
+from ..arrays.similarity import pairwise_sq_distances, sq_norm
 from ..errors import InputError, ShapeError
 from ..nn.lazy import Lazy
 from ..nn.module import Module
@@ -59,16 +59,16 @@ class KMeans(Module):
         self.tol = as_number("KMeans", "tol", tol)
         if isinstance(init, str) and init not in ("k-means++", "random"):
             raise InputError(f"KMeans: init={init!r}.", '"k-means++", "random", or the centres')
-        self.init = init if isinstance(init, str) else array.asarray(init)
+        self.init = init if isinstance(init, str) else arrays.asarray(init)
         self.key = None if key is None else take_key("KMeans", key)
         self.cluster_centers_, self.labels_, self.history_ = Lazy(), Lazy(), Lazy()
 
     def fit(self, X: Any, y: Any = None) -> KMeans:
         """Find the centres of points (n, features)."""
         X = as_training_points("KMeans", X, self.n_clusters)
-        shift = array.mean(X, axis=0)  # distances lose digits far from the origin
+        shift = arrays.mean(X, axis=0)  # distances lose digits far from the origin
         X = X - shift
-        tolerance = self.tol * float(array.mean(array.var(X, axis=0)))
+        tolerance = self.tol * float(arrays.mean(arrays.var(X, axis=0)))
         best: tuple[Tensor, Tensor, list[float]] | None = None
         starts = self.n_init if isinstance(self.init, str) else 1
         keys = split(take_key("KMeans", self.key), starts)
@@ -90,7 +90,7 @@ class KMeans(Module):
                 raise ShapeError(f"KMeans: init of shape {self.init.shape}.", f"centres of shape {expected}")
             return convert(self.init, X.dtype) - shift
         if self.init == "random":
-            return array.take(X, choice(X.shape[0], (self.n_clusters,), replace=False, key=key), axis=0)
+            return arrays.take(X, choice(X.shape[0], (self.n_clusters,), replace=False, key=key), axis=0)
         return plus_plus(X, self.n_clusters, key)
 
     def _lloyd(self, X: Tensor, centers: Tensor, tolerance: float) -> tuple[Tensor, Tensor, list[float]]:
@@ -98,7 +98,7 @@ class KMeans(Module):
         for _ in range(self.max_iter):
             labels, distances = _assigned(X, centers)
             history.append(float(distances.sum()))
-            moved = array.segment_mean(X, _without_empty(labels, distances, len(centers)), len(centers))
+            moved = arrays.segment_mean(X, _without_empty(labels, distances, len(centers)), len(centers))
             change = float(sq_norm(moved - centers))
             centers = moved
             if change <= tolerance:
@@ -118,16 +118,16 @@ class KMeans(Module):
 
     def transform(self, X: Any) -> Tensor:
         """The distances (n, clusters) from the centres."""
-        return array.sqrt(self._sq_distances(X))
+        return arrays.sqrt(self._sq_distances(X))
 
     def predict(self, X: Any) -> Tensor:
         """The numbers (n,) of the nearest centres."""
-        return array.argmin(self._sq_distances(X), axis=-1)
+        return arrays.argmin(self._sq_distances(X), axis=-1)
 
     def _sq_distances(self, X: Any) -> Tensor:
         centers = fitted("KMeans", self.cluster_centers_)
         X = as_points("KMeans", X, centers.shape[1])
-        shift = array.mean(centers, axis=0)
+        shift = arrays.mean(centers, axis=0)
         return pairwise_sq_distances(X - shift, centers - shift)
 
     def forward(self, X: Any) -> Tensor:
@@ -135,11 +135,11 @@ class KMeans(Module):
 
     def fit_predict(self, X: Any, y: Any = None) -> Tensor:
         """`fit`, then the labels of the same points."""
-        return array.asarray(self.fit(X).labels_)
+        return arrays.asarray(self.fit(X).labels_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the inertia of these points: more is better."""
-        return -float(array.sum(array.min(self._sq_distances(X), axis=-1)))
+        return -float(arrays.sum(arrays.min(self._sq_distances(X), axis=-1)))
 
     def extra_repr(self) -> str:
         return f"n_clusters={self.n_clusters}"
@@ -158,24 +158,24 @@ def plus_plus(X: Tensor, n: int, key: Tensor) -> Tensor:
     keys = split(key, n)
     first = choice(X.shape[0], (1,), key=keys[0])
     chosen = [first]
-    distances = pairwise_sq_distances(X, array.take(X, first, axis=0))[:, 0]
+    distances = pairwise_sq_distances(X, arrays.take(X, first, axis=0))[:, 0]
     for i in range(1, n):
         total = distances.numpy().astype(np.float64)
         if total.sum() > 0:
-            candidates = choice(X.shape[0], (trials,), p=array.asarray(total / total.sum()), key=keys[i])
+            candidates = choice(X.shape[0], (trials,), p=arrays.asarray(total / total.sum()), key=keys[i])
         else:  # fewer different points than centres
             candidates = choice(X.shape[0], (1,), key=keys[i])
-        after = array.minimum(distances[:, None], pairwise_sq_distances(X, array.take(X, candidates, axis=0)))
-        winner = int(array.argmin(array.sum(after, axis=0)))
+        after = arrays.minimum(distances[:, None], pairwise_sq_distances(X, arrays.take(X, candidates, axis=0)))
+        winner = int(arrays.argmin(arrays.sum(after, axis=0)))
         chosen.append(candidates[winner : winner + 1])
         distances = after[:, winner]
-    return array.take(X, array.concat(chosen), axis=0)
+    return arrays.take(X, arrays.concat(chosen), axis=0)
 
 
 def _assigned(X: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
     """The nearest centre of each point and its squared distance."""
     distances = pairwise_sq_distances(X, centers)
-    return array.argmin(distances, axis=1), array.min(distances, axis=1)
+    return arrays.argmin(distances, axis=1), arrays.min(distances, axis=1)
 
 
 def _without_empty(labels: Tensor, distances: Tensor, clusters: int) -> Tensor:
@@ -189,4 +189,4 @@ def _without_empty(labels: Tensor, distances: Tensor, clusters: int) -> Tensor:
         counts[new[point]] -= 1
         counts[empty] += 1
         new[point], far[point] = empty, 0.0
-    return array.asarray(new)
+    return arrays.asarray(new)

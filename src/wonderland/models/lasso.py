@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_number
 from ..errors import InputError, ShapeError
 from ..optim.proximal import soft_threshold
@@ -53,7 +53,7 @@ class ElasticNet(LinearModel):
             residual = data @ w - target
             losses.append(0.5 * residual @ residual / n + l1 * np.abs(w).sum() + 0.5 * l2 * w @ w)
             slope = data.T @ (data @ ahead - target) / n + l2 * ahead
-            new = soft_threshold(array.asarray(ahead - rate * slope), rate * l1).numpy()
+            new = soft_threshold(arrays.asarray(ahead - rate * slope), rate * l1).numpy()
             if (new - w) @ (ahead - new) > 0:  # the momentum points uphill: start again without it
                 momentum = 1.0
             following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
@@ -62,9 +62,9 @@ class ElasticNet(LinearModel):
             w, momentum = new, following
             if settled:
                 break
-        params = {"weight": array.asarray(w, dtype=X.dtype)}
+        params = {"weight": arrays.asarray(w, dtype=X.dtype)}
         if has_bias:
-            params["bias"] = array.asarray(y_mean - x_mean @ w, dtype=X.dtype)
+            params["bias"] = arrays.asarray(y_mean - x_mean @ w, dtype=X.dtype)
         found = Minimum(params, np.array(losses), settled)
         self._take(params, found)
         warn_if_unsettled(name, found, "scaled features or a larger max_iter")

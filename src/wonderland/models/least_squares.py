@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, linalg
+from .. import arrays, linalg
 from ..arguments import as_int, as_number
-from ..array.similarity import sq_norm
+from ..arrays.similarity import sq_norm
 from ..context import user_level
 from ..errors import InputError, LinearAlgebraError
 from ..nn.lazy import Lazy
@@ -47,7 +47,7 @@ def ls_loss(w: Float[Tensor, "c"], b: Any, X: Float[Tensor, "n c"], y: Float[Ten
 
     The gradient with respect to w is \(\frac2n X^\top(X w + \mathbf 1 b - y)\).
     """
-    return array.mean(array.square(y - linear_model(w, b, X)))
+    return arrays.mean(arrays.square(y - linear_model(w, b, X)))
 
 
 @checked
@@ -92,9 +92,9 @@ def ridge_solve(X: Float[Tensor, "n c"], y: Float[Tensor, "n ..."], lam: Any, bi
     if not isinstance(lam, Tracer) and not as_number("ridge_solve", "lam", lam) >= 0:
         raise InputError(f"ridge_solve: lam={lam}.", "a penalty of 0 or more")
     c = X.shape[1]
-    penalised = array.arange(c + bias) < c
+    penalised = arrays.arange(c + bias) < c
     X = add_bias_column(X) if bias else X
-    penalty = array.diag(array.astype(penalised, X.dtype)) * lam
+    penalty = arrays.diag(arrays.astype(penalised, X.dtype)) * lam
     try:
         return linalg.solve(X.mT @ X + penalty, X.mT @ y)
     except LinearAlgebraError as error:
@@ -144,7 +144,7 @@ def ls_gd(
         new = step(w)
         return new, sq_norm(new - w), t + 1
 
-    return while_loop(going, further, (w, array.asarray(np.inf, dtype=X.dtype), array.asarray(0)))[0]
+    return while_loop(going, further, (w, arrays.asarray(np.inf, dtype=X.dtype), arrays.asarray(0)))[0]
 
 
 def ls_dual_weights(X: Any, x_new: Any) -> Tensor:
@@ -158,7 +158,7 @@ def ls_dual_weights(X: Any, x_new: Any) -> Tensor:
     x_new is (..., c) and the result (..., n). Large weights point at the training examples that a prediction rests
     on; at the training inputs together they are the projection \(M = X X^+\). Book, section 4.1.3.
     """
-    return array.asarray(x_new) @ linalg.pinv(array.asarray(X))
+    return arrays.asarray(x_new) @ linalg.pinv(arrays.asarray(X))
 
 
 def _warn_of_condition(name: str, X: Any, squared: bool = False) -> None:
@@ -166,7 +166,7 @@ def _warn_of_condition(name: str, X: Any, squared: bool = False) -> None:
     if isinstance(X, Tracer) or not X.size:
         return
     values = np.linalg.svd(np.asarray(X, np.float64), compute_uv=False)
-    unit = float(array.finfo(X.dtype).eps)
+    unit = float(arrays.finfo(X.dtype).eps)
     floor = values[0] * (np.sqrt(unit) if squared else max(X.shape) * unit)
     rank = int((values > floor).sum())
     if rank < X.shape[1]:
@@ -223,14 +223,14 @@ class LinearRegression(LinearModel):
             if not self.penalty:
                 _warn_of_condition(name, add_bias_column(X) if has_bias else X)
             # around the means the best bias is 0, whatever the weights, and the constant feature is gone
-            x_mean, y_mean = (array.mean(a, axis=0) if has_bias else 0.0 for a in (X, y))
+            x_mean, y_mean = (arrays.mean(a, axis=0) if has_bias else 0.0 for a in (X, y))
             centred, targets = X - x_mean, y - y_mean
             w = ridge_solve(centred, targets, self.penalty) if self.penalty else linalg.lstsq(centred, targets).x
             self._take({"weight": w, "bias": y_mean - x_mean @ w} if has_bias else {"weight": w})
         elif method == "gradient":
-            start: Params = {"weight": array.zeros((X.shape[1], *y.shape[1:]), dtype=X.dtype)}
+            start: Params = {"weight": arrays.zeros((X.shape[1], *y.shape[1:]), dtype=X.dtype)}
             if has_bias:
-                start["bias"] = array.zeros(y.shape[1:], dtype=X.dtype)
+                start["bias"] = arrays.zeros(y.shape[1:], dtype=X.dtype)
             penalty = self.penalty / X.shape[0]
             if lr is None:
                 lr = 1 / (2 * (largest_curvature(X, has_bias) + penalty))
@@ -239,7 +239,7 @@ class LinearRegression(LinearModel):
             warn_if_unsettled(name, found, 'scaled features, a larger max_iter, or method="closed"')
         else:
             raise InputError(f"{name}.fit: method={method!r}.", '"closed" or "gradient"')
-        self.sigma2 = Buffer(array.mean(array.square(y - self.predict(X)), axis=0))
+        self.sigma2 = Buffer(arrays.mean(arrays.square(y - self.predict(X)), axis=0))
         return self
 
 
@@ -266,7 +266,7 @@ class Ridge(LinearRegression):
 
 def _penalised_error(params: Params, X: Tensor, y: Tensor, penalty: Any) -> Tensor:
     """The error per output, summed: outputs do not share their rate with the number of them."""
-    error = array.sum(array.mean(array.square(y - apply_linear(params, X)), axis=0))
+    error = arrays.sum(arrays.mean(arrays.square(y - apply_linear(params, X)), axis=0))
     return error + penalty * sq_norm(params["weight"])
 
 

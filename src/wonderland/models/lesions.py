@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .. import array
+from .. import arrays
 from ..errors import InputError, ModuleError
 from ..nn.containers import Sequential
 from ..nn.identity import Identity
@@ -119,7 +119,7 @@ def residual_paths(functions: Sequence[Callable[..., Any]], x: Any) -> dict[tupl
     found: dict[tuple[int, ...], Tensor] = {}
     for length in range(len(paths) + 1):
         for chosen in itertools.combinations(range(len(paths)), length):
-            found[chosen] = paths[chosen[-1]](found[chosen[:-1]]) if chosen else array.asarray(x)
+            found[chosen] = paths[chosen[-1]](found[chosen[:-1]]) if chosen else arrays.asarray(x)
     return found
 
 

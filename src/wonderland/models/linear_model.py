@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..context import user_level
 from ..errors import InputError, ModuleError, ShapeError
 from ..nn.lazy import Lazy
@@ -47,10 +47,10 @@ def add_bias_column(X: Any) -> Tensor:
     >>> add_bias_column(wl.tensor([[3.0, 4.0]]))
     tensor([[3., 4., 1.]])
     """
-    X = array.asarray(X)
+    X = arrays.asarray(X)
     if not X.ndim:
         raise ShapeError("add_bias_column: a number has no features.", "an input of shape (..., c)")
-    return array.concat([X, array.ones((*X.shape[:-1], 1), dtype=X.dtype)], axis=-1)
+    return arrays.concat([X, arrays.ones((*X.shape[:-1], 1), dtype=X.dtype)], axis=-1)
 
 
 # --- the same model as functions of its parameters. Book, exercises 2 and 3 of chapter 4
@@ -67,7 +67,7 @@ def init_linear(c: int, m: int | None = None, *, bias: bool = True, key: Any = N
     outputs = () if m is None else (m,)
     dtype = dtypes.default_float if dtype is None else dtypes.as_dtype(dtype)
     params = {"weight": normal((c, *outputs), key=key, dtype=dtype) / max(c, 1) ** 0.5}
-    return {**params, "bias": array.zeros(outputs, dtype=dtype)} if bias else params
+    return {**params, "bias": arrays.zeros(outputs, dtype=dtype)} if bias else params
 
 
 def apply_linear(params: Params, X: Any) -> Tensor:
@@ -77,7 +77,7 @@ def apply_linear(params: Params, X: Any) -> Tensor:
     >>> apply_linear({"weight": wl.eye(2)}, wl.ones((3, 2))).shape
     (3, 2)
     """
-    scores = array.matmul(X, params["weight"])
+    scores = arrays.matmul(X, params["weight"])
     return scores + params["bias"] if "bias" in params else scores
 
 
@@ -93,9 +93,9 @@ def linear_gradients(params: Params, X: Any, adjoint: Any) -> Params:
     The adjoint is \(\frac2n(f - y)\) for the mean squared error and \(\frac1n(\mathrm{softmax}(f) - y)\) for the
     cross-entropy.
     """
-    X, adjoint = array.asarray(X), array.asarray(adjoint)
+    X, adjoint = arrays.asarray(X), arrays.asarray(adjoint)
     grads = {"weight": X.mT @ adjoint}
-    return {**grads, "bias": array.sum(adjoint, axis=0)} if "bias" in params else grads
+    return {**grads, "bias": arrays.sum(adjoint, axis=0)} if "bias" in params else grads
 
 
 # --- models that fit one
@@ -130,16 +130,16 @@ class LinearModel(Module):
         True
         """
         model = cls(bias=bias is not None, **settings)
-        params = {"weight": array.asarray(weight)}
+        params = {"weight": arrays.asarray(weight)}
         if bias is not None:
-            params["bias"] = array.asarray(bias, dtype=params["weight"].dtype)
+            params["bias"] = arrays.asarray(bias, dtype=params["weight"].dtype)
         model._take(params)
         return model
 
     def forward(self, X: Any) -> Tensor:
         if isinstance(self.weight, Lazy):
             raise ModuleError(f"{type(self).__name__}: it has not been fitted yet.", "fit(X, y) first")
-        X = array.asarray(X)
+        X = arrays.asarray(X)
         c = self.weight.shape[0]
         if not X.ndim or X.shape[-1] != c:
             raise ShapeError(f"{type(self).__name__}: an input of shape {X.shape}.", f"an input of shape (..., c={c})")
@@ -164,12 +164,12 @@ class LinearModel(Module):
         """scikit-learn's name of the weight, which there is (m, c)."""
         if isinstance(self.weight, Lazy):
             raise ModuleError(f"{type(self).__name__}: it has not been fitted yet.", "fit(X, y) first")
-        return array.stop_gradient(self.weight if self.weight.ndim == 1 else self.weight.mT)
+        return arrays.stop_gradient(self.weight if self.weight.ndim == 1 else self.weight.mT)
 
     @property
     def intercept_(self) -> Any:
         """scikit-learn's name of the bias; 0 without one."""
-        return 0.0 if self.bias is None else array.stop_gradient(self.bias)
+        return 0.0 if self.bias is None else arrays.stop_gradient(self.bias)
 
     def _take(self, params: Params, minimum: Minimum | None = None) -> None:
         """Make the parameters from what a fit found."""
@@ -191,7 +191,7 @@ def as_examples(name: str, X: Any) -> Tensor:
     >>> as_examples("fit", [[1, 2]]).shape
     (1, 2)
     """
-    X = as_points(name, array.asarray(X))
+    X = as_points(name, arrays.asarray(X))
     if not X.size:
         raise InputError(f"{name}: {X.shape[0]} examples of {X.shape[1]} features.", "at least one of each")
     return X
@@ -204,13 +204,13 @@ def as_targets(name: str, y: Any, X: Tensor) -> Tensor:
     >>> as_targets("fit", [1, 2], wl.zeros((2, 3)))
     tensor([1., 2.])
     """
-    y = array.asarray(y)
+    y = arrays.asarray(y)
     if y.ndim not in (1, 2) or y.shape[0] != X.shape[0]:
         raise ShapeError(
             f"{name}: targets of shape {y.shape} for {X.shape[0]} examples.",
             f"targets of shape ({X.shape[0]},) or ({X.shape[0]}, m)",
         )
-    y = array.astype(y, X.dtype)
+    y = arrays.astype(y, X.dtype)
     if not isinstance(y, Tracer) and not np.isfinite(y.numpy()).all():
         raise InputError(f"{name}: some targets are not finite.", "targets without NaN and infinity")
     return y
@@ -240,9 +240,9 @@ def standardized(X: Tensor, bias: bool) -> tuple[Tensor, Tensor, Tensor]:
     (tensor([[-1.],
             [ 1.]]), tensor([2.]), tensor([1.]))
     """
-    mean = array.mean(X, axis=0) if bias else array.zeros(X.shape[1], dtype=X.dtype)
-    scale = array.sqrt(array.mean(array.square(X - mean), axis=0))
-    scale = array.where(scale > 0, scale, 1.0)
+    mean = arrays.mean(X, axis=0) if bias else arrays.zeros(X.shape[1], dtype=X.dtype)
+    scale = arrays.sqrt(arrays.mean(arrays.square(X - mean), axis=0))
+    scale = arrays.where(scale > 0, scale, 1.0)
     return (X - mean) / scale, mean, scale
 
 
@@ -267,21 +267,21 @@ def fit_linear(
 
     But for plain descent the features are standardised on the way, so that their units do not matter.
     """
-    start: Params = {"weight": array.zeros((X.shape[1], *outputs), dtype=X.dtype)}
+    start: Params = {"weight": arrays.zeros((X.shape[1], *outputs), dtype=X.dtype)}
     if bias:
-        start["bias"] = array.zeros(outputs, dtype=X.dtype)
-    penalty = array.full((X.shape[1],), l2, dtype=X.dtype)
+        start["bias"] = arrays.zeros(outputs, dtype=X.dtype)
+    penalty = arrays.full((X.shape[1],), l2, dtype=X.dtype)
     if method == "gradient":
         return fit_params(name, _penalised, start, loss, X, y, penalty, method=method, **settings)
     Z, mean, scale = standardized(X, bias)
-    found = fit_params(name, _penalised, start, loss, Z, y, penalty / array.square(scale), method=method, **settings)
+    found = fit_params(name, _penalised, start, loss, Z, y, penalty / arrays.square(scale), method=method, **settings)
     return found._replace(params=unstandardized(found.params, mean, scale))
 
 
 def _penalised(params: Params, loss: Callable[..., Tensor], X: Tensor, y: Tensor, penalty: Tensor) -> Tensor:
-    squares = array.square(params["weight"])
-    squares = array.sum(squares, axis=-1) if squares.ndim == 2 else squares
-    return loss(apply_linear(params, X), y) + 0.5 * array.sum(penalty * squares)
+    squares = arrays.square(params["weight"])
+    squares = arrays.sum(squares, axis=-1) if squares.ndim == 2 else squares
+    return loss(apply_linear(params, X), y) + 0.5 * arrays.sum(penalty * squares)
 
 
 def warn_if_unsettled(name: str, minimum: Minimum, remedy: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_number
 from ..context import user_level
 from ..decisions.thresholds import predict_binary
@@ -107,12 +107,12 @@ class LogisticRegression(_Logistic):
 
     @no_grad()
     def predict_proba(self, X: Any) -> Tensor:
-        return array.softmax(self(X), temperature=self.temperature)
+        return arrays.softmax(self(X), temperature=self.temperature)
 
     @property
     def class_vectors(self) -> Tensor:
         r"""The vectors \(w_c\) (m, c) with which inputs are compared: \(p_c\) grows with \(\langle w_c, x\rangle\)."""
-        return array.stop_gradient(self.weight).mT
+        return arrays.stop_gradient(self.weight).mT
 
     @no_grad()
     def _separates(self, X: Tensor, y: Tensor) -> bool:
@@ -171,16 +171,16 @@ class BinaryLogisticRegression(_Logistic):
             )
         self.classes_ = classes
         settings = {"lr": lr, "max_iter": max_iter, "tol": tol}
-        return self._fit(binary_cross_entropy_with_logits, X, array.astype(indices, X.dtype), (), method, settings)
+        return self._fit(binary_cross_entropy_with_logits, X, arrays.astype(indices, X.dtype), (), method, settings)
 
     @no_grad()
     def predict_proba(self, X: Any) -> Tensor:
         s = self(X) / self.temperature
-        return array.stack([array.sigmoid(-s), array.sigmoid(s)], axis=-1)
+        return arrays.stack([arrays.sigmoid(-s), arrays.sigmoid(s)], axis=-1)
 
     @no_grad()
     def predict(self, X: Any) -> Any:
-        p = array.sigmoid(self(X) / self.temperature)
+        p = arrays.sigmoid(self(X) / self.temperature)
         return decode_labels(predict_binary(p, self.threshold, self.tie), self.classes_)
 
     @no_grad()
@@ -198,9 +198,9 @@ def as_softmax(model: BinaryLogisticRegression) -> LogisticRegression:
     """
     if not isinstance(model, BinaryLogisticRegression):
         raise ShapeError(f"as_softmax: a {type(model).__name__} has no single logit.", "a BinaryLogisticRegression")
-    w = array.asarray(model.weight)
-    bias = None if model.bias is None else array.stack([array.zeros_like(model.bias), array.asarray(model.bias)])
-    weight = array.stack([array.zeros_like(w), w], axis=-1)
+    w = arrays.asarray(model.weight)
+    bias = None if model.bias is None else arrays.stack([arrays.zeros_like(model.bias), arrays.asarray(model.bias)])
+    weight = arrays.stack([arrays.zeros_like(w), w], axis=-1)
     wide = LogisticRegression.from_weights(weight, bias, l2=model.l2, temperature=model.temperature)
     wide.classes_ = model.classes_
     return wide

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..errors import InputError
 from ..nn.lazy import Lazy
@@ -50,19 +50,19 @@ class _Neighbors(Module):
     def kneighbors(self, X: Any) -> tuple[Tensor, Tensor]:
         """The similarities (minus the distances if "euclidean") and numbers (..., k) of the nearest examples."""
         examples = fitted(type(self).__name__, self.examples)
-        return array.top_k(similarities(array.asarray(X), examples, self.metric), self.n_neighbors)
+        return arrays.top_k(similarities(arrays.asarray(X), examples, self.metric), self.n_neighbors)
 
     def _average(self, X: Any, targets: Tensor) -> Tensor:
         """The mean of targets (n, m) over the neighbours, as (..., m)."""
         scores, numbers = self.kneighbors(X)
-        chosen = array.take(targets, numbers, axis=0)  # (..., k, m)
+        chosen = arrays.take(targets, numbers, axis=0)  # (..., k, m)
         if self.weights == "uniform":
-            return array.mean(chosen, axis=-2)
+            return arrays.mean(chosen, axis=-2)
         distance = -scores
         same = distance == 0  # examples at the very place count alone
-        nearer = array.where(same, 1.0, 0.0), 1 / array.where(same, 1.0, distance)
-        share = array.where(array.any(same, axis=-1, keepdims=True), *nearer)
-        return array.sum(chosen * (share / array.sum(share, axis=-1, keepdims=True))[..., None], axis=-2)
+        nearer = arrays.where(same, 1.0, 0.0), 1 / arrays.where(same, 1.0, distance)
+        share = arrays.where(arrays.any(same, axis=-1, keepdims=True), *nearer)
+        return arrays.sum(chosen * (share / arrays.sum(share, axis=-1, keepdims=True))[..., None], axis=-2)
 
 
 class KNeighborsClassifier(Classifier, _Neighbors):
@@ -86,7 +86,7 @@ class KNeighborsClassifier(Classifier, _Neighbors):
     def predict_proba(self, X: Any) -> Tensor:
         """The share (..., m) of every class among the neighbours."""
         targets = fitted("KNeighborsClassifier", self.targets)
-        return self._average(X, array.one_hot(targets, len(self.classes_), dtype=self.examples.dtype))
+        return self._average(X, arrays.one_hot(targets, len(self.classes_), dtype=self.examples.dtype))
 
 
 class KNeighborsRegressor(_Neighbors):
@@ -103,10 +103,10 @@ class KNeighborsRegressor(_Neighbors):
         return self
 
     def predict(self, X: Any) -> Tensor:
-        targets = array.asarray(fitted("KNeighborsRegressor", self.targets))
+        targets = arrays.asarray(fitted("KNeighborsRegressor", self.targets))
         if targets.ndim == 2:
             return self._average(X, targets)
-        return array.squeeze(self._average(X, targets[:, None]), -1)
+        return arrays.squeeze(self._average(X, targets[:, None]), -1)
 
     def score(self, X: Any, y: Any) -> float:
         """R²."""
@@ -153,7 +153,7 @@ class LookupModel:
             raise InputError("LookupModel: it has not been fitted yet.", "fit(X, y) first")
         found = [self.table.get(key, self.constant) for key in _keys(as_examples("LookupModel", X))]
         values = np.array(found) if self.dtype.kind == "U" else np.array(found, self.dtype)
-        return values if values.dtype.kind == "U" else array.asarray(values)
+        return values if values.dtype.kind == "U" else arrays.asarray(values)
 
 
 def _keys(X: Tensor) -> list[bytes]:

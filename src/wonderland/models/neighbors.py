@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import promote_inexact
-from ..array.similarity import normalize, pairwise_sq_distances
+from ..arrays.conversion import promote_inexact
+from ..arrays.similarity import normalize, pairwise_sq_distances
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 
@@ -33,9 +33,9 @@ def similarities(queries: Any, points: Any, metric: str = "cosine") -> Tensor:
     if metric not in METRICS:
         raise InputError(f"nearest_neighbors: metric={metric!r}.", "one of " + ", ".join(map(repr, METRICS)))
     if metric == "euclidean":
-        flat = array.reshape(queries, (-1, points.shape[1]))
-        distances = array.sqrt(pairwise_sq_distances(flat, points))
-        return -array.reshape(distances, (*queries.shape[:-1], points.shape[0]))
+        flat = arrays.reshape(queries, (-1, points.shape[1]))
+        distances = arrays.sqrt(pairwise_sq_distances(flat, points))
+        return -arrays.reshape(distances, (*queries.shape[:-1], points.shape[0]))
     if metric == "cosine":
         queries, points = normalize(queries), normalize(points)
     return queries @ points.mT
@@ -56,7 +56,7 @@ def nearest_neighbors(
     `query` is the number of a point, which is then left out of the answer unless `exclude_self` is false, or vectors
     (..., d). `metric` as in `similarities`. Notes, section 4.1.
     """
-    points = array.asarray(points)
+    points = arrays.asarray(points)
     number = query if isinstance(query, int) else None
     exclude = number is not None if exclude_self is None else exclude_self
     if exclude and number is None:
@@ -68,8 +68,8 @@ def nearest_neighbors(
         raise InputError(f"nearest_neighbors: k={k} of {points.shape[0] - exclude} points.", "a smaller k")
     scores = similarities(points[number] if number is not None else query, points, metric)
     if exclude:
-        scores = array.where(array.arange(points.shape[0]) == number % points.shape[0], -array.inf, scores)
-    values, indices = array.top_k(scores, k)
+        scores = arrays.where(arrays.arange(points.shape[0]) == number % points.shape[0], -arrays.inf, scores)
+    values, indices = arrays.top_k(scores, k)
     return values, indices
 
 
@@ -80,4 +80,4 @@ def retrieve(query: Any, index: Any, k: int = 5, metric: str = "cosine") -> tupl
     >>> retrieve(wl.tensor([[0.0, 2.0]]), wl.tensor([[1.0, 0.0], [0.1, 1.0]]), k=1)[1]
     tensor([[1]])
     """
-    return nearest_neighbors(index, array.asarray(query), k, metric)
+    return nearest_neighbors(index, arrays.asarray(query), k, metric)

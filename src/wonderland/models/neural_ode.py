@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_function, as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import ShapeError
 from ..nn.module import Module
 from ..ode.adjoint import odeint_adjoint
@@ -50,8 +50,8 @@ class ODEFunc(Module):
         if not x.ndim or x.shape[-1] != self.features:
             raise ShapeError(f"ODEFunc: a state of shape {x.shape}.", f"(..., {self.features})")
         if self.time:
-            t = array.broadcast_to(array.astype(array.asarray(t), x.dtype), (*x.shape[:-1], 1))
-            x = array.concat([x, t], axis=-1)  # (..., features + 1)
+            t = arrays.broadcast_to(arrays.astype(arrays.asarray(t), x.dtype), (*x.shape[:-1], 1))
+            x = arrays.concat([x, t], axis=-1)  # (..., features + 1)
         return self.mlp(x)
 
 
@@ -113,7 +113,7 @@ class NeuralODE(Module):
 
     def inverse(self, y: Any) -> Any:
         """The x of which the layer makes y, up to the error of the solver."""
-        return self._solve(y, array.asarray([self.T, 0.0]))[-1]
+        return self._solve(y, arrays.asarray([self.T, 0.0]))[-1]
 
     def _solve(self, x: Any, t: Any) -> Any:
         settings: dict[str, Any] = {"steps": self.steps, "rtol": self.rtol, "atol": self.atol}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array, linalg
+from .. import arrays, linalg
 from ..arguments import as_int
 from ..errors import InputError, ShapeError
 from ..nn.lazy import Lazy
@@ -47,13 +47,13 @@ class PCA(Module):
         n = most if self.n_components is None else self.n_components
         if n > most:
             raise InputError(f"PCA: {n} components of data of shape {X.shape}.", f"at most {most}")
-        mean = array.mean(X, axis=0)
+        mean = arrays.mean(X, axis=0)
         _, s, vh = linalg.svd(X - mean, full_matrices=False)
         vh = vh[:n]
-        peak = array.take_along_axis(vh, array.argmax(array.abs(vh), axis=1)[:, None], axis=1)
+        peak = arrays.take_along_axis(vh, arrays.argmax(arrays.abs(vh), axis=1)[:, None], axis=1)
         self.n_samples_ = X.shape[0]
         self.mean_ = Buffer(mean)
-        self.components_ = Buffer(array.where(peak < 0, -vh, vh))
+        self.components_ = Buffer(arrays.where(peak < 0, -vh, vh))
         self.singular_values_ = Buffer(s[:n])
         self._spectrum = Buffer(s)
         return self
@@ -61,13 +61,13 @@ class PCA(Module):
     @property
     def explained_variance_(self) -> Tensor:
         """The variance along each direction."""
-        return array.square(fitted("PCA", self.singular_values_)) / (self.n_samples_ - 1)
+        return arrays.square(fitted("PCA", self.singular_values_)) / (self.n_samples_ - 1)
 
     @property
     def explained_variance_ratio_(self) -> Tensor:
         """The share of each direction in the whole variance."""
-        squares = array.square(fitted("PCA", self._spectrum))
-        return squares[: len(self.singular_values_)] / array.sum(squares)
+        squares = arrays.square(fitted("PCA", self._spectrum))
+        return squares[: len(self.singular_values_)] / arrays.sum(squares)
 
     def transform(self, X: Any) -> Tensor:
         """The coordinates (n, components) of points (n, features)."""
@@ -84,7 +84,7 @@ class PCA(Module):
     def inverse_transform(self, Z: Any) -> Tensor:
         """The points (n, features) with coordinates (n, components)."""
         components = fitted("PCA", self.components_)
-        Z = array.asarray(Z)
+        Z = arrays.asarray(Z)
         if Z.ndim != 2 or Z.shape[1] != components.shape[0]:
             raise ShapeError(f"PCA: coordinates of shape {Z.shape}.", f"(n, {components.shape[0]})")
         return Z @ components + self.mean_

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int, as_number
 from ..context import user_level
 from ..errors import InputError
@@ -78,7 +78,7 @@ class Perceptron(Classifier, LinearModel):
                 stacklevel=user_level(),
             )
         self.classes_ = classes
-        found = array.asarray(best, dtype=X.dtype)
+        found = arrays.asarray(best, dtype=X.dtype)
         self._take({"weight": found} if self.bias is None else {"weight": found[:-1], "bias": found[-1]})
         self.mistakes = Buffer(np.array(mistakes), persistent=False)
         return self
@@ -86,12 +86,12 @@ class Perceptron(Classifier, LinearModel):
     @no_grad()
     def predict(self, X: Any) -> Any:
         """The class of inputs (..., c); on the hyperplane it is the second."""
-        return decode_labels(array.astype(self(X) >= 0, dtypes.int64), self.classes_)
+        return decode_labels(arrays.astype(self(X) >= 0, dtypes.int64), self.classes_)
 
     @no_grad()
     def predict_proba(self, X: Any) -> Tensor:
         """1 for the class that is predicted, 0 for the other: a threshold knows no doubt."""
-        return array.one_hot(array.astype(self(X) >= 0, dtypes.int64), 2)
+        return arrays.one_hot(arrays.astype(self(X) >= 0, dtypes.int64), 2)
 
 
 def is_linearly_separable(X: Any, y: Any, tol: float = 1e-9) -> bool:

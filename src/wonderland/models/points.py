@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
-from ..array.conversion import as_real
+from .. import arrays, dtypes
+from ..arrays.conversion import as_real
 from ..errors import DTypeError, InputError, ModuleError, ShapeError
 from ..nn.lazy import Lazy
 from ..nn.parameter import Buffer
@@ -23,7 +23,7 @@ def as_points(name: str, X: Any, features: int | None = None) -> Tensor:
 
     Points that are NaN or infinite are refused where they are known.
     """
-    X = as_real(name, array.asarray(X))
+    X = as_real(name, arrays.asarray(X))
     if X.ndim != 2:
         raise ShapeError(f"{name}: the data has shape {X.shape}.", "(points, features); x[:, None] for a vector")
     if features is not None and X.shape[1] != features:
@@ -54,7 +54,7 @@ def as_labels(name: str, y: Any, n: int) -> Tensor:
     >>> as_labels("fit", [0, 2], 2)
     tensor([0, 2])
     """
-    labels = array.asarray(y)
+    labels = arrays.asarray(y)
     if not dtypes.is_integer(labels.dtype):
         raise DTypeError(f"{name}: labels of {labels.dtype}.", "integers, one per point")
     if labels.shape != (n,):

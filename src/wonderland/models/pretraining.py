@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..errors import ModuleError, ShapeError
 from ..nn.containers import Sequential
 from ..nn.functional import cross_entropy
@@ -45,12 +45,12 @@ def fit_head(
     """
     if not head.parameters():
         raise ModuleError("fit_head: the head has no parameters.", "such as wl.nn.Linear(codes, classes)")
-    X, y = array.asarray(X), array.asarray(y)
+    X, y = arrays.asarray(X), arrays.asarray(y)
     if not X.ndim or not y.ndim or X.shape[0] != y.shape[0]:
         raise ShapeError(f"fit_head: inputs of shape {X.shape} with labels of shape {y.shape}.", "a label per input")
     encoder.freeze()
     with kept_modes(encoder), no_grad():
-        codes = array.asarray(encoder.eval()(X))
+        codes = arrays.asarray(encoder.eval()(X))
 
     def head_loss(head: Module, z: Tensor, y: Tensor) -> Tensor:
         return loss(head(z), y)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
-from ..array.conversion import as_tensor
+from .. import arrays, dtypes
+from ..arrays.conversion import as_tensor
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 from ..transforms.custom import stop_gradient
@@ -26,7 +26,7 @@ def as_mask(name: str, mask: Any, shape: tuple[int, ...], least: int = 0) -> Ten
     """
     if mask is None:
         return None
-    mask = as_tensor(name, array.asarray(mask))
+    mask = as_tensor(name, arrays.asarray(mask))
     if mask.shape != shape:
         raise ShapeError(
             f"{name}: a mask of shape {mask.shape} for sequences of shape {shape}.", f"a mask of shape {shape}"
@@ -51,8 +51,8 @@ def silenced(x: Tensor, mask: Tensor | None) -> Tensor:
     """
     if mask is None:
         return x
-    mask = array.reshape(mask, (*mask.shape, *[1] * (x.ndim - mask.ndim)))
-    return array.where(mask, x, array.zeros_like(x))
+    mask = arrays.reshape(mask, (*mask.shape, *[1] * (x.ndim - mask.ndim)))
+    return arrays.where(mask, x, arrays.zeros_like(x))
 
 
 def pooled(mask: Tensor | None, window: int) -> Tensor | None:
@@ -65,5 +65,5 @@ def pooled(mask: Tensor | None, window: int) -> Tensor | None:
     if mask is None:
         return None
     whole = mask.shape[-1] // window
-    parts = array.reshape(mask[..., : whole * window], (*mask.shape[:-1], whole, window))
-    return array.all(parts, axis=-1)
+    parts = arrays.reshape(mask[..., : whole * window], (*mask.shape[:-1], whole, window))
+    return arrays.all(parts, axis=-1)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..errors import InputError, ShapeError
 from ..nn.functional import contrastive_loss, info_nce_loss, triplet_margin_loss
@@ -58,22 +58,22 @@ class Siamese(Module):
 
     def embed(self, x: Any) -> Tensor:
         """The codes f(x)."""
-        return self.encoder(array.asarray(x))
+        return self.encoder(arrays.asarray(x))
 
     def forward(self, a: Any, b: Any) -> Tensor:
-        return array.cosine_similarity(self.embed(a), self.embed(b))
+        return arrays.cosine_similarity(self.embed(a), self.embed(b))
 
     def comparison_loss(self, anchor: Any, positive: Any, negatives: Any) -> Tensor:
         """The loss of inputs (n, ...), of one of the same class each (n, ...), and of m others each (n, m, ...)."""
         a, p = self.embed(anchor), self.embed(positive)
         n, m = negatives.shape[:2]
-        wrong = self.embed(array.reshape(negatives, (n * m, *negatives.shape[2:])))
+        wrong = self.embed(arrays.reshape(negatives, (n * m, *negatives.shape[2:])))
         if self.loss == "info_nce":
-            return info_nce_loss(a, p, array.reshape(wrong, (n, m, -1)), temperature=self.temperature)
-        others = array.repeat(a, m, axis=0)
+            return info_nce_loss(a, p, arrays.reshape(wrong, (n, m, -1)), temperature=self.temperature)
+        others = arrays.repeat(a, m, axis=0)
         if self.loss == "triplet":
-            return triplet_margin_loss(others, array.repeat(p, m, axis=0), wrong, margin=self.margin)
-        together, apart = array.ones(n, dtype=a.dtype), array.zeros(n * m, dtype=a.dtype)
+            return triplet_margin_loss(others, arrays.repeat(p, m, axis=0), wrong, margin=self.margin)
+        together, apart = arrays.ones(n, dtype=a.dtype), arrays.zeros(n * m, dtype=a.dtype)
         near = contrastive_loss(a, p, together, margin=self.margin)
         return 0.5 * (near + contrastive_loss(others, wrong, apart, margin=self.margin))
 
@@ -91,11 +91,11 @@ class Siamese(Module):
         key: Any = None,
     ) -> Self:
         """Train on inputs (n, ...) with labels (n,): each input with `draws` partners and `negatives` others each."""
-        X = array.asarray(X)
+        X = arrays.asarray(X)
         labels = as_labels("Siamese.fit", y, X.shape[0] if X.ndim else 0).numpy()
         first, second = split(take_key("Siamese", key), 2)
         anchors, positives, wrong = _comparisons(labels, draws, as_int("Siamese.fit", "negatives", negatives, 1), first)
-        parts = [array.take(X, array.asarray(i), axis=0) for i in (anchors, positives, wrong)]
+        parts = [arrays.take(X, arrays.asarray(i), axis=0) for i in (anchors, positives, wrong)]
         settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "callback": callback}
         self.history = ()
         self.history = tuple(descend(self, _comparison_loss, *parts, **settings, key=second, name="Siamese.fit"))
@@ -160,7 +160,7 @@ def one_shot_predict(model: Any, support: Any, labels: Any, query: Any, metric: 
     have been there in training; `query` (m, ...) are the inputs to classify.
     """
     encode = model.embed if isinstance(model, Siamese) else model
-    support, query = array.asarray(support), array.asarray(query)
+    support, query = arrays.asarray(support), arrays.asarray(query)
     labels = as_labels("one_shot_predict", labels, support.shape[0] if support.ndim else 0)
     if not support.shape[:1] or not support.shape[0] or support.shape[1:] != query.shape[1:]:
         raise ShapeError(
@@ -168,7 +168,7 @@ def one_shot_predict(model: Any, support: Any, labels: Any, query: Any, metric: 
             "examples (n, ...) and queries (m, ...) alike, n from 1 on",
         )
     scores = similarities(encode(query), encode(support), metric)
-    return array.take(labels, array.argmax(scores, axis=-1), axis=0)
+    return arrays.take(labels, arrays.argmax(scores, axis=-1), axis=0)
 
 
 def n_way_accuracy(
@@ -190,7 +190,7 @@ def n_way_accuracy(
     >>> n_way_accuracy(lambda x: x, X, y, n_way=3, key=wl.random.key(0))
     1.0
     """
-    X = array.asarray(X)
+    X = arrays.asarray(X)
     labels = as_labels("n_way_accuracy", y, X.shape[0] if X.ndim else 0).numpy()
     n, k = as_int("n_way_accuracy", "n_way", n_way, 2), as_int("n_way_accuracy", "k_shot", k_shot, 1)
     queries = as_int("n_way_accuracy", "queries", queries, 1)
@@ -208,6 +208,6 @@ def n_way_accuracy(
             support.append(drawn[:k])
             query.append(drawn[k:])
         s, q = np.concatenate(support), np.concatenate(query)
-        examples, asked = (array.take(X, array.asarray(i), axis=0) for i in (s, q))
+        examples, asked = (arrays.take(X, arrays.asarray(i), axis=0) for i in (s, q))
         hits.append(one_shot_predict(model, examples, labels[s], asked, metric).numpy() == labels[q])
     return float(np.mean(hits))

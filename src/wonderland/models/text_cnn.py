@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int, as_list
-from ..array.conversion import as_tensor
+from ..arrays.conversion import as_tensor
 from ..errors import DTypeError, InputError, ShapeError
 from ..nn import functional as F  # noqa: N812 - as everybody calls it
 from ..nn.containers import ModuleList
@@ -46,7 +46,7 @@ class TextClassifier(Module):
     def _embedded(self, tokens: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
         """Vectors (..., time, embedding_size) with zeros at the padding, and the mask."""
         name = type(self).__name__
-        tokens = as_tensor(name, array.asarray(tokens))
+        tokens = as_tensor(name, arrays.asarray(tokens))
         if not dtypes.is_integer(tokens.dtype):
             raise DTypeError(f"{name}: tokens of {tokens.dtype}.", "integers, as tokenizers give them")
         if not tokens.ndim or tokens.shape[-1] < self.least:
@@ -98,9 +98,9 @@ class TextCNN(TextClassifier):
     def encode(self, tokens: Any, mask: Any = None) -> Tensor:
         """The mean over time of the last convolution, (..., channels)."""
         h, kept = self._embedded(tokens, mask)  # (..., t, e)
-        h = silenced(array.relu(self.conv1(h)), kept)  # (..., t, c)
+        h = silenced(arrays.relu(self.conv1(h)), kept)  # (..., t, c)
         h, kept = F.max_pool1d(h, 2), pooled(kept, 2)  # (..., t/2, c)
-        h = array.relu(self.conv2(silenced(h, kept)))  # (..., t/2, d)
+        h = arrays.relu(self.conv2(silenced(h, kept)))  # (..., t/2, d)
         return F.global_avg_pool(h, axes=1, mask=kept)
 
 
@@ -147,8 +147,8 @@ class KimCNN(TextClassifier):
     def encode(self, tokens: Any, mask: Any = None) -> Tensor:
         """The strongest response of every unit, (..., channels for each width)."""
         h, kept = self._embedded(tokens, mask)  # (..., t, e)
-        maxima = [F.global_max_pool(array.relu(conv(h)), axes=1, mask=kept) for conv in self.convs]  # (..., c) each
-        return self.dropout(array.concat(maxima, axis=-1))
+        maxima = [F.global_max_pool(arrays.relu(conv(h)), axes=1, mask=kept) for conv in self.convs]  # (..., c) each
+        return self.dropout(arrays.concat(maxima, axis=-1))
 
 
 def _as_embedding(name: str, vocabulary: Any, size: Any, dtype: Any, key: Any) -> Embedding:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int, as_number
-from ..array.similarity import pairwise_sq_distances
+from ..arrays.similarity import pairwise_sq_distances
 from ..errors import InputError, ShapeError
 from ..random.continuous import normal
 from ..random.streams import take_key
@@ -33,11 +33,11 @@ def conditional_affinities(X: Any, perplexity: float = 30.0, *, steps: int = 100
     Rows sum to 1, and \(p_{i|i} = 0\). Each \(\sigma_i\) is found by bisection so that the effective number of
     neighbours, \(2^{H(p_{\cdot|i})}\), is the perplexity: small where points are dense, large where they are sparse.
     """
-    X = array.astype(as_training_points("tsne", X, 3), dtypes.float64)
+    X = arrays.astype(as_training_points("tsne", X, 3), dtypes.float64)
     n = X.shape[0]
     if not 1 <= as_number("tsne", "perplexity", perplexity) < n - 1:
         raise InputError(f"tsne: perplexity={perplexity} for {n} points.", f"from 1 to less than {n - 1}")
-    X = X - array.mean(X, axis=0)
+    X = X - arrays.mean(X, axis=0)
     D = pairwise_sq_distances(X, X).numpy()
     others = ~np.eye(n, dtype=bool)
     nearest = np.where(others, D, np.inf).min(axis=1, keepdims=True)
@@ -57,7 +57,7 @@ def conditional_affinities(X: Any, perplexity: float = 30.0, *, steps: int = 100
         low, high = np.where(apart > 0, precision, low), np.where(apart > 0, high, precision)
         # points at one place keep their entropy, whatever the precision; it must not run away
         precision = np.minimum(np.where(np.isinf(high), precision * 2, (low + high) / 2), 1e300)
-    return array.asarray(P), array.asarray(np.sqrt(0.5 / precision[:, 0]))
+    return arrays.asarray(P), arrays.asarray(np.sqrt(0.5 / precision[:, 0]))
 
 
 def joint_affinities(X: Any, perplexity: float = 30.0) -> Tensor:
@@ -81,8 +81,8 @@ def tsne_affinities(Y: Any) -> tuple[Tensor, Tensor]:
 
     The heavy tails of this density (Student's t with one degree of freedom) let moderate distances become large ones.
     """
-    w = (1.0 - array.eye(Y.shape[0], dtype=Y.dtype)) / (1.0 + pairwise_sq_distances(Y, Y))
-    return w / array.sum(w), w
+    w = (1.0 - arrays.eye(Y.shape[0], dtype=Y.dtype)) / (1.0 + pairwise_sq_distances(Y, Y))
+    return w / arrays.sum(w), w
 
 
 def tsne_loss(P: Any, Y: Any) -> Tensor:
@@ -93,8 +93,8 @@ def tsne_loss(P: Any, Y: Any) -> Tensor:
     tensor(0.)
     """
     Q, _ = tsne_affinities(Y)
-    tiny = array.finfo(Q.dtype).smallest_normal
-    return array.sum(P * (array.log(array.maximum(P, tiny)) - array.log(array.maximum(Q, tiny))))
+    tiny = arrays.finfo(Q.dtype).smallest_normal
+    return arrays.sum(P * (arrays.log(arrays.maximum(P, tiny)) - arrays.log(arrays.maximum(Q, tiny))))
 
 
 def tsne_gradient(P: Any, Y: Any) -> Tensor:
@@ -109,7 +109,7 @@ def tsne_gradient(P: Any, Y: Any) -> Tensor:
     """
     Q, w = tsne_affinities(Y)
     force = (P - Q) * w
-    return 4.0 * (array.sum(force, axis=1, keepdims=True) * Y - force @ Y)
+    return 4.0 * (arrays.sum(force, axis=1, keepdims=True) * Y - force @ Y)
 
 
 def tsne_force(high: Any, low: Any, sigma: float = 1.0) -> Tensor:
@@ -123,9 +123,9 @@ def tsne_force(high: Any, low: Any, sigma: float = 1.0) -> Tensor:
     \((p - q)\,d_y/(1 + d_y^2)\) with \(p = e^{-d_x^2/2\sigma^2}\) and \(q = 1/(1 + d_y^2)\), without the sums over
     other pairs that normalise p and q.
     """
-    high, low = array.asarray(high), array.asarray(low)
+    high, low = arrays.asarray(high), arrays.asarray(low)
     q = 1.0 / (1.0 + low * low)
-    return (array.exp(-high * high / (2 * sigma**2)) - q) * low * q
+    return (arrays.exp(-high * high / (2 * sigma**2)) - q) * low * q
 
 
 def tsne_force_plot(distances: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 4.0)) -> str:
@@ -136,8 +136,8 @@ def tsne_force_plot(distances: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 4.0)) -> s
     """
     from ..viz import Curve, plot
 
-    low = array.linspace(0.0, 6.0, 121)
-    curves = [Curve(low, tsne_force(array.full_like(low, d), low), f"distance {d:g} in the data") for d in distances]
+    low = arrays.linspace(0.0, 6.0, 121)
+    curves = [Curve(low, tsne_force(arrays.full_like(low, d), low), f"distance {d:g} in the data") for d in distances]
     return plot(curves, title="t-SNE pulls (above 0) and pushes", x_label="distance in the map", y_label="attraction")
 
 
@@ -194,18 +194,18 @@ class TSNE:
     def fit(self, X: Any, y: Any = None) -> TSNE:
         """Find the map of points (n, d)."""
         X = as_training_points("TSNE", X, 3)
-        P = array.astype(joint_affinities(X, self.perplexity), dtypes.float32)
-        Y = array.astype(self._start(X), dtypes.float32)
+        P = arrays.astype(joint_affinities(X, self.perplexity), dtypes.float32)
+        Y = arrays.astype(self._start(X), dtypes.float32)
         rate = self.learning_rate
         if isinstance(rate, str):
             rate = max(X.shape[0] / self.early_exaggeration / 4, 50.0)
-        velocity, gain = array.zeros_like(Y), array.ones_like(Y)
+        velocity, gain = arrays.zeros_like(Y), arrays.ones_like(Y)
         exaggerated = min(250, self.max_iter // 4)
         self.history_ = []
         for i in range(self.max_iter):
             early = i < exaggerated
             settings = (self.early_exaggeration if early else 1.0, 0.5 if early else 0.8, rate)
-            Y, velocity, gain = _step(P, Y, velocity, gain, array.tensor(settings, dtype=dtypes.float32))
+            Y, velocity, gain = _step(P, Y, velocity, gain, arrays.tensor(settings, dtype=dtypes.float32))
             if (i + 1) % 50 == 0 or i + 1 == self.max_iter:
                 self.history_.append((i + 1, float(_loss(P, Y))))
                 if self.callback is not None:
@@ -216,14 +216,14 @@ class TSNE:
     def _start(self, X: Tensor) -> Tensor:
         shape = (X.shape[0], self.n_components)
         if not isinstance(self.init, str):
-            given = array.asarray(self.init)
+            given = arrays.asarray(self.init)
             if given.shape != shape:
                 raise ShapeError(f"TSNE: init of shape {given.shape}.", f"a map of shape {shape}")
             return given
         if self.init == "pca" and self.n_components <= min(X.shape):
             Y = PCA(self.n_components).fit_transform(X)
-            spread = array.std(Y[:, 0])
-            return Y / array.where(spread > 0, spread, 1.0) * 1e-4
+            spread = arrays.std(Y[:, 0])
+            return Y / arrays.where(spread > 0, spread, 1.0) * 1e-4
         return 1e-4 * normal(shape, key=take_key("TSNE", self.key))
 
     def fit_transform(self, X: Any, y: Any = None) -> Tensor:
@@ -247,10 +247,10 @@ def _step(P: Tensor, Y: Tensor, velocity: Tensor, gain: Tensor, settings: Tensor
     gradient = tsne_gradient(exaggeration * P, Y)
     # coordinates that keep their direction go faster, those that swing slower
     swings = (gradient > 0) == (velocity > 0)
-    gain = array.maximum(array.where(swings, gain * 0.8, gain + 0.2), 0.01)
+    gain = arrays.maximum(arrays.where(swings, gain * 0.8, gain + 0.2), 0.01)
     velocity = momentum * velocity - rate * gain * gradient
     Y = Y + velocity
-    return Y - array.mean(Y, axis=0), velocity, gain
+    return Y - arrays.mean(Y, axis=0), velocity, gain
 
 
 _loss = jit(tsne_loss)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_list
-from ..array.conversion import as_tensor
+from ..arrays.conversion import as_tensor
 from ..errors import InputError, ShapeError
 from ..nn.containers import ModuleList
 from ..nn.conv_block import ConvBlock
@@ -77,6 +77,6 @@ class UNet(Module):
             x = block(max_pool2d(x, 2) if i else x)  # (b, h / 2^i, w / 2^i, channels[i])
             passed.append(x)
         for up, merge, beside in zip(self.up, self.merge, passed[-2::-1], strict=True):
-            x = merge(array.concat([beside, up(x)], axis=-1))
+            x = merge(arrays.concat([beside, up(x)], axis=-1))
         y = self.head(x)  # (b, h, w, out)
-        return y if len(lead) == 1 else array.reshape(y, (*lead, *y.shape[1:]))
+        return y if len(lead) == 1 else arrays.reshape(y, (*lead, *y.shape[1:]))

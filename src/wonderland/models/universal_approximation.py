@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..dtypes import float64
 from ..errors import InputError
 from ..tensor import Tensor
@@ -30,7 +30,7 @@ def step_neuron(x: Any, a: float = 1.0, s: float = 0.0, w: float = SLOPE) -> Ten
     >>> wl.models.step_neuron(wl.tensor([0.2, 0.3, 0.4]), s=0.3)
     tensor([0. , 0.5, 1. ])
     """
-    return a * array.sigmoid(w * (as_real("step_neuron", x) - s))
+    return a * arrays.sigmoid(w * (as_real("step_neuron", x) - s))
 
 
 def bin_function(x: Any, a: float = 1.0, s: float = 0.0, width: float = 1.0, w: float = SLOPE) -> Tensor:
@@ -193,5 +193,5 @@ def _values(name: str, g: Any, points: Any) -> Any:
 def _set(net: MLP, weights: list[Any], biases: list[Any]) -> None:
     linear = [layer for layer in net.layers if hasattr(layer, "weight")]
     for layer, weight, bias in zip(linear, weights, biases, strict=True):
-        layer.weight.assign(array.asarray(weight))
-        layer.bias.assign(array.asarray(bias))
+        layer.weight.assign(arrays.asarray(weight))
+        layer.bias.assign(arrays.asarray(bias))

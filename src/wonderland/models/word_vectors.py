@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..errors import InputError, ModuleError, ShapeError
 from ..nn.embedding import Embedding
@@ -45,7 +45,7 @@ class WordVectors(Module):
 
     def vectors(self) -> Tensor:
         """The table (words, size)."""
-        return array.asarray(self.embedding.weight)
+        return arrays.asarray(self.embedding.weight)
 
     def export(self, freeze: bool = True) -> Embedding:
         """The vectors as an embedding layer of another model, frozen or to be tuned there."""
@@ -60,7 +60,7 @@ class WordVectors(Module):
 
     def analogy(self, a: Any, b: Any, c: Any, k: int = 1) -> list[tuple[Any, float]]:
         """a is to b as c is to ...: the words nearest to b - a + c (of vectors of length 1), other than those three."""
-        unit = array.normalize(self.vectors())
+        unit = arrays.normalize(self.vectors())
         i, j, n = (self._number(word) for word in (a, b, c))
         values, indices = nearest_neighbors(unit, unit[j] - unit[i] + unit[n], min(k + 3, unit.shape[0]))
         found = zip(indices.tolist(), values.tolist(), strict=True)
@@ -117,10 +117,10 @@ class CBOW(WordVectors):
 
     def encode(self, contexts: Any) -> Tensor:
         """The sums (..., size) of the vectors of contexts (..., 2 window)."""
-        contexts = array.asarray(contexts)
+        contexts = arrays.asarray(contexts)
         if contexts.shape[-1:] != (2 * self.window,):
             raise ShapeError(f"CBOW: contexts of shape {contexts.shape}.", f"(..., {2 * self.window}) word numbers")
-        return array.sum(self.embedding(contexts), axis=-2)
+        return arrays.sum(self.embedding(contexts), axis=-2)
 
     def forward(self, contexts: Any) -> Tensor:
         """The logits (..., words) of the word in the middle."""
@@ -132,8 +132,8 @@ class CBOW(WordVectors):
     def loss(self, contexts: Any, centers: Any) -> Tensor:
         """The mean cross-entropy, or the loss of the head."""
         if isinstance(self.head, Linear):
-            return cross_entropy(self(contexts), array.asarray(centers))
-        return self.head(self.encode(contexts), array.asarray(centers))
+            return cross_entropy(self(contexts), arrays.asarray(centers))
+        return self.head(self.encode(contexts), arrays.asarray(centers))
 
     def fit(
         self,
@@ -180,7 +180,7 @@ class SkipGram(WordVectors):
         self.counted = counts is not None
 
     def forward(self, centers: Any, contexts: Any) -> Tensor:
-        return self.head(self.embedding(array.asarray(centers)), array.asarray(contexts))
+        return self.head(self.embedding(arrays.asarray(centers)), arrays.asarray(contexts))
 
     def fit(
         self,

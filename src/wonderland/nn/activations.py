@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_function, as_int
 from ..errors import InputError
 from ..tensor import Tensor
@@ -91,7 +91,7 @@ class Tanh(Elementwise):
     """
 
     def forward(self, x: Any) -> Tensor:
-        return array.tanh(x)
+        return arrays.tanh(x)
 
 
 class Sigmoid(Elementwise):
@@ -118,7 +118,7 @@ class LogSigmoid(Elementwise):
     """
 
     def forward(self, x: Any) -> Tensor:
-        return array.log_sigmoid(x)
+        return arrays.log_sigmoid(x)
 
 
 class Softplus(Elementwise):
@@ -236,7 +236,7 @@ class Softmax(Module):
         self.axis, self.temperature = axis, _as_temperature(type(self).__name__, temperature)
 
     def forward(self, x: Any) -> Tensor:
-        return array.softmax(x, self.axis, temperature=self.temperature)
+        return arrays.softmax(x, self.axis, temperature=self.temperature)
 
 
 class Softmin(Softmax):
@@ -260,7 +260,7 @@ class LogSoftmax(Softmax):
     """
 
     def forward(self, x: Any) -> Tensor:
-        return array.log_softmax(x if self.temperature == 1.0 else array.asarray(x) / self.temperature, self.axis)
+        return arrays.log_softmax(x if self.temperature == 1.0 else arrays.asarray(x) / self.temperature, self.axis)
 
 
 def _as_temperature(name: str, temperature: float) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_number
 from ..errors import InputError, ModuleError
 from ..random.continuous import normal, uniform
@@ -140,7 +140,7 @@ class LoRALinear(Module):
         bound = 1 / math.sqrt(max(base.in_features, 1))
         shape = (base.in_features, self.r)
         self.A = Parameter(uniform(shape, -bound, bound, key=take_key("LoRALinear", key), dtype=base.weight.dtype))
-        self.B = Parameter(array.zeros((self.r, base.out_features), dtype=base.weight.dtype))
+        self.B = Parameter(arrays.zeros((self.r, base.out_features), dtype=base.weight.dtype))
         self.dropout = Dropout(dropout) if dropout else None
         self.merged = False
 
@@ -148,24 +148,24 @@ class LoRALinear(Module):
         y = self.base(x)
         if self.merged:
             return y
-        x = array.asarray(x) if self.dropout is None else self.dropout(x)
-        return y + array.matmul(array.matmul(x, self.A), self.B) * (self.alpha / self.r)
+        x = arrays.asarray(x) if self.dropout is None else self.dropout(x)
+        return y + arrays.matmul(arrays.matmul(x, self.A), self.B) * (self.alpha / self.r)
 
     def delta(self) -> Tensor:
         r"""\(\Delta W = \frac{\alpha}{r} A B\), of rank r at most."""
-        return array.matmul(self.A, self.B) * (self.alpha / self.r)
+        return arrays.matmul(self.A, self.B) * (self.alpha / self.r)
 
     def merge(self) -> Linear:
         """Add the update into the weight, until `unmerge()`; the linear layer, which now computes it all."""
         if not self.merged:
-            self.base.weight = array.stop_gradient(self.base.weight + self.delta())
+            self.base.weight = arrays.stop_gradient(self.base.weight + self.delta())
             self.merged = True
         return self.base
 
     def unmerge(self) -> LoRALinear:
         """Take the update out of the weight again, up to rounding."""
         if self.merged:
-            self.base.weight = array.stop_gradient(self.base.weight - self.delta())
+            self.base.weight = arrays.stop_gradient(self.base.weight - self.delta())
             self.merged = False
         return self
 

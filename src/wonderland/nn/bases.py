@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_function, as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError
 from ..tensor import Tensor
 
@@ -32,7 +32,7 @@ class Basis:
             raise InputError("Basis: there are no functions.", "Basis([wl.relu, wl.tanh])")
 
     def __call__(self, x: Any) -> Tensor:
-        return array.stack([array.asarray(f(x)) for f in self.functions], axis=-1)
+        return arrays.stack([arrays.asarray(f(x)) for f in self.functions], axis=-1)
 
     def settings(self) -> tuple[Any, ...]:
         """What tells a basis from others of its kind."""
@@ -71,8 +71,8 @@ class GaussianBasis(Basis):
 
     def __call__(self, x: Any) -> Tensor:
         x = as_real("GaussianBasis", x)
-        distance = array.expand_dims(x, axis=-1) - array.asarray(self.places, dtype=x.dtype)
-        return array.exp(-self.gamma * distance * distance)
+        distance = arrays.expand_dims(x, axis=-1) - arrays.asarray(self.places, dtype=x.dtype)
+        return arrays.exp(-self.gamma * distance * distance)
 
     def settings(self) -> tuple[Any, ...]:
         return self.size, self.boundary, self.gamma
@@ -105,17 +105,17 @@ class BSplineBasis(Basis):
     def __call__(self, x: Any) -> Tensor:
         x = as_real("BSplineBasis", x)
         t = self.knots
-        s = array.expand_dims(x, axis=-1)
+        s = arrays.expand_dims(x, axis=-1)
         width = t[1] - t[0]
         # degree 0 says in which cell x lies; the last cell of the interval contains its right end
-        cell = array.clip(array.floor((s - self.low) / width), 0.0, self.cells - 1.0)
-        cells = array.asarray(np.arange(len(t) - 1) - self.degree, dtype=x.dtype)
-        inside = array.logical_and(s >= self.low, s <= self.high)
-        value = array.astype(array.logical_and(cells == cell, inside), x.dtype)
+        cell = arrays.clip(arrays.floor((s - self.low) / width), 0.0, self.cells - 1.0)
+        cells = arrays.asarray(np.arange(len(t) - 1) - self.degree, dtype=x.dtype)
+        inside = arrays.logical_and(s >= self.low, s <= self.high)
+        value = arrays.astype(arrays.logical_and(cells == cell, inside), x.dtype)
         for k in range(1, self.degree + 1):
             n = len(t) - 1 - k
-            rising = (s - array.asarray(t[:n], dtype=x.dtype)) / (k * width)
-            falling = (array.asarray(t[k + 1 :], dtype=x.dtype) - s) / (k * width)
+            rising = (s - arrays.asarray(t[:n], dtype=x.dtype)) / (k * width)
+            falling = (arrays.asarray(t[k + 1 :], dtype=x.dtype) - s) / (k * width)
             value = rising * value[..., :n] + falling * value[..., 1 : n + 1]
         return value
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..errors import InputError, ModuleError
 from ..tensor import Tensor
 from ..transforms.imperative import no_grad
@@ -33,15 +33,15 @@ class _Moments:
 
     def add(self, x: Tensor) -> None:
         """By the law of total variance: the variance within batches, and that of their means."""
-        x = array.astype(array.reshape(x, (-1, x.shape[-1])), dtypes.float64)
+        x = arrays.astype(arrays.reshape(x, (-1, x.shape[-1])), dtypes.float64)
         n = x.shape[0]
         if not n:
             return
-        mean = array.mean(x, axis=0)
+        mean = arrays.mean(x, axis=0)
         total = self.count + n
         apart = mean - self.mean
-        within = array.sum(array.square(x - mean), axis=0)
-        self.about = self.about + within + array.square(apart) * (self.count * n / total)
+        within = arrays.sum(arrays.square(x - mean), axis=0)
+        self.about = self.about + within + arrays.square(apart) * (self.count * n / total)
         self.mean = self.mean + apart * (n / total)
         self.count = total
 
@@ -71,7 +71,7 @@ def recalibrate_bn(model: M, batches: Iterable[Any]) -> M:
             layer.training = True
 
             def note(_: Module, args: tuple[Any, ...], moments: _Moments = moments) -> None:
-                moments.add(array.asarray(args[0]))
+                moments.add(arrays.asarray(args[0]))
 
             stack.enter_context(layer.register_forward_pre_hook(note))
         for batch in batches:
@@ -81,8 +81,8 @@ def recalibrate_bn(model: M, batches: Iterable[Any]) -> M:
     for layer, moments, count in zip(layers, seen, counts, strict=True):
         layer.num_batches_tracked = count
         if moments.count:  # a layer that the model does not call keeps what it has
-            layer.running_mean = array.astype(moments.mean, layer.running_mean.dtype)
-            layer.running_var = array.astype(moments.about / moments.count, layer.running_var.dtype)
+            layer.running_mean = arrays.astype(moments.mean, layer.running_mean.dtype)
+            layer.running_var = arrays.astype(moments.about / moments.count, layer.running_var.dtype)
     return model
 
 
@@ -143,11 +143,11 @@ def _fused(name: str, layer: Any, bn: Any, kinds: Any) -> Any:
     out = layer.weight.shape[-1]
     if bn.num_features != out:
         raise ModuleError(f"{name}: {out} outputs and {bn.num_features} channels to normalize.", "equal numbers")
-    scale = array.rsqrt(bn.running_var + bn.eps)
+    scale = arrays.rsqrt(bn.running_var + bn.eps)
     scale = scale if bn.weight is None else scale * bn.weight
     shift = -bn.running_mean if layer.bias is None else layer.bias - bn.running_mean
     shift = shift * scale if bn.bias is None else shift * scale + bn.bias
     fused = layer.copy()
-    fused.weight = array.stop_gradient(layer.weight * scale)
-    fused.bias = Parameter(array.stop_gradient(shift))
+    fused.weight = arrays.stop_gradient(layer.weight * scale)
+    fused.bias = Parameter(arrays.stop_gradient(shift))
     return fused

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
-from ..array.conversion import as_tensor
+from ..arrays.conversion import as_tensor
 from ..errors import DTypeError, InputError, ShapeError
 from ..random.keys import split
 from ..random.streams import take_key
@@ -166,7 +166,7 @@ class _Conv(_Convolution):
         padding = self._padding()
         if self.padding_mode != "zeros":
             widths = ((0, 0),) * (x.ndim - self.axes - 1) + padding + ((0, 0),)
-            x, padding = array.pad(x, widths, mode=PADDING_MODES[self.padding_mode]), 0
+            x, padding = arrays.pad(x, widths, mode=PADDING_MODES[self.padding_mode]), 0
         f = METHODS[self.method]
         return f(self, self.axes, x, self._filter(), self.bias, self.stride, padding, self.dilation, self.groups)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_function
-from ..array.conversion import as_shape
+from ..arrays.conversion import as_shape
 from ..errors import InputError, SizeError
 from ..tensor import Tensor, wrap
 from .module import Module
@@ -42,17 +42,17 @@ def conv_matrix(layer: Callable[[Any], Any], input_shape: Any, dtype: Any = None
         cells = layer.parameters() if isinstance(layer, Module) else []
         dtype = next((cell.dtype for cell in cells), dtypes.default_float)
     dtype = dtypes.as_dtype(dtype)
-    offset = array.asarray(f(array.zeros((1, *shape), dtype=dtype)))
+    offset = arrays.asarray(f(arrays.zeros((1, *shape), dtype=dtype)))
     if size * max(size, offset.size) > LARGEST:
         raise SizeError(f"{name}: a matrix of {offset.size} x {size} elements.", "a smaller input")
-    columns = array.asarray(f(wrap(np.eye(size, dtype=dtype).reshape(size, *shape)))) - offset
-    matrix = array.matrix_transpose(array.reshape(columns, (size, offset.size)))
+    columns = arrays.asarray(f(wrap(np.eye(size, dtype=dtype).reshape(size, *shape)))) - offset
+    matrix = arrays.matrix_transpose(arrays.reshape(columns, (size, offset.size)))
     # two numbers that are not linear in their sum tell a layer that is not
     probe = np.random.default_rng(0).normal(size=(1, *shape)).astype(dtype)
-    found = array.reshape(array.asarray(f(wrap(probe))) - offset, (-1,))
-    wanted = array.matmul(matrix, wrap(probe.reshape(-1)))
-    scale = float(array.max(array.abs(wanted))) + 1.0 if wanted.size else 1.0
-    if wanted.size and not float(array.max(array.abs(found - wanted))) <= 1e3 * float(np.finfo(dtype).eps) * scale:
+    found = arrays.reshape(arrays.asarray(f(wrap(probe))) - offset, (-1,))
+    wanted = arrays.matmul(matrix, wrap(probe.reshape(-1)))
+    scale = float(arrays.max(arrays.abs(wanted))) + 1.0 if wanted.size else 1.0
+    if wanted.size and not float(arrays.max(arrays.abs(found - wanted))) <= 1e3 * float(np.finfo(dtype).eps) * scale:
         raise InputError(f"{name}: {_shown(layer)} is not linear.", "a convolution without an activation; model.eval()")
     return matrix
 

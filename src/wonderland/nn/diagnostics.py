@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..dtypes import float64, is_floating
 from ..errors import InputError, ModuleError
 from ..random.continuous import normal
@@ -100,7 +100,7 @@ def signals(model: Module, *inputs: Any, loss: Callable[[Any], Any] | None = Non
         run(None)
         forward = list(seen)
     with _unchanged(model):  # so that the second pass draws the same random numbers
-        gradients = grad(run)([array.zeros_like(s.output) for s in forward])
+        gradients = grad(run)([arrays.zeros_like(s.output) for s in forward])
     return [s._replace(gradient=g) for s, g in zip(forward, gradients, strict=True)]
 
 
@@ -152,7 +152,7 @@ def gradient_norms(grads: Mapping[str, Any]) -> dict[str, Tensor]:
     >>> wl.nn.diagnostics.gradient_norms({"weight": wl.tensor([3.0, 4.0])})
     {'weight': tensor(5.)}
     """
-    return {path: array.sqrt((array.asarray(g) * g).sum()) for path, g in grads.items() if g is not None}
+    return {path: arrays.sqrt((arrays.asarray(g) * g).sum()) for path, g in grads.items() if g is not None}
 
 
 class GradientReport(NamedTuple):
@@ -296,8 +296,8 @@ def factors(model: Module, *inputs: Any, threshold: float = SATURATED) -> list[F
 
 def _slopes(phi: Callable[[Any], Any], x: Any) -> Tensor:
     """The derivative of an elementwise function at each number."""
-    x = array.asarray(x)
-    return jvp(phi, (x,), (array.ones_like(x),))[1]
+    x = arrays.asarray(x)
+    return jvp(phi, (x,), (arrays.ones_like(x),))[1]
 
 
 def delta_feature(model: Callable[[Any], Any], x: Any, feature: int, factor: float = 2.0) -> Tensor:
@@ -310,12 +310,12 @@ def delta_feature(model: Callable[[Any], Any], x: Any, feature: int, factor: flo
 
     A linear model gives \(w_j x_j\) whatever the other features are.
     """
-    x = array.asarray(x)
+    x = arrays.asarray(x)
     if not x.ndim or not -x.shape[-1] <= feature < x.shape[-1]:
         raise InputError(f"delta_feature: an input of shape {x.shape} has no feature {feature}.", "its last axis")
     factors = np.ones(x.shape[-1])
     factors[feature] = factor
-    return model(x * array.asarray(factors, dtype=x.dtype)) - model(x)
+    return model(x * arrays.asarray(factors, dtype=x.dtype)) - model(x)
 
 
 # --- activation functions
@@ -348,7 +348,7 @@ def activation_report(phi: Callable[[Any], Any]) -> ActivationReport:
     from ..transforms.jit import make_graph  # loaded when first used
 
     def value(x: Any) -> Any:
-        return np.asarray(phi(array.asarray(x, dtype=float64)))
+        return np.asarray(phi(arrays.asarray(x, dtype=float64)))
 
     grid = np.arange(-800, 801) / 100
     h = 1e-6
@@ -357,12 +357,12 @@ def activation_report(phi: Callable[[Any], Any]) -> ActivationReport:
     middle = value(grid[1:-1])
     bends = np.abs(value(grid[2:]) - 2 * middle + value(grid[:-2]))
     far = np.concatenate([grid, np.linspace(-1000.0, 1000.0, 4001)])
-    slopes = np.abs(np.asarray(_slopes(phi, array.asarray(far, dtype=float64))))
-    slope = float(np.asarray(_slopes(phi, array.zeros(1, dtype=float64)))[0])
+    slopes = np.abs(np.asarray(_slopes(phi, arrays.asarray(far, dtype=float64))))
+    slope = float(np.asarray(_slopes(phi, arrays.zeros(1, dtype=float64)))[0])
     near = np.linspace(-0.1, 0.1, 41)
     origin = float(value(np.zeros(1))[0])
     deviation = np.abs(value(near) - origin - slope * near).max()
-    graph = make_graph(phi)(array.zeros(3, dtype=float64))
+    graph = make_graph(phi)(arrays.zeros(3, dtype=float64))
     operations = len(graph.equations)
     return ActivationReport(
         nonlinear=bool(bends.max() > 1e-9 * max(1.0, np.abs(centre).max())),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import shown
 from ..errors import InputError
 from ..random.continuous import normal
@@ -248,16 +248,16 @@ class DropConnectLinear(Linear):
         expected = super().forward(x)  # checks x
         if self.p == 0.0:
             return expected
-        x = array.asarray(x)
+        x = arrays.asarray(x)
         if not self.training:
             mean, variance = self.moments(x)
             if self.inference == "mean":
                 return mean
-            return mean + array.sqrt(variance) * normal(mean.shape, key=self.stream, dtype=mean.dtype)
+            return mean + arrays.sqrt(variance) * normal(mean.shape, key=self.stream, dtype=mean.dtype)
         lead = x.shape[:-1] if self.per_example else ()
         mask = bernoulli((*lead, *self.weight.shape), 1.0 - self.p, key=self.stream)
-        weight = array.where(mask, self.weight * self._factor(), 0.0)
-        y = array.matmul(x[..., None, :], weight)[..., 0, :] if self.per_example else array.matmul(x, weight)
+        weight = arrays.where(mask, self.weight * self._factor(), 0.0)
+        y = arrays.matmul(x[..., None, :], weight)[..., 0, :] if self.per_example else arrays.matmul(x, weight)
         return y if self.bias is None else y + self.bias
 
     def _factor(self) -> float:
@@ -270,9 +270,9 @@ class DropConnectLinear(Linear):
         With \(k = 1-p\) and s = 1/k, or 1 if not inverted: \(s k\,x W + b\) and \(s^2 k (1-k)\,x^2 W^2\).
         """
         keep, factor = 1.0 - self.p, self._factor()
-        x = array.asarray(x)
-        mean = array.matmul(x, self.weight) * (factor * keep)
-        variance = array.matmul(array.square(x), array.square(self.weight)) * (factor**2 * keep * self.p)
+        x = arrays.asarray(x)
+        mean = arrays.matmul(x, self.weight) * (factor * keep)
+        variance = arrays.matmul(arrays.square(x), arrays.square(self.weight)) * (factor**2 * keep * self.p)
         return mean if self.bias is None else mean + self.bias, variance
 
     def extra_repr(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
 from ..errors import InputError, ShapeError
 from ..random.continuous import normal
@@ -58,7 +58,7 @@ class Embedding(Module):
             shape = (self.num_embeddings, self.embedding_dim)
             weight = normal(shape, key=key, dtype=dtypes.default_float if dtype is None else dtype)
             if padding_idx is not None:
-                weight = array.where(array.arange(num_embeddings)[:, None] == padding_idx, 0.0, weight)
+                weight = arrays.where(arrays.arange(num_embeddings)[:, None] == padding_idx, 0.0, weight)
             self.weight = Parameter(weight)
 
     @classmethod
@@ -71,7 +71,7 @@ class Embedding(Module):
         >>> wl.nn.Embedding.from_pretrained(wl.eye(3))(wl.tensor(1))
         tensor([0., 1., 0.])
         """
-        table = array.asarray(weight)
+        table = arrays.asarray(weight)
         if table.ndim != 2:
             raise ShapeError(f"Embedding.from_pretrained: a table of shape {table.shape}.", "(rows, size)")
         layer = cls.__tree_new__()  # not by __init__, which takes random numbers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from .. import array
-from ..array.conversion import as_real, as_tensor
+from .. import arrays
+from ..arrays.conversion import as_real, as_tensor
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 from .embedding import Embedding
@@ -60,7 +60,7 @@ class EmbeddingBag(Embedding):
         if not index.ndim:
             raise ShapeError("EmbeddingBag: a number is no bag.", "integers (..., n)")
         rows = super().forward(index)  # (..., n, size)
-        counted = array.ones_like(index) > 0 if self.padding_idx is None else index != self.padding_idx
+        counted = arrays.ones_like(index) > 0 if self.padding_idx is None else index != self.padding_idx
         if per_sample_weights is not None:
             weights = as_real("EmbeddingBag", per_sample_weights)
             if weights.shape != index.shape or self.mode != "sum":
@@ -71,13 +71,13 @@ class EmbeddingBag(Embedding):
             rows = rows * weights[..., None]
         if self.mode == "max":
             if not index.shape[-1]:
-                return array.zeros((*index.shape[:-1], self.embedding_dim), dtype=rows.dtype)
-            top = array.max(array.where(counted[..., None], rows, -array.inf), axis=-2)
-            return array.where(array.any(counted, axis=-1)[..., None], top, 0.0)
-        total = array.sum(array.where(counted[..., None], rows, 0.0), axis=-2)
+                return arrays.zeros((*index.shape[:-1], self.embedding_dim), dtype=rows.dtype)
+            top = arrays.max(arrays.where(counted[..., None], rows, -arrays.inf), axis=-2)
+            return arrays.where(arrays.any(counted, axis=-1)[..., None], top, 0.0)
+        total = arrays.sum(arrays.where(counted[..., None], rows, 0.0), axis=-2)
         if self.mode == "sum":
             return total
-        return total / array.maximum(array.sum(counted, axis=-1), 1)[..., None]
+        return total / arrays.maximum(arrays.sum(counted, axis=-1), 1)[..., None]
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, mode={self.mode!r}"

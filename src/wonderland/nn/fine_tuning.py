@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int, as_number
 from ..errors import InputError, ModuleError
 from .containers import ModuleDict, ModuleList, Sequential
@@ -91,9 +91,9 @@ def load_partial(model: Module, values: Mapping[str, Any]) -> LoadedPartly:
     mismatched = []
     for path, value in values.items():
         if path in paths:
-            value = array.asarray(value)
+            value = arrays.asarray(value)
             if value.shape == paths[path].shape:
-                fitting[path] = array.astype(value, paths[path].dtype)
+                fitting[path] = arrays.astype(value, paths[path].dtype)
             else:
                 mismatched.append(path)
     if not fitting:

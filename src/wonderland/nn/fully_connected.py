@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 from .activations import (
@@ -146,17 +146,17 @@ class MaskedLinear(Linear):
             )
         super().__init__(given.shape[0], given.shape[1], bias, dtype, key)
         self.connections = int(given.sum())
-        self.mask = Buffer(array.asarray(given, dtype=self.dtype))
+        self.mask = Buffer(arrays.asarray(given, dtype=self.dtype))
         self.weight.assign(self.weight * self.mask)
 
     def forward(self, x: Any) -> Tensor:
-        x = array.asarray(x)
+        x = arrays.asarray(x)
         if not x.ndim or x.shape[-1] != self.in_features:
             raise ShapeError(
                 f"{self._describe()}: an input of shape {x.shape} does not have {self.in_features} features.",
                 f"an input of shape (..., {self.in_features})",
             )
-        y = array.matmul(x, self.weight * self.mask)
+        y = arrays.matmul(x, self.weight * self.mask)
         return y if self.bias is None else y + self.bias
 
     def extra_repr(self) -> str:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .. import array, interpreter
+from .. import arrays, interpreter
 from ..cell import Cell
 from ..context import state
 from ..errors import ModuleError, ShapeError
@@ -77,7 +77,7 @@ def _choose(module: Any, values: Mapping[str, Any]) -> list[tuple[Cell, Any]]:
                 f"functional_call: this {type(module).__name__} has no parameter or buffer {path!r}.",
                 f"paths such as {', '.join(map(repr, list(paths)[:4]))}" if paths else "an empty dict: it has none",
             )
-        if not array.is_operand(given):
+        if not arrays.is_operand(given):
             raise ModuleError(
                 f"functional_call: the value for {path!r} is a {type(given).__name__}, not a tensor.",
                 "tensors or arrays of the shapes of the parameters",
@@ -85,7 +85,7 @@ def _choose(module: Any, values: Mapping[str, Any]) -> list[tuple[Cell, Any]]:
         if isinstance(given, Cell):
             value = interpreter.read(given)
         else:
-            value = array.asarray(given, dtype=None if hasattr(given, "dtype") else cell.dtype)
+            value = arrays.asarray(given, dtype=None if hasattr(given, "dtype") else cell.dtype)
         if value.shape != cell.shape:
             raise ShapeError(
                 f"functional_call: the value for {path!r} has shape {value.shape}, expected {cell.shape}.",

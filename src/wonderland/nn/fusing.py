@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..errors import ModuleError, ShapeError
 from .containers import Sequential
 from .identity import Identity
@@ -31,11 +31,11 @@ def fuse_linear(first: Linear, second: Linear) -> Linear:
             f"fuse_linear: {first.out_features} outputs do not fit {second.in_features} inputs of the second layer.",
             "layers in the order in which they are applied",
         )
-    matrix = array.matmul(first.weight, second.weight)
-    shift = None if first.bias is None else array.matmul(first.bias, second.weight)
+    matrix = arrays.matmul(first.weight, second.weight)
+    shift = None if first.bias is None else arrays.matmul(first.bias, second.weight)
     if second.bias is not None:
         shift = second.bias if shift is None else shift + second.bias
-    return Linear.from_matrix(array.stop_gradient(matrix), None if shift is None else array.stop_gradient(shift))
+    return Linear.from_matrix(arrays.stop_gradient(matrix), None if shift is None else arrays.stop_gradient(shift))
 
 
 def collapse(model: Module) -> Sequential | Linear:

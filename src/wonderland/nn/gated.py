@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..random.keys import split
 from ..random.streams import take_key
@@ -43,7 +43,7 @@ class GatedLinear(Module):
     `gate` holds \(W_1\) and `value` \(W_2\), without biases unless asked for. `activation` replaces the sigmoid.
     """
 
-    activation: Callable[[Any], Any] = staticmethod(array.sigmoid)
+    activation: Callable[[Any], Any] = staticmethod(arrays.sigmoid)
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class ReGLU(GatedLinear):
     (2, 5)
     """
 
-    activation = staticmethod(array.relu)
+    activation = staticmethod(arrays.relu)
 
 
 class Maxout(Module):
@@ -124,7 +124,7 @@ class Maxout(Module):
 
     def forward(self, x: Any) -> Tensor:
         y = self.linear(x)
-        return array.max(array.reshape(y, (*y.shape[:-1], self.out_features, self.k)), axis=-1)
+        return arrays.max(arrays.reshape(y, (*y.shape[:-1], self.out_features, self.k)), axis=-1)
 
     def extra_repr(self) -> str:
         return f"k={self.k}"

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
-from ..array.conversion import as_real, as_tensor
+from ..arrays.conversion import as_real, as_tensor
 from ..errors import DTypeError, ShapeError
 from ..random.continuous import uniform
 from ..random.streams import take_key
@@ -74,10 +74,10 @@ class HierarchicalSoftmax(Module):
             kind = dtypes.default_float if dtype is None else dtype
             shape = (self.classes - 1, self.in_features)
             self.weight = Parameter(uniform(shape, -bound, bound, key=key, dtype=kind))
-            self.bias = Parameter(array.zeros(self.classes - 1, dtype=kind))
+            self.bias = Parameter(arrays.zeros(self.classes - 1, dtype=kind))
 
     def forward(self, z: Any, y: Any) -> Tensor:
-        return -array.mean(self.log_prob(z, y))
+        return -arrays.mean(self.log_prob(z, y))
 
     def log_prob(self, z: Any, y: Any) -> Tensor:
         r"""\(\ln p(y \mid z)\) (...) of codes z (..., in_features) and classes y (...)."""
@@ -89,44 +89,44 @@ class HierarchicalSoftmax(Module):
         y = counted_from_zero(y, self.classes)
         widest = self._rows.shape[1]
         if self.depth * (widest - 1) >= self.classes - 1:  # as many vectors on a path as there are
-            return array.squeeze(array.take_along_axis(self.log_probs(z), y[..., None], axis=-1), -1)
-        chosen = array.take(self._turns, y, axis=0)  # (..., depth)
-        rows = array.take(self._rows, array.take(self._vertices, y, axis=0), axis=0)  # (..., depth, widest)
+            return arrays.squeeze(arrays.take_along_axis(self.log_probs(z), y[..., None], axis=-1), -1)
+        chosen = arrays.take(self._turns, y, axis=0)  # (..., depth)
+        rows = arrays.take(self._rows, arrays.take(self._vertices, y, axis=0), axis=0)  # (..., depth, widest)
         there = rows < self.classes - 1
-        index = array.where(there, rows, 0)[..., 1:]  # the first child has no vector
-        logits = array.sum(array.take(self.weight, index, axis=0) * z[..., None, None, :], axis=-1)
-        logits = logits + array.take(self.bias, index, axis=0)
-        logits = array.where(there[..., 1:], logits, -array.inf)
-        logits = array.concat([array.zeros((*logits.shape[:-1], 1), dtype=logits.dtype), logits], axis=-1)
-        steps = array.log_softmax(logits, axis=-1)
+        index = arrays.where(there, rows, 0)[..., 1:]  # the first child has no vector
+        logits = arrays.sum(arrays.take(self.weight, index, axis=0) * z[..., None, None, :], axis=-1)
+        logits = logits + arrays.take(self.bias, index, axis=0)
+        logits = arrays.where(there[..., 1:], logits, -arrays.inf)
+        logits = arrays.concat([arrays.zeros((*logits.shape[:-1], 1), dtype=logits.dtype), logits], axis=-1)
+        steps = arrays.log_softmax(logits, axis=-1)
         on_path = chosen >= 0
-        taken = array.take_along_axis(steps, array.where(on_path, chosen, 0)[..., None], axis=-1)
-        return array.sum(array.where(on_path, array.squeeze(taken, -1), 0.0), axis=-1)
+        taken = arrays.take_along_axis(steps, arrays.where(on_path, chosen, 0)[..., None], axis=-1)
+        return arrays.sum(arrays.where(on_path, arrays.squeeze(taken, -1), 0.0), axis=-1)
 
     def log_probs(self, z: Any) -> Tensor:
         r"""\(\ln p(c \mid z)\) of all classes, (..., classes)."""
         z = self._codes(z)
         logits = z @ self.weight.mT + self.bias
         lead = logits.shape[:-1]
-        first = array.zeros((*lead, 1), dtype=logits.dtype)
-        padded = array.concat([logits, first, array.full_like(first, -array.inf)], axis=-1)
-        steps = array.log_softmax(array.take(padded, self._rows, axis=-1), axis=-1)  # (..., vertices, widest)
-        steps = array.reshape(steps, (*lead, self._rows.size))
+        first = arrays.zeros((*lead, 1), dtype=logits.dtype)
+        padded = arrays.concat([logits, first, arrays.full_like(first, -arrays.inf)], axis=-1)
+        steps = arrays.log_softmax(arrays.take(padded, self._rows, axis=-1), axis=-1)  # (..., vertices, widest)
+        steps = arrays.reshape(steps, (*lead, self._rows.size))
         on_path = self._turns >= 0
-        place = self._vertices * self._rows.shape[1] + array.where(on_path, self._turns, 0)
-        return array.sum(array.where(on_path, array.take(steps, place, axis=-1), 0.0), axis=-1)
+        place = self._vertices * self._rows.shape[1] + arrays.where(on_path, self._turns, 0)
+        return arrays.sum(arrays.where(on_path, arrays.take(steps, place, axis=-1), 0.0), axis=-1)
 
     def probs(self, z: Any) -> Tensor:
         r"""\(p(c \mid z)\) of all classes, (..., classes), with sum 1."""
-        return array.exp(self.log_probs(z))
+        return arrays.exp(self.log_probs(z))
 
     def predict(self, z: Any) -> Tensor:
         """The most probable class (...)."""
-        return array.argmax(self.log_probs(z), axis=-1)
+        return arrays.argmax(self.log_probs(z), axis=-1)
 
     def cost(self, y: Any = None) -> Any:
         """How many vectors `log_prob` of a class reads; of all classes, if none is named."""
-        return array.asarray(self._costs) if y is None else int(self._costs.numpy()[y])
+        return arrays.asarray(self._costs) if y is None else int(self._costs.numpy()[y])
 
     def _codes(self, z: Any) -> Tensor:
         z = as_real("HierarchicalSoftmax", z)

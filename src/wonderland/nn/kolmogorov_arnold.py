@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import ShapeError
 from ..random.continuous import normal
 from ..tensor import Tensor
@@ -46,8 +46,8 @@ class KANLayer(Module):
                 f"an input of shape (..., {self.in_features})",
             )
         inner = self.in_features * self.basis.size
-        values = array.reshape(self.basis(x), (*x.shape[:-1], inner))  # (..., in, n)
-        return array.matmul(values, array.reshape(self.weight, (inner, self.out_features)))
+        values = arrays.reshape(self.basis(x), (*x.shape[:-1], inner))  # (..., in, n)
+        return arrays.matmul(values, arrays.reshape(self.weight, (inner, self.out_features)))
 
     def multiply_adds(self, args: tuple[Any, ...], output: Any) -> int | None:
         return output.size * self.in_features * self.basis.size
@@ -65,7 +65,7 @@ class _SplinesAndSiLU(BSplineBasis):
 
     def __call__(self, x: Any) -> Tensor:
         x = as_real("KANLayer", x)
-        return array.concat([super().__call__(x), array.expand_dims(x * array.sigmoid(x), axis=-1)], axis=-1)
+        return arrays.concat([super().__call__(x), arrays.expand_dims(x * arrays.sigmoid(x), axis=-1)], axis=-1)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()} and SiLU"

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ..arguments import as_int
-from ..array.conversion import as_shape
+from ..arrays.conversion import as_shape
 from ..errors import ShapeError
 from .functional.windows import as_padding, as_sizes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, dtypes
-from ..array.conversion import as_tensor
+from .. import arrays, dtypes
+from ..arrays.conversion import as_tensor
 from ..errors import DTypeError, InputError, ShapeError
 from ..random.keys import split
 from ..random.streams import take_key
@@ -87,14 +87,14 @@ class Linear(Module):
         >>> layer(wl.ones(3))
         tensor([ 6., 15.])
         """
-        matrix = array.asarray(weight)
+        matrix = arrays.asarray(weight)
         if matrix.ndim != 2 or layout not in ("in out", "out in"):
             raise ShapeError(
                 f"Linear.from_matrix: received a weight of shape {matrix.shape} with layout={layout!r}.",
                 'a matrix, with layout="in out" or layout="out in"',
             )
         matrix = matrix if layout == "in out" else matrix.mT
-        vector = None if bias is None else array.asarray(bias, dtype=matrix.dtype)
+        vector = None if bias is None else arrays.asarray(bias, dtype=matrix.dtype)
         if vector is not None and vector.shape != matrix.shape[1:]:
             raise ShapeError(
                 f"Linear.from_matrix: a bias of shape {vector.shape} does not fit {matrix.shape[1]} outputs.",
@@ -131,7 +131,7 @@ class Linear(Module):
                 f"{self._describe()}: an input of shape {x.shape} {got}.",
                 f"an input of shape (..., {'features' if self.in_features is None else self.in_features})",
             )
-        y = array.matmul(x, self.weight)
+        y = arrays.matmul(x, self.weight)
         return y if self.bias is None else y + self.bias
 
     def multiply_adds(self, args: tuple[Any, ...], output: Any) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .. import array
+from .. import arrays
 from .activations import Activation, Sigmoid, Softplus
 from .containers import Sequential
 from .convolution import _Convolution
@@ -90,4 +90,4 @@ def _never_negative(f: Any) -> bool:
         return True
     f = f.function if isinstance(f, Activation) else f
     name = getattr(f, "__name__", "")
-    return name in _NOT_NEGATIVE_FUNCTIONS and f is getattr(array, name, None)
+    return name in _NOT_NEGATIVE_FUNCTIONS and f is getattr(arrays, name, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
 from ..errors import ShapeError
 from ..primitives.windows import count_windows
@@ -72,7 +72,7 @@ class _LocallyConnected(Windowed):
         self.input_size, self._key = spatial, None
 
     def forward(self, x: Any) -> Tensor:
-        x, lead = with_one_batch(type(self).__name__, array.asarray(x), self.axes)
+        x, lead = with_one_batch(type(self).__name__, arrays.asarray(x), self.axes)
         if self.input_size is None and x.shape[-1] == self.in_channels:
             self._build(x.shape[1:-1])
         if x.shape[1:] != (*(self.input_size or ()), self.in_channels):
@@ -84,7 +84,7 @@ class _LocallyConnected(Windowed):
         kernel, stride, dilation = (self._sizes(what) for what in ("kernel_size", "stride", "dilation"))
         patches = unfold(x, kernel, stride, self._pairs(), dilation, self.axes)  # (batch, *places, patch)
         # a matrix product for each place: (*places, batch, patch) by (*places, patch, out)
-        y = array.moveaxis(array.matmul(array.moveaxis(patches, 0, -2), self.weight), -2, 0)
+        y = arrays.moveaxis(arrays.matmul(arrays.moveaxis(patches, 0, -2), self.weight), -2, 0)
         return with_axes(y if self.bias is None else y + self.bias, lead)
 
     def multiply_adds(self, args: tuple[Any, ...], output: Any) -> int | None:

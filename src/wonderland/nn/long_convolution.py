@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int, as_number
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ShapeError
 from ..random.continuous import normal
 from ..random.streams import take_key
@@ -38,15 +38,15 @@ class LongConv1d(Module):
         if not 0 < decay <= 1:
             raise InputError(f"LongConv1d: decay={decay}.", "above 0 and not above 1")
         dtype = dtypes.default_float if dtype is None else dtypes.as_dtype(dtype)
-        steps = array.arange(self.length, dtype=dtype)[:, None] / self.length
+        steps = arrays.arange(self.length, dtype=dtype)[:, None] / self.length
         # a sum of so many terms starts with variance 1
         noise = normal((self.length, self.channels), key=take_key("LongConv1d", key), dtype=dtype)
-        fading = array.exp(math.log(decay) * steps)
-        self.kernel = Parameter(noise * fading / array.sqrt(array.sum(fading * fading)))
-        self.skip = Parameter(array.ones(self.channels, dtype=dtype)) if skip else None
+        fading = arrays.exp(math.log(decay) * steps)
+        self.kernel = Parameter(noise * fading / arrays.sqrt(arrays.sum(fading * fading)))
+        self.skip = Parameter(arrays.ones(self.channels, dtype=dtype)) if skip else None
 
     def forward(self, x: Any) -> Tensor:
-        x = array.asarray(x)
+        x = arrays.asarray(x)
         if x.ndim < 2 or x.shape[-1] != self.channels or not x.shape[-2]:
             raise ShapeError(f"{self}: an input of shape {x.shape}.", f"(..., length, {self.channels})")
         y = long_conv(x, self.kernel)
@@ -94,8 +94,8 @@ class FourierFeatures(Module):
         x = as_real("FourierFeatures", x)
         if not x.ndim or x.shape[-1] != self.in_features:
             raise ShapeError(f"{self}: an input of shape {x.shape}.", f"(..., {self.in_features})")
-        phases = array.matmul(x, self.frequencies)
-        waves = array.concat([array.cos(phases), array.sin(phases)], axis=-1)
+        phases = arrays.matmul(x, self.frequencies)
+        waves = arrays.concat([arrays.cos(phases), arrays.sin(phases)], axis=-1)
         return waves / math.sqrt(self.num_frequencies)
 
     def extra_repr(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..errors import InputError
 from ..tensor import wrap
@@ -62,7 +62,7 @@ class _MaskedConv(_Conv):
         return mask
 
     def _filter(self) -> Any:
-        return array.where(wrap(self.mask), self.weight, 0.0)
+        return arrays.where(wrap(self.mask), self.weight, 0.0)
 
     def extra_repr(self) -> str:
         return f"{self.mask_type!r}, {super().extra_repr()}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..context import user_level
 from ..errors import ModuleError
@@ -87,8 +87,8 @@ def mc_predict(model: Module, x: Any, k: int = 10) -> MCPrediction:
     if not any(getattr(module, "_drops", False) for module in model.modules()):
         raise ModuleError("mc_predict: the model has no dropout, so that all predictions agree.", "wl.nn.Dropout in it")
     with enable_dropout_only(model):
-        members = array.stack([model(x) for _ in range(k)])
-    return MCPrediction(array.mean(members, axis=0), array.std(members, axis=0, correction=1))
+        members = arrays.stack([model(x) for _ in range(k)])
+    return MCPrediction(arrays.mean(members, axis=0), arrays.std(members, axis=0, correction=1))
 
 
 def weight_scaling(model: Module) -> Module:

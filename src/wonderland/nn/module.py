@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..cell import Cell
 from ..context import note_structure_change, state
 from ..errors import DTypeError, ModuleError, TraceError
@@ -74,9 +74,9 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)
-        if isinstance(held, Cell) and not isinstance(value, Cell) and array.is_operand(value):
+        if isinstance(held, Cell) and not isinstance(value, Cell) and arrays.is_operand(value):
             if not isinstance(value, Tensor):
-                value = array.tensor(value, dtype=None if hasattr(value, "dtype") else held.dtype)
+                value = arrays.tensor(value, dtype=None if hasattr(value, "dtype") else held.dtype)
             held.assign(value)
             return
         if name in _RESERVED:
@@ -310,7 +310,7 @@ class Module:
             target = dtypes.complex_of(wanted) if dtypes.is_complex(cell.dtype) else wanted
             if cell.dtype != target:
                 cell.zero_grad()
-                cell.value = array.astype(cell.value, target)
+                cell.value = arrays.astype(cell.value, target)
                 note_structure_change()
         return self
 

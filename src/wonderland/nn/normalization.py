@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
-from ..array.conversion import as_real, as_shape
+from ..arrays.conversion import as_real, as_shape
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 from . import functional as F  # noqa: N812 - as everybody calls it
@@ -40,9 +40,9 @@ class LayerNorm(Module):
     ) -> None:
         self.normalized_shape = as_shape("LayerNorm", normalized_shape)
         self.eps = eps
-        self.weight = Parameter(array.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None
+        self.weight = Parameter(arrays.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None
         shifts = elementwise_affine and bias
-        self.bias = Parameter(array.zeros(self.normalized_shape, dtype=dtype)) if shifts else None
+        self.bias = Parameter(arrays.zeros(self.normalized_shape, dtype=dtype)) if shifts else None
 
     def forward(self, x: Any) -> Tensor:
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -68,7 +68,7 @@ class RMSNorm(Module):
     ) -> None:
         self.normalized_shape = as_shape("RMSNorm", normalized_shape)
         self.eps = eps
-        self.weight = Parameter(array.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None
+        self.weight = Parameter(arrays.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None
 
     def forward(self, x: Any) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
@@ -88,7 +88,7 @@ class ScaleNorm(Module):
     def __init__(self, num_features: int, eps: float = 1e-5, dtype: Any = None) -> None:
         self.num_features = as_int("ScaleNorm", "num_features", num_features, 1)
         self.eps = eps
-        self.g = Parameter(array.full((), self.num_features**0.5, dtype=dtype or dtypes.default_float))
+        self.g = Parameter(arrays.full((), self.num_features**0.5, dtype=dtype or dtypes.default_float))
 
     def forward(self, x: Any) -> Tensor:
         x = as_real("ScaleNorm", x)
@@ -142,10 +142,10 @@ class _ChannelNorm(Module):
         self.num_features = shape[0]
         self.eps = eps
         self.momentum = momentum
-        self.weight = Parameter(array.ones(shape, dtype=dtype)) if affine else None
-        self.bias = Parameter(array.zeros(shape, dtype=dtype)) if affine else None
-        self.running_mean = Buffer(array.zeros(shape, dtype=dtype)) if track_running_stats else None
-        self.running_var = Buffer(array.ones(shape, dtype=dtype)) if track_running_stats else None
+        self.weight = Parameter(arrays.ones(shape, dtype=dtype)) if affine else None
+        self.bias = Parameter(arrays.zeros(shape, dtype=dtype)) if affine else None
+        self.running_mean = Buffer(arrays.zeros(shape, dtype=dtype)) if track_running_stats else None
+        self.running_var = Buffer(arrays.ones(shape, dtype=dtype)) if track_running_stats else None
         self.num_batches_tracked = Buffer(0, dtypes.int64) if track_running_stats else None
 
     def forward(self, x: Any) -> Tensor:
@@ -162,7 +162,7 @@ class _ChannelNorm(Module):
             return self._normalized(x, training, momentum)
         count = self.num_batches_tracked + 1
         if momentum is None:
-            momentum = 1.0 / array.astype(count, self.running_mean.dtype)
+            momentum = 1.0 / arrays.astype(count, self.running_mean.dtype)
         y = self._normalized(x, training, momentum)
         self.num_batches_tracked = count
         return y
@@ -270,8 +270,8 @@ class GroupNorm(Module):
         if self.num_channels % self.num_groups:
             raise InputError(f"GroupNorm: {num_channels} channels in {num_groups} groups.", "a divisor of the channels")
         self.eps = eps
-        self.weight = Parameter(array.ones((num_channels,), dtype=dtype)) if affine else None
-        self.bias = Parameter(array.zeros((num_channels,), dtype=dtype)) if affine else None
+        self.weight = Parameter(arrays.ones((num_channels,), dtype=dtype)) if affine else None
+        self.bias = Parameter(arrays.zeros((num_channels,), dtype=dtype)) if affine else None
 
     def forward(self, x: Any) -> Tensor:
         x = as_real("GroupNorm", x)

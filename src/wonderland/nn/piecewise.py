@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..errors import InputError
 from ..random.streams import Stream
 from ..tensor import Tensor
@@ -22,7 +22,7 @@ class ReLU(Elementwise):
     """
 
     def forward(self, x: Any) -> Tensor:
-        return array.relu(x)
+        return arrays.relu(x)
 
 
 class ReLU6(Elementwise):

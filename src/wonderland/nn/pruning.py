@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_number
 from ..errors import InputError
 from .convolution import _Convolution
@@ -83,8 +83,8 @@ def prune(model: M, fraction: float, places: Any = "*") -> M:
         mask = np.ones(size.shape, bool)
         mask.flat[np.argsort(size, axis=None, kind="stable")[: round(fraction * size.size)]] = False
         if isinstance(module, Masked):
-            module.mask.assign(array.asarray(mask))
-            module.kept.assign(array.where(module.mask, module.kept.value, 0.0))
+            module.mask.assign(arrays.asarray(mask))
+            module.kept.assign(arrays.where(module.mask, module.kept.value, 0.0))
         else:
             replace_submodule(model, path, Masked(module, mask))
     return model

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array
-from ..array.conversion import as_shape
+from .. import arrays
+from ..arrays.conversion import as_shape
 from ..errors import InputError
 from ..random.continuous import normal
 from ..random.streams import take_key
@@ -191,12 +191,12 @@ def gradient_footprint(
 
     shape = as_shape("gradient_footprint", input_shape)
     x = normal((examples, *shape), key=take_key("gradient_footprint", key))
-    spatial = tuple(array.asarray(model(x)).shape[1:-1])
+    spatial = tuple(arrays.asarray(model(x)).shape[1:-1])
     place = tuple(n // 2 for n in spatial) if place is None else place
     at = place if isinstance(place, (tuple, list)) else (place,)
     if len(at) != len(spatial) or not all(-n <= i < n for i, n in zip(at, spatial, strict=True)):
         raise InputError(f"gradient_footprint: place={place} for an output with places {spatial}.", "one of them")
-    found = grad(lambda x: array.sum(model(x)[(slice(None), *at)]))(x)
+    found = grad(lambda x: arrays.sum(model(x)[(slice(None), *at)]))(x)
     values = np.abs(np.asarray(found)).sum(-1).mean(0)
     where = np.nonzero(values)
     box = tuple(slice(int(i.min()), int(i.max()) + 1) if i.size else slice(0, 0) for i in where)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ShapeError
 from ..random.continuous import uniform
 from ..random.keys import split
@@ -83,7 +83,7 @@ class Recurrent(Module):
     def _run(self, x: Any, states: tuple[Any, ...], name: str) -> tuple[tuple[Any, ...], Any]:
         """One layer in one direction over x (time, batch, features): the last states and all outputs."""
         weight = getattr(self, f"weight_hh_{name}")
-        u = array.matmul(x, getattr(self, f"weight_ih_{name}"))
+        u = arrays.matmul(x, getattr(self, f"weight_ih_{name}"))
         inner = None
         if self.bias:
             outer, inner = getattr(self, f"bias_ih_{name}"), getattr(self, f"bias_hh_{name}")
@@ -111,7 +111,7 @@ class Recurrent(Module):
         if single:
             x = x[:, None]
         elif self.batch_first:
-            x = array.swapaxes(x, 0, 1)
+            x = arrays.swapaxes(x, 0, 1)
         starts = self._starts(x, state, single)
         last: list[tuple[Any, ...]] = []
         for layer in range(self.num_layers):
@@ -123,25 +123,25 @@ class Recurrent(Module):
                 final, y = self._run(x, states, f"l{layer}{suffix}")
                 last.append(final)
                 outputs.append(y)
-            x = outputs[0] if len(outputs) == 1 else array.concat(outputs, axis=-1)
-        ends = tuple(array.stack([final[i] for final in last]) for i in range(self.states))
+            x = outputs[0] if len(outputs) == 1 else arrays.concat(outputs, axis=-1)
+        ends = tuple(arrays.stack([final[i] for final in last]) for i in range(self.states))
         if single:
             x, ends = x[:, 0], tuple(end[:, 0] for end in ends)
         elif self.batch_first:
-            x = array.swapaxes(x, 0, 1)
+            x = arrays.swapaxes(x, 0, 1)
         return x, ends if self.states > 1 else ends[0]
 
     def _starts(self, x: Any, state: Any, single: bool) -> tuple[Any, ...]:
         """The states (layers and directions, batch, hidden) before the first step."""
         shape = (self.num_layers * len(self._directions()), x.shape[1], self.hidden_size)
         if state is None:
-            return (array.zeros(shape, dtype=dtypes.promote_types(x.dtype, self._dtype())),) * self.states
+            return (arrays.zeros(shape, dtype=dtypes.promote_types(x.dtype, self._dtype())),) * self.states
         given = tuple(state) if self.states > 1 and isinstance(state, (tuple, list)) else (state,)
-        starts = tuple(array.asarray(s)[:, None] if single else array.asarray(s) for s in given)
+        starts = tuple(arrays.asarray(s)[:, None] if single else arrays.asarray(s) for s in given)
         if len(starts) != self.states or any(s.shape != shape for s in starts):
             wanted = (shape[0], shape[2]) if single else shape
             raise ShapeError(
-                f"{self._describe()}: an initial state of {[s.shape for s in map(array.asarray, given)]}.",
+                f"{self._describe()}: an initial state of {[s.shape for s in map(arrays.asarray, given)]}.",
                 f"{'a pair (h, c) of tensors' if self.states > 1 else 'a tensor'} of shape {wanted}",
             )
         return starts
@@ -178,8 +178,8 @@ class RNN(Recurrent):
         super().__init__(*args, **kwargs)
 
     def step(self, u: Any, states: tuple[Any, ...], weight: Any, bias: Any) -> tuple[Any, ...]:
-        u = u + array.matmul(states[0], weight)
-        return (array.tanh(u) if self.nonlinearity == "tanh" else array.relu(u),)
+        u = u + arrays.matmul(states[0], weight)
+        return (arrays.tanh(u) if self.nonlinearity == "tanh" else arrays.relu(u),)
 
 
 class GRU(Recurrent):
@@ -203,12 +203,12 @@ class GRU(Recurrent):
     def step(self, u: Any, states: tuple[Any, ...], weight: Any, bias: Any) -> tuple[Any, ...]:
         (h,) = states
         n = self.hidden_size
-        v = array.matmul(h, weight)
+        v = arrays.matmul(h, weight)
         if bias is not None:
             v = v + bias
-        r = array.sigmoid(u[..., :n] + v[..., :n])
-        z = array.sigmoid(u[..., n : 2 * n] + v[..., n : 2 * n])
-        new = array.tanh(u[..., 2 * n :] + r * v[..., 2 * n :])
+        r = arrays.sigmoid(u[..., :n] + v[..., :n])
+        z = arrays.sigmoid(u[..., n : 2 * n] + v[..., n : 2 * n])
+        new = arrays.tanh(u[..., 2 * n :] + r * v[..., 2 * n :])
         return (new + z * (h - new),)
 
 
@@ -239,8 +239,8 @@ class LSTM(Recurrent):
     def step(self, u: Any, states: tuple[Any, ...], weight: Any, bias: Any) -> tuple[Any, ...]:
         h, c = states
         n = self.hidden_size
-        u = u + array.matmul(h, weight)
-        i, f = array.sigmoid(u[..., :n]), array.sigmoid(u[..., n : 2 * n])
-        g, o = array.tanh(u[..., 2 * n : 3 * n]), array.sigmoid(u[..., 3 * n :])
+        u = u + arrays.matmul(h, weight)
+        i, f = arrays.sigmoid(u[..., :n]), arrays.sigmoid(u[..., n : 2 * n])
+        g, o = arrays.tanh(u[..., 2 * n : 3 * n]), arrays.sigmoid(u[..., 3 * n :])
         c = f * c + i * g
-        return o * array.tanh(c), c
+        return o * arrays.tanh(c), c

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import as_int
-from ..array import asarray
+from ..arrays import asarray
 from ..errors import InputError, ModuleError
 from .activations import Activation, Elementwise
 from .module import Module

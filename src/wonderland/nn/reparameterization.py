@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from .. import array
+from .. import arrays
 from ..context import state
 from ..errors import InputError, ModuleError
 from ..primitives.primitive import Aval
@@ -106,8 +106,8 @@ class SparseReparam(Reparameterized):
                 "SparseReparam: all weights are 0, where the gradients of both factors are 0, too.",
                 "a layer with random weights",
             )
-        root = array.sqrt(array.abs(weight))
-        self.a = Parameter(array.sign(weight) * root)
+        root = arrays.sqrt(arrays.abs(weight))
+        self.a = Parameter(arrays.sign(weight) * root)
         self.b = Parameter(root)
 
     def effective(self) -> Tensor:
@@ -115,7 +115,7 @@ class SparseReparam(Reparameterized):
 
     def penalty(self) -> Tensor:
         r"""\(\lVert a\rVert^2 + \lVert b\rVert^2 \ge 2\lVert w\rVert_1\), to be added to the loss."""
-        return array.sum(array.square(self.a)) + array.sum(array.square(self.b))
+        return arrays.sum(arrays.square(self.a)) + arrays.sum(arrays.square(self.b))
 
 
 class WeightNoise(Reparameterized):
@@ -167,7 +167,7 @@ class Masked(Reparameterized):
     """
 
     def __init__(self, layer: Module, mask: Any, name: str = "weight") -> None:
-        given = array.asarray(mask)
+        given = arrays.asarray(mask)
         weight = getattr(layer, name, None)
         if isinstance(weight, Parameter) and given.shape != weight.shape:
             raise InputError(
@@ -177,10 +177,10 @@ class Masked(Reparameterized):
         super().__init__(layer, name)
 
     def begin(self, weight: Tensor) -> None:
-        self.kept = Parameter(array.where(self.mask, weight, 0.0))
+        self.kept = Parameter(arrays.where(self.mask, weight, 0.0))
 
     def effective(self) -> Tensor:
-        return array.where(self.mask, self.kept, 0.0)
+        return arrays.where(self.mask, self.kept, 0.0)
 
 
 def _shown(layer: Any) -> str:

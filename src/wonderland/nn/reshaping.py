@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_shape, as_tensor
+from ..arrays.conversion import as_shape, as_tensor
 from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
 from .module import Module
@@ -25,7 +25,7 @@ class Flatten(Module):
         self.end_axis = as_int("Flatten", "end_axis", end_axis)
 
     def forward(self, x: Any) -> Tensor:
-        return array.flatten(x, self.start_axis, self.end_axis)
+        return arrays.flatten(x, self.start_axis, self.end_axis)
 
 
 class Unflatten(Module):
@@ -43,7 +43,7 @@ class Unflatten(Module):
     def forward(self, x: Any) -> Tensor:
         x = as_tensor("Unflatten", x)
         axis = normalize_axis("Unflatten", self.axis, x.ndim)
-        return array.reshape(x, (*x.shape[:axis], *self.sizes, *x.shape[axis + 1 :]))
+        return arrays.reshape(x, (*x.shape[:axis], *self.sizes, *x.shape[axis + 1 :]))
 
     def extra_repr(self) -> str:
         return f"axis={self.axis}, sizes={self.sizes}"

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_function, as_int, as_number, shown
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ModuleError, ShapeError
 from ..tensor import Tensor
 from .containers import ModuleList, Sequential
@@ -45,17 +45,17 @@ class Residual(Module):
         self.scale = None
         if init_scale is not None:
             start = float(as_number("Residual", "init_scale", init_scale))
-            self.scale = Parameter(array.full((), start, dtype=dtypes.default_float))
+            self.scale = Parameter(arrays.full((), start, dtype=dtypes.default_float))
         if zero_init:
             _end_at_zero(self.f)
 
     def forward(self, x: Any) -> Tensor:
-        short = array.asarray(x) if self.shortcut is None else self.shortcut(x)
+        short = arrays.asarray(x) if self.shortcut is None else self.shortcut(x)
         return _sum("Residual", short, self._update(x))
 
     def _update(self, x: Any) -> Tensor:
         y = self.f(x)
-        return y if self.scale is None else array.astype(self.scale, y.dtype) * y
+        return y if self.scale is None else arrays.astype(self.scale, y.dtype) * y
 
 
 class ReZero(Residual):
@@ -82,7 +82,7 @@ class LayerScale(Module):
     def __init__(self, num_features: int, init_scale: float = 1e-5, dtype: Any = None) -> None:
         shape = (as_int("LayerScale", "num_features", num_features, 0),)
         start = as_number("LayerScale", "init_scale", init_scale)
-        self.weight = Parameter(array.full(shape, float(start), dtype=dtype or dtypes.default_float))
+        self.weight = Parameter(arrays.full(shape, float(start), dtype=dtype or dtypes.default_float))
 
     def forward(self, x: Any) -> Tensor:
         x = as_real("LayerScale", x)
@@ -112,25 +112,25 @@ class Skip(Module):
         if combine == "attention":
             if features is None:
                 raise InputError("Skip: attention has a query with a number per feature.", "features=...")
-            self.query = Parameter(array.zeros(as_int("Skip", "features", features, 1)))
+            self.query = Parameter(arrays.zeros(as_int("Skip", "features", features, 1)))
 
     def forward(self, x: Any) -> Tensor:
-        x = array.asarray(x)
+        x = arrays.asarray(x)
         y = self.f(x)
         if self.combine == "concat":
-            return array.concat([x, y], axis=-1)
+            return arrays.concat([x, y], axis=-1)
         if self.combine == "max":
             _check_equal("Skip", x, y)
-            return array.maximum(x, y)
+            return arrays.maximum(x, y)
         if self.query is None:
             total = _sum("Skip", x, y)
             return total if self.combine == "add" else total * 0.5
         _check_equal("Skip", x, y)
         if x.shape[-1:] != self.query.shape:
             raise ShapeError(f"Skip: an input of shape {x.shape}.", f"(..., {self.query.shape[0]}), as the query")
-        both = array.stack([x, y], axis=-2)
-        scores = array.sum(both * self.query, axis=-1, keepdims=True) * self.query.size**-0.5
-        return array.sum(array.softmax(scores, axis=-2) * both, axis=-2)
+        both = arrays.stack([x, y], axis=-2)
+        scores = arrays.sum(both * self.query, axis=-1, keepdims=True) * self.query.size**-0.5
+        return arrays.sum(arrays.softmax(scores, axis=-2) * both, axis=-2)
 
     def extra_repr(self) -> str:
         return f"combine={self.combine!r}"
@@ -166,10 +166,10 @@ class DenseBlock(Module):
         self.activation = as_activation("DenseBlock", activation)
 
     def forward(self, x: Any) -> Tensor:
-        seen = [array.asarray(x)]
+        seen = [arrays.asarray(x)]
         for layer in self.layers:
-            seen.append(self.activation(layer(array.concat(seen, axis=-1))))
-        return array.concat(seen, axis=-1)
+            seen.append(self.activation(layer(arrays.concat(seen, axis=-1))))
+        return arrays.concat(seen, axis=-1)
 
 
 class ResidualStack(Module):
@@ -194,7 +194,7 @@ class ResidualStack(Module):
         self.blocks = ModuleList([make() for _ in range(min(self.steps, 1) if shared else self.steps)])
 
     def forward(self, x: Any) -> Tensor:
-        x = array.asarray(x)
+        x = arrays.asarray(x)
         for step in range(self.steps):
             update = self.blocks[0 if self.shared else step](x)
             x = _sum("ResidualStack", x, update if self.step_size == 1.0 else self.step_size * update)
@@ -279,7 +279,7 @@ class BasicBlock(Module):
 
     def forward(self, x: Any) -> Tensor:
         y = self.residual(x)
-        return array.relu(y) if self.post_act else y
+        return arrays.relu(y) if self.post_act else y
 
 
 class BottleneckBlock(Module):
@@ -327,7 +327,7 @@ class BottleneckBlock(Module):
 
     def forward(self, x: Any) -> Tensor:
         y = self.residual(x)
-        return array.relu(y) if self.post_act else y
+        return arrays.relu(y) if self.post_act else y
 
 
 def _projection(channels: int, out: int, stride: int, key: Any) -> Sequential | None:
@@ -348,7 +348,7 @@ def _check_equal(name: str, x: Any, y: Any) -> None:
 
 def _sum(name: str, x: Any, y: Any) -> Tensor:
     _check_equal(name, x, y)
-    return array.add(x, y)
+    return arrays.add(x, y)
 
 
 def _end_at_zero(f: Any) -> None:
@@ -359,6 +359,6 @@ def _end_at_zero(f: Any) -> None:
     if not weighted:
         raise ModuleError("Residual: zero_init found no layer with a scale or weights.", "a module with parameters")
     last: Any = weighted[-1]
-    last.weight = array.zeros_like(last.weight)
+    last.weight = arrays.zeros_like(last.weight)
     if getattr(last, "bias", None) is not None:
-        last.bias = array.zeros_like(last.bias)
+        last.bias = arrays.zeros_like(last.bias)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ShapeError
 from ..random.continuous import uniform
 from ..random.keys import split
@@ -84,7 +84,7 @@ class SampledSoftmax(Module):
             self.stream = Stream(keys[0])
             bound = 1 / math.sqrt(self.in_features)
             self.weight = Parameter(uniform((num_classes, in_features), -bound, bound, key=keys[1], dtype=kind))
-            self.bias = Parameter(array.zeros(num_classes, dtype=kind)) if bias else None
+            self.bias = Parameter(arrays.zeros(num_classes, dtype=kind)) if bias else None
         self.set_probabilities(np.full(num_classes, 1 / num_classes) if q is None else q)
 
     def set_probabilities(self, q: Any) -> None:
@@ -104,7 +104,7 @@ class SampledSoftmax(Module):
         """Classes drawn from q: `num_sampled` of them, or of any shape."""
         shape = (self.num_sampled,) if shape is None else shape
         u = uniform(shape, key=self.stream if key is None else key, dtype=dtypes.float64)
-        return array.searchsorted(self.cumulative, u, side="right")
+        return arrays.searchsorted(self.cumulative, u, side="right")
 
     def forward(self, z: Any, y: Any) -> Tensor:
         if not self.training:
@@ -114,9 +114,9 @@ class SampledSoftmax(Module):
         samples = self.sample()
         if self.loss == "negative":
             return negative_sampling_loss(z, self.weight, self.bias, y, samples)
-        log_q = array.take(self.log_q, samples, axis=0)
+        log_q = arrays.take(self.log_q, samples, axis=0)
         if self.loss == "nce":
-            log_q_y = array.take(self.log_q, array.asarray(y), axis=0)
+            log_q_y = arrays.take(self.log_q, arrays.asarray(y), axis=0)
             return nce_loss(z, self.weight, self.bias, y, samples, log_q_y, log_q)
         return sampled_softmax_loss(z, self.weight, self.bias, y, samples, log_q if self.corrected else None)
 
@@ -127,15 +127,15 @@ class SampledSoftmax(Module):
 
     def log_probs(self, z: Any) -> Tensor:
         """The log-probabilities (..., classes) of the full softmax."""
-        return array.log_softmax(self.logits(z), axis=-1)
+        return arrays.log_softmax(self.logits(z), axis=-1)
 
     def predict(self, z: Any) -> Tensor:
         """The most probable class (...), which needs no probabilities: it is the one with the largest logit."""
-        return array.argmax(self.logits(z), axis=-1)
+        return arrays.argmax(self.logits(z), axis=-1)
 
     def class_vectors(self) -> Tensor:
         """The vectors (classes, in_features) that codes are compared with; see `wl.models.MIPSIndex`."""
-        return array.asarray(self.weight)
+        return arrays.asarray(self.weight)
 
     def extra_repr(self) -> str:
         sizes = f"in_features={self.in_features}, num_classes={self.num_classes}, num_sampled={self.num_sampled}"

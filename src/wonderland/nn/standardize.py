@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..dtypes import default_float, is_floating
 from ..errors import InputError
 from ..tensor import Tensor
@@ -27,7 +27,7 @@ class Standardize(Module):
     """
 
     def __init__(self, mean: Any, scale: Any) -> None:
-        self.mean, self.scale = Buffer(array.asarray(mean)), Buffer(array.asarray(scale))
+        self.mean, self.scale = Buffer(arrays.asarray(mean)), Buffer(arrays.asarray(scale))
 
     @classmethod
     def of(cls, x: Any, axis: Any = None) -> Standardize:
@@ -57,9 +57,9 @@ class Standardize(Module):
         return Restore(self.mean.value, self.scale.value)
 
     def forward(self, x: Any) -> Tensor:
-        x = array.asarray(x)
+        x = arrays.asarray(x)
         if not is_floating(x.dtype):
-            x = array.astype(x, self.mean.dtype)
+            x = arrays.astype(x, self.mean.dtype)
         return (x - self.mean) / self.scale
 
 
@@ -67,7 +67,7 @@ class Restore(Module):
     r"""\(\sigma y + \mu\): outputs of a model in the scale of the data; `Standardize.inverse` makes it."""
 
     def __init__(self, mean: Any, scale: Any) -> None:
-        self.mean, self.scale = Buffer(array.asarray(mean)), Buffer(array.asarray(scale))
+        self.mean, self.scale = Buffer(arrays.asarray(mean)), Buffer(arrays.asarray(scale))
 
     def forward(self, y: Any) -> Tensor:
         return y * self.scale + self.mean

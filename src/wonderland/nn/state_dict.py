@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..cell import Cell
 from ..errors import ModuleError
 from ..interpreter import assign
@@ -39,7 +39,7 @@ def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool) -> Loa
         if cell is None:
             continue
         try:
-            value = array.asarray(value, copy=True if isinstance(value, np.ndarray) else None)
+            value = arrays.asarray(value, copy=True if isinstance(value, np.ndarray) else None)
         except Exception:
             problems.append(f"{path}: a {type(value).__name__} is not a tensor")
             continue

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any, NamedTuple
 
 from .. import dtypes, trees
-from ..array.conversion import as_shape
+from ..arrays.conversion import as_shape
 from ..primitives.primitive import Aval
 from ..tensor import Tensor
 from .members import members

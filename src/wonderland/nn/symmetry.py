@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..arguments import as_function, as_list
-from ..array.conversion import as_inexact
+from ..arrays.conversion import as_inexact
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 
@@ -185,6 +185,6 @@ def group_average(f: Map, group: Sequence[Map], inverses: Sequence[Map] | None =
 
     def averaged(x: Any) -> Tensor:
         results = [h(f(g(x))) for g, h in zip(maps, back, strict=True)]
-        return array.mean(array.stack(results), axis=0)
+        return arrays.mean(arrays.stack(results), axis=0)
 
     return averaged

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int
-from ..array.conversion import as_real
+from ..arrays.conversion import as_real
 from ..errors import InputError, ShapeError
 from ..random.continuous import normal
 from ..tensor import Tensor
@@ -50,7 +50,7 @@ class PReLU(_PerUnit):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
         self.units = as_int("PReLU", "num_parameters", num_parameters, 1)
-        self.weight = Parameter(array.full((self.units,), init, dtype=dtype))
+        self.weight = Parameter(arrays.full((self.units,), init, dtype=dtype))
 
     def forward(self, x: Any) -> Tensor:
         return F.prelu(self._input(x), self.weight)
@@ -66,12 +66,12 @@ class TrainableSwish(_PerUnit):
 
     def __init__(self, units: int = 1, dtype: Any = None) -> None:
         self.units = n = as_int("TrainableSwish", "units", units, 1)
-        self.a, self.c = Parameter(array.ones(n, dtype=dtype)), Parameter(array.ones(n, dtype=dtype))
-        self.b, self.d = Parameter(array.zeros(n, dtype=dtype)), Parameter(array.zeros(n, dtype=dtype))
+        self.a, self.c = Parameter(arrays.ones(n, dtype=dtype)), Parameter(arrays.ones(n, dtype=dtype))
+        self.b, self.d = Parameter(arrays.zeros(n, dtype=dtype)), Parameter(arrays.zeros(n, dtype=dtype))
 
     def forward(self, x: Any) -> Tensor:
         s = self._input(x)
-        return array.sigmoid(self.a * s + self.b) * (self.c * s + self.d)
+        return arrays.sigmoid(self.a * s + self.b) * (self.c * s + self.d)
 
 
 class GatedActivation(Elementwise):
@@ -130,7 +130,7 @@ class BasisActivation(Elementwise):
             raise ShapeError(
                 f"{name}: alpha of shape {start.shape} for {self.basis.size} functions.", f"({self.basis.size},)"
             )
-        self.alpha = Parameter(array.asarray(np.broadcast_to(start, (*lead, self.basis.size)).copy(), dtype=dtype))
+        self.alpha = Parameter(arrays.asarray(np.broadcast_to(start, (*lead, self.basis.size)).copy(), dtype=dtype))
 
     def forward(self, x: Any) -> Tensor:
         x = as_real(type(self).__name__, x)
@@ -175,7 +175,7 @@ class KAF(BasisActivation):
             shape = (basis.size,) if units is None else (units, basis.size)
             alpha = np.asarray(normal(shape, 0.0, 0.3, key=key))
         else:
-            places = array.asarray(basis.places)
+            places = arrays.asarray(basis.places)
             kernels = np.asarray(basis(places))
             alpha = np.linalg.solve(kernels + ridge * np.eye(basis.size), np.asarray(init(places)))
         super().__init__(basis, sharing, units, alpha, dtype)
@@ -197,14 +197,14 @@ class APL(_PerUnit):
         self.units = as_int("APL", "units", units, 1)
         places = np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
         dtype = dtypes.default_float if dtype is None else dtypes.as_dtype(dtype)
-        self.a = Parameter(array.zeros((units, n), dtype=dtype))
-        self.b = Parameter(array.asarray(np.tile(places, (units, 1)), dtype=dtype))
+        self.a = Parameter(arrays.zeros((units, n), dtype=dtype))
+        self.b = Parameter(arrays.asarray(np.tile(places, (units, 1)), dtype=dtype))
 
     def forward(self, x: Any) -> Tensor:
         s = self._input(x)
         lone = self.units == 1
-        a, b = (array.reshape(p, (self.n,)) if lone else p for p in (self.a, self.b))
-        return array.relu(s) + (a * array.relu(b - array.expand_dims(s, axis=-1))).sum(axis=-1)
+        a, b = (arrays.reshape(p, (self.n,)) if lone else p for p in (self.a, self.b))
+        return arrays.relu(s) + (a * arrays.relu(b - arrays.expand_dims(s, axis=-1))).sum(axis=-1)
 
     def extra_repr(self) -> str:
         return f"n={self.n}" + ("" if self.units == 1 else f", units={self.units}")

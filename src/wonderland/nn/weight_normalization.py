@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array, linalg
+from .. import arrays, linalg
 from ..arguments import as_int
 from ..errors import ShapeError
 from ..random.continuous import normal
@@ -36,8 +36,8 @@ class WeightNorm(Reparameterized):
         self.v = Parameter(weight)
 
     def effective(self) -> Tensor:
-        tiny = float(array.finfo(self.v.dtype).smallest_normal)  # a vector of zeros stays one
-        return self.v * (self.g / array.maximum(_lengths(self.v), tiny))
+        tiny = float(arrays.finfo(self.v.dtype).smallest_normal)  # a vector of zeros stays one
+        return self.v * (self.g / arrays.maximum(_lengths(self.v), tiny))
 
 
 class SpectralNorm(Reparameterized):
@@ -80,19 +80,19 @@ class SpectralNorm(Reparameterized):
     def effective(self) -> Tensor:
         matrix = _matrix(self.v)
         if self.training:
-            self._iterate(array.stop_gradient(matrix), self.n_power_iterations)
-        return self.v / array.sum(array.matmul(self.left, matrix) * self.right)
+            self._iterate(arrays.stop_gradient(matrix), self.n_power_iterations)
+        return self.v / arrays.sum(arrays.matmul(self.left, matrix) * self.right)
 
     def _iterate(self, matrix: Tensor, steps: int) -> None:
-        left, right = array.asarray(self.left), array.asarray(self.right)
+        left, right = arrays.asarray(self.left), arrays.asarray(self.right)
         for _ in range(steps):
-            right = self._unit(array.matmul(left, matrix))
-            left = self._unit(array.matmul(matrix, right))
+            right = self._unit(arrays.matmul(left, matrix))
+            left = self._unit(arrays.matmul(matrix, right))
         self.left.assign(left)
         self.right.assign(right)
 
     def _unit(self, x: Tensor) -> Tensor:
-        return x / array.maximum(linalg.vector_norm(x), self.eps)
+        return x / arrays.maximum(linalg.vector_norm(x), self.eps)
 
 
 def weight_norm(layer: Module, name: str = "weight") -> WeightNorm:
@@ -129,7 +129,7 @@ def remove_weight_norm(layer: Reparameterized) -> Any:
 
 
 def _matrix(weight: Any) -> Tensor:
-    return array.reshape(weight, (-1, weight.shape[-1]))
+    return arrays.reshape(weight, (-1, weight.shape[-1]))
 
 
 def _lengths(v: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..errors import GradientError, InputError
 from ..tensor import Tensor
 from ..transforms.branches import cond
@@ -45,14 +45,14 @@ class Going(NamedTuple):
 def integrate(table: Tableau, f: Slopes, x: Leaves, times: Tensor, control: Control) -> tuple[Leaves, Leaves]:
     """The state at the last of the times, and the states at all but the first, one after another along a new axis."""
     slope = f(x, times[0])
-    direction = stop_gradient(array.sign(times[-1] - times[0]))
+    direction = stop_gradient(arrays.sign(times[-1] - times[0]))
     if control.first_step is None:
-        length = stop_gradient(array.abs(times[-1] - times[0]))
+        length = stop_gradient(arrays.abs(times[-1] - times[0]))
         constants = [stop_gradient(leaf) for leaf in x], [stop_gradient(leaf) for leaf in slope]
         h = first_step(table, f, *constants, stop_gradient(times[0]), direction, length, control)
     else:
-        h = array.full((), control.first_step, dtype=times.dtype)
-    eps = array.finfo(times.dtype).eps
+        h = arrays.full((), control.first_step, dtype=times.dtype)
+    eps = arrays.finfo(times.dtype).eps
 
     def interval(carry: Any, ends: tuple[Tensor, Tensor]) -> Any:
         x, slope, h = carry
@@ -60,14 +60,14 @@ def integrate(table: Tableau, f: Slopes, x: Leaves, times: Tensor, control: Cont
 
         def unfinished(now: Going) -> Tensor:
             # a step that does not change t would be repeated for ever
-            possible = now.h > eps * array.maximum(array.abs(now.t), array.abs(end))
+            possible = now.h > eps * arrays.maximum(arrays.abs(now.t), arrays.abs(end))
             return (now.t != end) & possible & (now.taken < control.max_steps)
 
         def advance(now: Going) -> Going:
             return step(table, f, now, end, direction, control)
 
-        zero = array.zeros((), dtype=dtypes.int32)
-        now = Going(start, x, slope, h, array.zeros((), dtype=dtypes.bool_), zero)
+        zero = arrays.zeros((), dtype=dtypes.int32)
+        now = Going(start, x, slope, h, arrays.zeros((), dtype=dtypes.bool_), zero)
         if control.bounded and not runs_in_python():
             # a loop of known length can be differentiated in reverse mode, too
             def perhaps(now: Going, _: Any) -> tuple[Going, None]:
@@ -94,21 +94,21 @@ def integrate(table: Tableau, f: Slopes, x: Leaves, times: Tensor, control: Cont
 def step(table: Tableau, f: Slopes, now: Going, end: Tensor, direction: Tensor, control: Control) -> Going:
     """One step, which ends at `end` at the latest; if its error is too large, the state stays and the step shrinks."""
     rest = end - now.t
-    last = now.h >= array.abs(rest)
-    h = array.where(last, rest, direction * now.h)
+    last = now.h >= arrays.abs(rest)
+    h = arrays.where(last, rest, direction * now.h)
     ks = stages(table, f, now.x, now.t, h, first=now.slope)
     after = moved(now.x, h, table.b, ks)
     assert table.error is not None
-    errors = [array.astype(h, e.dtype) * e for e in combined(table.error, ks)]
+    errors = [arrays.astype(h, e.dtype) * e for e in combined(table.error, ks)]
     ratio = stop_gradient(error_ratio(errors, now.x, after, control))
     accepted = ratio <= 1.0  # not so for NaN
-    factor = array.clip(SAFETY * array.maximum(ratio, 1e-10) ** (-1.0 / table.order), SMALLEST, LARGEST)
-    factor = array.where(array.isnan(ratio), SMALLEST, factor)
-    factor = array.where(now.rejected | ~accepted, array.minimum(factor, 1.0), factor)
-    size = stop_gradient(array.abs(h)) * factor
+    factor = arrays.clip(SAFETY * arrays.maximum(ratio, 1e-10) ** (-1.0 / table.order), SMALLEST, LARGEST)
+    factor = arrays.where(arrays.isnan(ratio), SMALLEST, factor)
+    factor = arrays.where(now.rejected | ~accepted, arrays.minimum(factor, 1.0), factor)
+    size = stop_gradient(arrays.abs(h)) * factor
     # a step that was cut short by the end says nothing against longer ones
-    size = array.where(accepted & last, array.maximum(size, now.h), size)
-    t = array.where(last, end, now.t + h)
+    size = arrays.where(accepted & last, arrays.maximum(size, now.h), size)
+    t = arrays.where(last, end, now.t + h)
     t, x, slope = cond(accepted, lambda: (t, after, ks[-1]), lambda: (now.t, now.x, now.slope))
     return Going(t, x, slope, stop_gradient(size), ~accepted, now.taken + 1)
 
@@ -116,7 +116,7 @@ def step(table: Tableau, f: Slopes, now: Going, end: Tensor, direction: Tensor, 
 def error_ratio(errors: Leaves, before: Leaves, after: Leaves, control: Control) -> Tensor:
     r"""The root of the mean of \((e / (\mathrm{atol} + \mathrm{rtol}\,\max(|x|, |x'|)))^2\); 1 is just allowed."""
     scales = [
-        control.atol + control.rtol * array.maximum(array.abs(x), array.abs(y))
+        control.atol + control.rtol * arrays.maximum(arrays.abs(x), arrays.abs(y))
         for x, y in zip(before, after, strict=True)
     ]
     return rms(errors, scales)
@@ -124,29 +124,29 @@ def error_ratio(errors: Leaves, before: Leaves, after: Leaves, control: Control)
 
 def rms(leaves: Leaves, scales: Leaves) -> Tensor:
     """The root of the mean square of all elements over their scales."""
-    squares = [array.sum(array.abs(x / s) ** 2) for x, s in zip(leaves, scales, strict=True)]
+    squares = [arrays.sum(arrays.abs(x / s) ** 2) for x, s in zip(leaves, scales, strict=True)]
     total = squares[0]
     for square in squares[1:]:
         total = total + square
-    return array.sqrt(total / max(sum(math.prod(x.shape) for x in leaves), 1))
+    return arrays.sqrt(total / max(sum(math.prod(x.shape) for x in leaves), 1))
 
 
 def first_step(
     table: Tableau, f: Slopes, x: Leaves, slope: Leaves, t: Tensor, direction: Tensor, length: Tensor, control: Control
 ) -> Tensor:
     """A first step by the sizes of the state, its slope and the change of the slope (Hairer et al., II.4)."""
-    scales = [control.atol + control.rtol * array.abs(leaf) for leaf in x]
+    scales = [control.atol + control.rtol * arrays.abs(leaf) for leaf in x]
     size, speed = rms(x, scales), rms(slope, scales)
     small = (size < 1e-5) | (speed < 1e-5)
-    guess = array.where(small, 1e-6, 0.01 * size / array.where(small, 1.0, speed))
-    guess = array.astype(array.minimum(guess, length), t.dtype)
+    guess = arrays.where(small, 1e-6, 0.01 * size / arrays.where(small, 1.0, speed))
+    guess = arrays.astype(arrays.minimum(guess, length), t.dtype)
     there = f(moved(x, direction * guess, (1.0,), [slope]), t + direction * guess)
     change = rms([b - a for a, b in zip(slope, there, strict=True)], scales) / guess
-    fastest = array.maximum(speed, change)
+    fastest = arrays.maximum(speed, change)
     flat = fastest <= 1e-15
-    wanted = (0.01 / array.where(flat, 1.0, fastest)) ** (1.0 / table.order)
-    wanted = array.where(flat, array.maximum(1e-6, guess * 1e-3), wanted)
-    return stop_gradient(array.astype(array.minimum(array.minimum(100 * guess, wanted), length), t.dtype))
+    wanted = (0.01 / arrays.where(flat, 1.0, fastest)) ** (1.0 / table.order)
+    wanted = arrays.where(flat, arrays.maximum(1e-6, guess * 1e-3), wanted)
+    return stop_gradient(arrays.astype(arrays.minimum(arrays.minimum(100 * guess, wanted), length), t.dtype))
 
 
 def _arrived(now: Going, end: Tensor) -> Leaves:
@@ -161,4 +161,4 @@ def _arrived(now: Going, end: Tensor) -> Leaves:
                 "ever smaller steps, and NaN in f stops them",
             )
         return now.x
-    return [array.where(there, leaf, array.full_like(leaf, math.nan)) for leaf in now.x]
+    return [arrays.where(there, leaf, arrays.full_like(leaf, math.nan)) for leaf in now.x]

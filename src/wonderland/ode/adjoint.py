@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, trees
+from .. import arrays, trees
 from ..nn.functional_call import functional_call
 from ..nn.module import Module
 from ..tensor import Tensor
@@ -54,7 +54,7 @@ def odeint_adjoint(
     solver = Solver("odeint_adjoint", method, steps, problem.at_end, rtol, atol, first_step, max_steps, False)
     parameters = {}
     if isinstance(f, Module):
-        parameters = {path: array.asarray(p) for path, p in f.named_parameters() if p.trainable}
+        parameters = {path: arrays.asarray(p) for path, p in f.named_parameters() if p.trainable}
     count = len(problem.leaves)
 
     def field(x: Leaves, t: Tensor, theta: Any) -> Leaves:
@@ -74,7 +74,7 @@ def odeint_adjoint(
         x0, others, times, theta = residuals
         ct_last, ct_others = cts
         weights, structure = trees.flatten(theta)
-        zeros = [array.zeros_like(w) for w in weights]
+        zeros = [arrays.zeros_like(w) for w in weights]
 
         def slopes(state: Leaves, t: Tensor) -> Leaves:
             x, a = state[:count], state[count : 2 * count]
@@ -87,7 +87,7 @@ def odeint_adjoint(
             start, end, x, ct = here
             a = [part + c for part, c in zip(a, ct, strict=True)]
             speed = _inner(ct, field(x, end, theta))
-            state, _ = solver(slopes, [*x, *a, *sums], array.stack([end, start]))
+            state, _ = solver(slopes, [*x, *a, *sums], arrays.stack([end, start]))
             return (state[count : 2 * count], state[2 * count :]), speed
 
         here = (times[:-1], times[1:], others, ct_others)
@@ -95,8 +95,8 @@ def odeint_adjoint(
         (a, sums), speeds = scan(interval, (ct_last, zeros), here, reverse=True)
         speeds = _plus_last(speeds, _inner(ct_last, field([xs[-1] for xs in others], times[-1], theta)))
         first = -_inner(a, field(x0, times[0], theta))
-        ct_times = array.concat([array.expand_dims(first, 0), speeds])
-        return a, array.astype(ct_times, times.dtype), trees.unflatten(structure, sums)
+        ct_times = arrays.concat([arrays.expand_dims(first, 0), speeds])
+        return a, arrays.astype(ct_times, times.dtype), trees.unflatten(structure, sums)
 
     solve.defvjp(forward, backward)
     return problem.results(*solve(problem.leaves, problem.times, (parameters, tuple(args))))
@@ -104,7 +104,7 @@ def odeint_adjoint(
 
 def _inner(a: Leaves, b: Leaves) -> Tensor:
     """The sum of the products of all elements."""
-    products = [array.sum(x * y) for x, y in zip(a, b, strict=True)]
+    products = [arrays.sum(x * y) for x, y in zip(a, b, strict=True)]
     total = products[0]
     for product in products[1:]:
         total = total + product
@@ -112,4 +112,4 @@ def _inner(a: Leaves, b: Leaves) -> Tensor:
 
 
 def _plus_last(x: Tensor, more: Tensor) -> Tensor:
-    return array.concat([x[:-1], array.expand_dims(x[-1] + more, 0)])
+    return arrays.concat([x[:-1], arrays.expand_dims(x[-1] + more, 0)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes, trees
+from .. import arrays, dtypes, trees
 from ..arguments import as_function, as_int, as_number
 from ..errors import DTypeError, InputError, ShapeError, TreeError
 from ..tensor import Tensor
@@ -67,7 +67,7 @@ class Problem:
         as_function(name, f)
         self.name = name
         leaves, self.structure = trees.flatten(x0)
-        if not leaves or not all(array.is_operand(leaf) for leaf in leaves):
+        if not leaves or not all(arrays.is_operand(leaf) for leaf in leaves):
             raise TreeError(f"{name}: x0 is a {type(x0).__name__} and no state.", "a tensor, or a tree of tensors")
         self.leaves: Leaves = [_as_state(name, leaf) for leaf in leaves]
         kinds = [dtypes.real_of(leaf.dtype) for leaf in self.leaves]
@@ -91,14 +91,14 @@ class Problem:
                     f"{self.name}: f gives a derivative of shape {shape} for a state of shape {leaf.shape}.",
                     "a derivative for every element: f(x, t) has the shape of x",
                 )
-        return [array.astype(array.asarray(k), leaf.dtype) for leaf, k in zip(x, found, strict=True)]
+        return [arrays.astype(arrays.asarray(k), leaf.dtype) for leaf, k in zip(x, found, strict=True)]
 
     def results(self, last: Leaves, others: Leaves) -> Any:
         """What the caller asked for: the state at the end, or at all times."""
         if self.at_end:
             return trees.unflatten(self.structure, last)
-        firsts = [array.expand_dims(leaf, 0) for leaf in self.leaves]
-        every = [array.concat([x, xs], axis=0) for x, xs in zip(firsts, others, strict=True)]
+        firsts = [arrays.expand_dims(leaf, 0) for leaf in self.leaves]
+        every = [arrays.concat([x, xs], axis=0) for x, xs in zip(firsts, others, strict=True)]
         return trees.unflatten(self.structure, every)
 
 
@@ -142,12 +142,14 @@ class Solver:
 
 def as_times(name: str, t: Any, dtype: Any) -> tuple[bool, Tensor]:
     """Whether one time was given, and the times (n,): those given, or 0 and the one."""
-    times = array.stack([array.asarray(part) for part in t]) if isinstance(t, (list, tuple)) and t else array.asarray(t)
+    times = (
+        arrays.stack([arrays.asarray(part) for part in t]) if isinstance(t, (list, tuple)) and t else arrays.asarray(t)
+    )
     if dtypes.is_complex(times.dtype) or times.dtype == dtypes.bool_:
         raise DTypeError(f"{name}: times of {times.dtype}.", "real numbers")
-    times = array.astype(times, dtype)
+    times = arrays.astype(times, dtype)
     if not times.ndim:
-        return True, array.stack([array.zeros_like(times), times])
+        return True, arrays.stack([arrays.zeros_like(times), times])
     if times.ndim != 1 or not times.shape[0]:
         raise ShapeError(f"{name}: times of shape {times.shape}.", "one time, or times (n,) from the first to the last")
     if runs_in_python():
@@ -158,7 +160,7 @@ def as_times(name: str, t: Any, dtype: Any) -> tuple[bool, Tensor]:
 
 
 def _as_state(name: str, leaf: Any) -> Tensor:
-    leaf = array.asarray(leaf)
+    leaf = arrays.asarray(leaf)
     if not dtypes.is_inexact(leaf.dtype):
         raise DTypeError(f"{name}: a state of {leaf.dtype} cannot change smoothly.", "x0 of a floating dtype")
     return leaf

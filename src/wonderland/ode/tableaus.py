@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..tensor import Tensor
 
 Leaves = list[Tensor]  # the tensors of a state
@@ -72,7 +72,7 @@ def stages(table: Tableau, f: Slopes, x: Leaves, t: Tensor, h: Tensor, first: Le
 
 def moved(x: Leaves, h: Tensor, weights: Sequence[float], ks: list[Leaves]) -> Leaves:
     """x + h times a combination of slopes."""
-    return [leaf + array.astype(h, leaf.dtype) * k for leaf, k in zip(x, combined(weights, ks), strict=True)]
+    return [leaf + arrays.astype(h, leaf.dtype) * k for leaf, k in zip(x, combined(weights, ks), strict=True)]
 
 
 def combined(weights: Sequence[float], ks: list[Leaves]) -> Leaves:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, dtypes, trees
+from .. import arrays, dtypes, trees
 from ..arguments import as_function, as_int, named_after
 from ..errors import InputError, ModuleError, ShapeError
 from ..nn.module import Module
@@ -35,7 +35,7 @@ def accumulate(f: Callable[..., Any], micro_batches: int) -> Callable[..., Any]:
 
     def in_pieces(model: Any, *batch: Any) -> Any:
         leaves, shape = trees.flatten(batch)
-        leaves = [array.asarray(leaf) for leaf in leaves]
+        leaves = [arrays.asarray(leaf) for leaf in leaves]
         sizes = [leaf.shape[0] if leaf.ndim else -1 for leaf in leaves]
         if len(set(sizes)) != 1 or sizes[0] < 0:
             raise ShapeError(
@@ -77,7 +77,7 @@ class Accumulator(Module):
     weight: Buffer
 
     def __init__(self, model: Module) -> None:
-        self.sums = {path: Buffer(array.zeros_like(p)) for path, p in model.named_parameters() if p.trainable}
+        self.sums = {path: Buffer(arrays.zeros_like(p)) for path, p in model.named_parameters() if p.trainable}
         if not self.sums:
             raise InputError("Accumulator: the model has no trainable parameters.", "a model that learns")
         self.weight = Buffer(0.0, dtypes.float64)
@@ -89,15 +89,15 @@ class Accumulator(Module):
                 "Accumulator.add: these are not the gradients of the model's trainable parameters.",
                 "the dict that wl.grad gives for the model",
             )
-        factor = array.asarray(weight, dtype=dtypes.float64)
+        factor = arrays.asarray(weight, dtype=dtypes.float64)
         for path, cell in self.sums.items():
-            cell.assign(cell + array.astype(factor, cell.dtype) * grads[path])
+            cell.assign(cell + arrays.astype(factor, cell.dtype) * grads[path])
         self.weight.assign(self.weight + factor)
 
     def take(self) -> dict[str, Tensor]:
         """The mean of what was added, as a dict for `optimizer.step`; and zero again."""
-        mean = {path: cell / array.astype(self.weight, cell.dtype) for path, cell in self.sums.items()}
+        mean = {path: cell / arrays.astype(self.weight, cell.dtype) for path, cell in self.sums.items()}
         for cell in self.sums.values():
-            cell.assign(array.zeros_like(cell))
-        self.weight.assign(array.zeros_like(self.weight))
+            cell.assign(arrays.zeros_like(cell))
+        self.weight.assign(arrays.zeros_like(self.weight))
         return mean

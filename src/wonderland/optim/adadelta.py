@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer
@@ -44,16 +44,16 @@ class Adadelta(Optimizer):
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("Adadelta", parameter)
-        return {kind: array.zeros_like(parameter) for kind in ("square", "step_square")}
+        return {kind: arrays.zeros_like(parameter) for kind in ("square", "step_square")}
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         (lr,) = scalars
         rho, eps = group["rho"], group["eps"]
         v = state["square"] = rho * state["square"] + (1.0 - rho) * (g * g)
-        step = array.sqrt(state["step_square"] + eps) / array.sqrt(v + eps) * g
+        step = arrays.sqrt(state["step_square"] + eps) / arrays.sqrt(v + eps) * g
         state["step_square"] = rho * state["step_square"] + (1.0 - rho) * (step * step)
         return w - lr * step
 
     def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
         eps = group["eps"]
-        return group.lr * array.sqrt(state["step_square"] + eps) / array.sqrt(state["square"] + eps)
+        return group.lr * arrays.sqrt(state["step_square"] + eps) / arrays.sqrt(state["square"] + eps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..errors import InputError
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
@@ -63,16 +63,16 @@ class Adafactor(Optimizer):
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("Adafactor", parameter)
         if parameter.ndim < 2:
-            return {"square": array.zeros_like(parameter)}
+            return {"square": arrays.zeros_like(parameter)}
         *rest, rows, columns = parameter.shape
         return {
-            "rows": array.zeros((*rest, rows, 1), dtype=parameter.dtype),
-            "columns": array.zeros((*rest, 1, columns), dtype=parameter.dtype),
+            "rows": arrays.zeros((*rest, rows, 1), dtype=parameter.dtype),
+            "columns": arrays.zeros((*rest, 1, columns), dtype=parameter.dtype),
         }
 
     def scalars(self, group: Group) -> Scalars:
-        t = array.astype(self.count, dtypes.float64)
-        return array.minimum(group.lr, array.rsqrt(t)), t ** group["beta2_decay"], *super().kept(group)
+        t = arrays.astype(self.count, dtypes.float64)
+        return arrays.minimum(group.lr, arrays.rsqrt(t)), t ** group["beta2_decay"], *super().kept(group)
 
     def kept(self, group: Group) -> Scalars:
         return ()  # the size of the weights before they decay counts, so that `update` does it
@@ -82,7 +82,7 @@ class Adafactor(Optimizer):
         if not w.size:
             return w
         tiny, least = group["eps"]
-        tiny = float(array.finfo(w.dtype).eps) if tiny is None else tiny
+        tiny = float(arrays.finfo(w.dtype).eps) if tiny is None else tiny
 
         def moved(kind: str, value: Tensor) -> Tensor:
             state[kind] = state[kind] + new * (value - state[kind])
@@ -91,13 +91,13 @@ class Adafactor(Optimizer):
         if w.ndim < 2:
             v = moved("square", g * g)
         else:
-            rows = moved("rows", array.mean(g * g, axis=-1, keepdims=True))
-            columns = moved("columns", array.mean(g * g, axis=-2, keepdims=True))
-            v = rows * columns / array.maximum(array.mean(rows, axis=-2, keepdims=True), tiny)
-        u = g * array.rsqrt(array.maximum(v, tiny * tiny))
-        step = rate * array.maximum(_rms(w), least) / array.maximum(_rms(u) / group["d"], 1.0) * u
+            rows = moved("rows", arrays.mean(g * g, axis=-1, keepdims=True))
+            columns = moved("columns", arrays.mean(g * g, axis=-2, keepdims=True))
+            v = rows * columns / arrays.maximum(arrays.mean(rows, axis=-2, keepdims=True), tiny)
+        u = g * arrays.rsqrt(arrays.maximum(v, tiny * tiny))
+        step = rate * arrays.maximum(_rms(w), least) / arrays.maximum(_rms(u) / group["d"], 1.0) * u
         return (keep[0] * w if keep else w) - step
 
 
 def _rms(x: Tensor) -> Tensor:
-    return array.norm(x) / math.sqrt(x.size)
+    return arrays.norm(x) / math.sqrt(x.size)

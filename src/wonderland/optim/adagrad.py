@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, Scalars
@@ -51,18 +51,18 @@ class Adagrad(Optimizer):
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("Adagrad", parameter)
-        return {"sum": array.full_like(parameter, group["initial_accumulator_value"])}
+        return {"sum": arrays.full_like(parameter, group["initial_accumulator_value"])}
 
     def scalars(self, group: Group) -> Scalars:
         if not group["lr_decay"]:
             return (group.lr,)
-        return (group.lr / (1.0 + (array.astype(self.count, group.lr.dtype) - 1.0) * group["lr_decay"]),)
+        return (group.lr / (1.0 + (arrays.astype(self.count, group.lr.dtype) - 1.0) * group["lr_decay"]),)
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         (lr,) = scalars
         s = state["sum"] = state["sum"] + g * g
-        return w - lr * g / (array.sqrt(s) + group["eps"])
+        return w - lr * g / (arrays.sqrt(s) + group["eps"])
 
     def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
         (lr,) = self.scalars(group)
-        return lr / (array.sqrt(state["sum"]) + group["eps"])
+        return lr / (arrays.sqrt(state["sum"]) + group["eps"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, Scalars
@@ -57,12 +57,12 @@ class Adam(Optimizer):
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex(type(self).__name__, parameter)
         kinds = ["mean", "square", "largest_square"] if group["amsgrad"] else ["mean", "square"]
-        return {kind: array.zeros_like(parameter) for kind in kinds}
+        return {kind: arrays.zeros_like(parameter) for kind in kinds}
 
     def scalars(self, group: Group) -> Scalars:
-        lr, t = group.lr, array.astype(self.count, group.lr.dtype)
-        first, second = (1.0 - array.pow(beta, t) for beta in group["betas"])
-        return lr / first, array.rsqrt(second)
+        lr, t = group.lr, arrays.astype(self.count, group.lr.dtype)
+        first, second = (1.0 - arrays.pow(beta, t) for beta in group["betas"])
+        return lr / first, arrays.rsqrt(second)
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         rate, correction = scalars
@@ -70,13 +70,13 @@ class Adam(Optimizer):
         m = state["mean"] = beta1 * state["mean"] + (1.0 - beta1) * g
         v = state["square"] = beta2 * state["square"] + (1.0 - beta2) * (g * g)
         if group["amsgrad"]:
-            v = state["largest_square"] = array.maximum(state["largest_square"], v)
-        return w - rate * m / (array.sqrt(v) * correction + group["eps"])
+            v = state["largest_square"] = arrays.maximum(state["largest_square"], v)
+        return w - rate * m / (arrays.sqrt(v) * correction + group["eps"])
 
     def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
-        t = array.maximum(self.count, 1)
+        t = arrays.maximum(self.count, 1)
         square = state["largest_square" if group["amsgrad"] else "square"]
-        return group.lr / (array.sqrt(square / (1.0 - group["betas"][1] ** t)) + group["eps"])
+        return group.lr / (arrays.sqrt(square / (1.0 - group["betas"][1] ** t)) + group["eps"])
 
 
 class AdamW(Adam):

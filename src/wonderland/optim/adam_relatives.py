@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer, Scalars
@@ -54,27 +54,27 @@ class NAdam(Optimizer):
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("NAdam", parameter)
-        return {kind: array.zeros_like(parameter) for kind in ("mean", "square")}
+        return {kind: arrays.zeros_like(parameter) for kind in ("mean", "square")}
 
     def init_shared(self, group: Group) -> dict[str, Tensor]:
-        return {"mu_product": array.ones((), dtype=dtypes.float64)}
+        return {"mu_product": arrays.ones((), dtype=dtypes.float64)}
 
     def scalars(self, group: Group) -> Scalars:
         beta1, beta2 = group["betas"]
-        t = array.astype(self.count, dtypes.float64)
+        t = arrays.astype(self.count, dtypes.float64)
         now, following = (beta1 * (1.0 - 0.5 * 0.96 ** ((t + i) * group["momentum_decay"])) for i in (0.0, 1.0))
         product = group.shared["mu_product"] * now
         group.shared["mu_product"].assign(product)
         of_gradient = group.lr * (1.0 - now) / (1.0 - product)
         of_mean = group.lr * following / (1.0 - product * following)
-        return of_gradient, of_mean, array.rsqrt(1.0 - beta2**t)
+        return of_gradient, of_mean, arrays.rsqrt(1.0 - beta2**t)
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         of_gradient, of_mean, correction = scalars
         beta1, beta2 = group["betas"]
         m = state["mean"] = beta1 * state["mean"] + (1.0 - beta1) * g
         v = state["square"] = beta2 * state["square"] + (1.0 - beta2) * (g * g)
-        return w - (of_gradient * g + of_mean * m) / (array.sqrt(v) * correction + group["eps"])
+        return w - (of_gradient * g + of_mean * m) / (arrays.sqrt(v) * correction + group["eps"])
 
 
 class RAdam(Optimizer):
@@ -112,28 +112,28 @@ class RAdam(Optimizer):
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("RAdam", parameter)
-        return {kind: array.zeros_like(parameter) for kind in ("mean", "square")}
+        return {kind: arrays.zeros_like(parameter) for kind in ("mean", "square")}
 
     def scalars(self, group: Group) -> Scalars:
         beta1, beta2 = group["betas"]
-        t = array.astype(self.count, dtypes.float64)
+        t = arrays.astype(self.count, dtypes.float64)
         last = 2.0 / (1.0 - beta2) - 1.0
         second = 1.0 - beta2**t
         length = last - 2.0 * t * (1.0 - second) / second
         rate = group.lr / (1.0 - beta1**t)
         if last <= 5:
-            return rate, array.zeros_like(rate)
+            return rate, arrays.zeros_like(rate)
         adapts = length > 5.0
-        length = array.where(adapts, length, last)  # no root of a negative number
-        rectified = array.sqrt((length - 4.0) * (length - 2.0) / length) * math.sqrt(last / ((last - 4) * (last - 2)))
-        return array.where(adapts, 0.0, rate), array.where(adapts, rate * rectified * array.sqrt(second), 0.0)
+        length = arrays.where(adapts, length, last)  # no root of a negative number
+        rectified = arrays.sqrt((length - 4.0) * (length - 2.0) / length) * math.sqrt(last / ((last - 4) * (last - 2)))
+        return arrays.where(adapts, 0.0, rate), arrays.where(adapts, rate * rectified * arrays.sqrt(second), 0.0)
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         plain, adaptive = scalars  # one of them is zero
         beta1, beta2 = group["betas"]
         m = state["mean"] = beta1 * state["mean"] + (1.0 - beta1) * g
         v = state["square"] = beta2 * state["square"] + (1.0 - beta2) * (g * g)
-        return w - m * (plain + adaptive / (array.sqrt(v) + group["eps"]))
+        return w - m * (plain + adaptive / (arrays.sqrt(v) + group["eps"]))
 
 
 class Adamax(Optimizer):
@@ -172,14 +172,14 @@ class Adamax(Optimizer):
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("Adamax", parameter)
-        return {kind: array.zeros_like(parameter) for kind in ("mean", "largest")}
+        return {kind: arrays.zeros_like(parameter) for kind in ("mean", "largest")}
 
     def scalars(self, group: Group) -> Scalars:
-        return (group.lr / (1.0 - group["betas"][0] ** array.astype(self.count, dtypes.float64)),)
+        return (group.lr / (1.0 - group["betas"][0] ** arrays.astype(self.count, dtypes.float64)),)
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         (rate,) = scalars
         beta1, beta2 = group["betas"]
         m = state["mean"] = beta1 * state["mean"] + (1.0 - beta1) * g
-        u = state["largest"] = array.maximum(beta2 * state["largest"], array.abs(g) + group["eps"])
+        u = state["largest"] = arrays.maximum(beta2 * state["largest"], arrays.abs(g) + group["eps"])
         return w - rate * m / u

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..interpreter import read
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
@@ -55,18 +55,18 @@ class ASGD(Optimizer):
         check_not_negative(group, "ASGD", "lambd", "alpha", "t0")
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        return {"average": array.asarray(parameter)}
+        return {"average": arrays.asarray(parameter)}
 
     def scalars(self, group: Group) -> Scalars:
-        t = array.astype(self.count, dtypes.float64) - 1.0
+        t = arrays.astype(self.count, dtypes.float64) - 1.0
         rate = group.lr / (1.0 + group["lambd"] * group.lr * t) ** group["alpha"]
-        return rate, 1.0 - group["lambd"] * rate, 1.0 / array.maximum(t - group["t0"], 1.0)
+        return rate, 1.0 - group["lambd"] * rate, 1.0 / arrays.maximum(t - group["t0"], 1.0)
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         rate, keep, share = scalars
         w = keep * w - rate * g
         # a share of one is the weight itself, to the last bit
-        state["average"] = array.where(share == 1.0, w, state["average"] + (w - state["average"]) * share)
+        state["average"] = arrays.where(share == 1.0, w, state["average"] + (w - state["average"]) * share)
         return w
 
     def averages(self) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_number
 from ..errors import InputError, ModuleError
 from ..interpreter import read
@@ -40,9 +40,9 @@ class Averaged(Module):
             self.count.assign(self.count + 1)
             share = self.share()
             for path, cell in self.averages.items():
-                new = array.astype(found[path], cell.dtype)
+                new = arrays.astype(found[path], cell.dtype)
                 if isinstance(found[path], Parameter) and dtypes.is_inexact(cell.dtype):
-                    new = cell + array.astype(share, dtypes.real_of(cell.dtype)) * (new - cell)
+                    new = cell + arrays.astype(share, dtypes.real_of(cell.dtype)) * (new - cell)
                 cell.assign(new)
 
     def values(self) -> dict[str, Tensor]:
@@ -54,7 +54,7 @@ class Averaged(Module):
         found = dict(_cells(model))
         self._check("apply_to", found)
         for path, value in self.values().items():
-            found[path].assign(array.astype(value, found[path].dtype))
+            found[path].assign(arrays.astype(value, found[path].dtype))
 
     @contextmanager
     def swapped(self, model: Module) -> Iterator[Module]:
@@ -107,12 +107,12 @@ class EMA(Averaged):
         self.decay, self.bias_correction, self.warmup = float(decay), bias_correction, warmup
 
     def share(self) -> Tensor:
-        t = array.astype(self.count, dtypes.float64)
+        t = arrays.astype(self.count, dtypes.float64)
         if self.bias_correction:
             return (1.0 - self.decay) / (1.0 - self.decay**t)
         if self.warmup:
-            return 1.0 - array.minimum((1.0 + t) / (10.0 + t), self.decay)
-        return array.full_like(t, 1.0 - self.decay)
+            return 1.0 - arrays.minimum((1.0 + t) / (10.0 + t), self.decay)
+        return arrays.full_like(t, 1.0 - self.decay)
 
 
 class SWA(Averaged):
@@ -131,7 +131,7 @@ class SWA(Averaged):
     """
 
     def share(self) -> Tensor:
-        return 1.0 / array.astype(self.count, dtypes.float64)
+        return 1.0 / arrays.astype(self.count, dtypes.float64)
 
 
 def _cells(model: Module) -> list[tuple[str, Any]]:
@@ -142,4 +142,4 @@ def _cells(model: Module) -> list[tuple[str, Any]]:
 
 def _state_of(cell: Tensor) -> Tensor:
     """Averages of 16-bit weights would not move by small shares."""
-    return array.astype(cell, dtypes.float32) if dtypes.is_half(cell.dtype) else array.asarray(cell)
+    return arrays.astype(cell, dtypes.float32) if dtypes.is_half(cell.dtype) else arrays.asarray(cell)

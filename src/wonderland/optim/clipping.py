@@ -6,7 +6,7 @@ import math
 from functools import reduce
 from typing import Any
 
-from .. import array, dtypes, trees
+from .. import arrays, dtypes, trees
 from ..arguments import as_number, shown
 from ..errors import GradientError, InputError, NonFiniteError, TreeError
 from ..nn.module import Module
@@ -27,19 +27,19 @@ def global_norm(tree: Any, norm_type: float = 2.0) -> Tensor:
     """
     if not as_number("global_norm", "norm_type", norm_type) > 0:
         raise InputError(f"global_norm: norm_type={norm_type}.", "a number above 0, or inf")
-    found = [array.asarray(leaf) for leaf in trees.leaves(tree)]
+    found = [arrays.asarray(leaf) for leaf in trees.leaves(tree)]
     if not found:
-        return array.zeros(())
-    sizes = [array.abs(g) for g in found]
-    dtype = array.result_type(*[s if dtypes.is_floating(s.dtype) else dtypes.float32 for s in sizes])
-    wide = [array.astype(s, dtypes.float64) for s in sizes if s.size]
-    zero = array.zeros((), dtype=dtypes.float64)
+        return arrays.zeros(())
+    sizes = [arrays.abs(g) for g in found]
+    dtype = arrays.result_type(*[s if dtypes.is_floating(s.dtype) else dtypes.float32 for s in sizes])
+    wide = [arrays.astype(s, dtypes.float64) for s in sizes if s.size]
+    zero = arrays.zeros((), dtype=dtypes.float64)
     if math.isinf(norm_type):
-        total = reduce(array.maximum, [array.max(s) for s in wide], zero)
+        total = reduce(arrays.maximum, [arrays.max(s) for s in wide], zero)
     else:
-        total = sum((array.sum(s**norm_type) for s in wide), zero)
-        total = array.sqrt(total) if norm_type == 2 else total ** (1.0 / norm_type)
-    return array.astype(total, dtype)
+        total = sum((arrays.sum(s**norm_type) for s in wide), zero)
+        total = arrays.sqrt(total) if norm_type == 2 else total ** (1.0 / norm_type)
+    return arrays.astype(total, dtype)
 
 
 def clip_grad_norm(
@@ -56,15 +56,15 @@ def clip_grad_norm(
     all of them 0 or NaN; `error_if_nonfinite` raises instead, outside of `jit`.
     """
     _check_limit("clip_grad_norm", "max_norm", max_norm)
-    grads = trees.map(array.asarray, grads)
+    grads = trees.map(arrays.asarray, grads)
     norm = global_norm(grads, norm_type)
     if error_if_nonfinite and not isinstance(norm, Tracer) and not math.isfinite(norm.item()):
         raise NonFiniteError(
             f"clip_grad_norm: the norm of the gradients is {norm.item()}.",
             "wl.debug.nans() to find the operation that made it",
         )
-    factor = array.minimum(max_norm / (array.astype(norm, dtypes.float64) + 1e-6), 1.0)
-    return trees.map(lambda g: g * array.astype(factor, dtypes.real_of(g.dtype)), grads), norm
+    factor = arrays.minimum(max_norm / (arrays.astype(norm, dtypes.float64) + 1e-6), 1.0)
+    return trees.map(lambda g: g * arrays.astype(factor, dtypes.real_of(g.dtype)), grads), norm
 
 
 def clip_grad_value(grads: Any, clip_value: float) -> Any:
@@ -75,7 +75,7 @@ def clip_grad_value(grads: Any, clip_value: float) -> Any:
     [tensor([-1. ,  0.5])]
     """
     _check_limit("clip_grad_value", "clip_value", clip_value)
-    return trees.map(lambda g: array.clip(array.asarray(g), -clip_value, clip_value), grads)
+    return trees.map(lambda g: arrays.clip(arrays.asarray(g), -clip_value, clip_value), grads)
 
 
 def clip_grad_norm_(
@@ -122,12 +122,12 @@ def adaptive_clip(grads: Any, parameters: Any, clipping: float = 0.01, eps: floa
 
     def clip(g: Any, w: Any) -> Tensor:
         axes = tuple(range(max(g.ndim - 1, 0)))
-        size = array.norm(g, axis=axes, keepdims=True) if axes else array.abs(g)
-        limit = clipping * array.maximum(array.norm(w, axis=axes, keepdims=True) if axes else array.abs(w), eps)
-        return g * array.where(size > limit, limit / array.maximum(size, 1e-6), array.ones_like(size))
+        size = arrays.norm(g, axis=axes, keepdims=True) if axes else arrays.abs(g)
+        limit = clipping * arrays.maximum(arrays.norm(w, axis=axes, keepdims=True) if axes else arrays.abs(w), eps)
+        return g * arrays.where(size > limit, limit / arrays.maximum(size, 1e-6), arrays.ones_like(size))
 
     found, shape = trees.flatten(grads)
-    weights = [array.asarray(w) for w in trees.leaves(parameters)]
+    weights = [arrays.asarray(w) for w in trees.leaves(parameters)]
     if [g.shape for g in found] != [w.shape for w in weights]:
         raise TreeError(
             f"adaptive_clip: {len(found)} gradients do not have the shapes of {len(weights)} parameters.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..tensor import Tensor
 from .adam import AdamW
 from .optimizer import Group, Scalars
@@ -28,14 +28,14 @@ class LAMB(AdamW):
         return w, -g if group["maximize"] else g
 
     def scalars(self, group: Group) -> Scalars:
-        t = array.astype(self.count, dtypes.float64)
+        t = arrays.astype(self.count, dtypes.float64)
         first, second = (1.0 - beta**t for beta in group["betas"])
-        return 1.0 / first, array.rsqrt(second), group.lr
+        return 1.0 / first, arrays.rsqrt(second), group.lr
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         *corrections, lr = scalars
-        u = group["weight_decay"] * w - super().update(group, array.zeros_like(w), g, state, *corrections)
-        long, short = array.norm(w), array.norm(u)
+        u = group["weight_decay"] * w - super().update(group, arrays.zeros_like(w), g, state, *corrections)
+        long, short = arrays.norm(w), arrays.norm(u)
         usable = (long > 0) & (short > 0)
-        ratio = array.where(usable, long / array.where(usable, short, 1.0), 1.0)
+        ratio = arrays.where(usable, long / arrays.where(usable, short, 1.0), 1.0)
         return w - lr * ratio * u

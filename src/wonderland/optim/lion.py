@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer
@@ -41,11 +41,11 @@ class Lion(Optimizer):
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("Lion", parameter)
-        return {"mean": array.zeros_like(parameter)}
+        return {"mean": arrays.zeros_like(parameter)}
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         (lr,) = scalars
         beta1, beta2 = group["betas"]
         m = state["mean"]
         state["mean"] = beta2 * m + (1.0 - beta2) * g
-        return w - lr * array.sign(beta1 * m + (1.0 - beta1) * g)
+        return w - lr * arrays.sign(beta1 * m + (1.0 - beta1) * g)

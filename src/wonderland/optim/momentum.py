@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..interpreter import read
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
@@ -47,7 +47,7 @@ class HeavyBall(Optimizer):
         check_range(type(self).__name__, "momentum", group["momentum"], lambda v: 0 <= v < 1, "from 0 to below 1")
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        return {"velocity": array.zeros_like(parameter)}
+        return {"velocity": arrays.zeros_like(parameter)}
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         (lr,) = scalars
@@ -83,7 +83,7 @@ class Nesterov(HeavyBall):
             before = [(p, read(p)) for group in self.groups for p in group.params.values()]
             for group in self.groups:
                 for name, p in group.params.items():
-                    p.assign(array.astype(p + group["momentum"] * group.state["velocity"][name], p.dtype))
+                    p.assign(arrays.astype(p + group["momentum"] * group.state["velocity"][name], p.dtype))
         try:
             yield
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
 from ..errors import InputError
 from ..interpreter import read
@@ -94,10 +94,10 @@ class Muon(Adam):
         direction = (1.0 - mu) * g + mu * b if group["nesterov"] else b
         if not w.size:
             return w
-        direction = array.reshape(direction, (-1, w.shape[-1]))
+        direction = arrays.reshape(direction, (-1, w.shape[-1]))
         n, m = direction.shape
         scale = math.sqrt(max(1.0, m / n)) if group["adjust_lr_fn"] == "original" else 0.2 * math.sqrt(max(n, m))
-        return w - lr * scale * array.reshape(orthogonalize(direction, group["ns_steps"]), w.shape)
+        return w - lr * scale * arrays.reshape(orthogonalize(direction, group["ns_steps"]), w.shape)
 
     def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
         return read(group.lr) if "momentum" in state else super().effective(group, state)
@@ -118,9 +118,9 @@ def orthogonalize(x: Tensor, steps: int = 5) -> Tensor:
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = x.shape[-2] > x.shape[-1]
     if tall:
-        x = array.matrix_transpose(x)
-    x = x / array.maximum(array.norm(x, axis=(-2, -1), keepdims=True), 1e-7)
+        x = arrays.matrix_transpose(x)
+    x = x / arrays.maximum(arrays.norm(x, axis=(-2, -1), keepdims=True), 1e-7)
     for _ in range(steps):
-        gram = x @ array.matrix_transpose(x)
+        gram = x @ arrays.matrix_transpose(x)
         x = a * x + (b * gram + c * (gram @ gram)) @ x
-    return array.matrix_transpose(x) if tall else x
+    return arrays.matrix_transpose(x) if tall else x

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, trees
+from .. import arrays, trees
 from ..arguments import as_int
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
@@ -23,7 +23,7 @@ def per_example_gradients(loss: Callable[..., Tensor], model: Any, *batch: Any) 
     >>> wl.optim.per_example_gradients(loss_of, model, wl.ones((5, 3)), wl.zeros((5, 1)))["weight"].shape
     (5, 3, 1)
     """
-    leaves = [array.asarray(leaf) for leaf in trees.leaves(batch)]
+    leaves = [arrays.asarray(leaf) for leaf in trees.leaves(batch)]
     sizes = [leaf.shape[0] if leaf.ndim else -1 for leaf in leaves]
     if not sizes or len(set(sizes)) != 1 or sizes[0] < 1:
         raise ShapeError(
@@ -32,7 +32,7 @@ def per_example_gradients(loss: Callable[..., Tensor], model: Any, *batch: Any) 
         )
 
     def one(*example: Any) -> Any:
-        return grad(loss)(model, *trees.map(lambda v: array.expand_dims(v, 0), example))
+        return grad(loss)(model, *trees.map(lambda v: arrays.expand_dims(v, 0), example))
 
     return vmap(one)(*batch)
 
@@ -64,4 +64,4 @@ def gradient_variance(
 
 
 def _scatter(g: Tensor) -> Tensor:
-    return array.sum((g - array.mean(g, axis=0)) ** 2)
+    return arrays.sum((g - arrays.mean(g, axis=0)) ** 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .. import array, dtypes, trees
+from .. import arrays, dtypes, trees
 from ..errors import GradientError, InputError, ModuleError, ShapeError
 from ..interpreter import read
 from ..nn.module import Module
@@ -26,7 +26,7 @@ class Rated(Module):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "lr" and isinstance(value, Tensor) and not isinstance(value, Buffer):
-            value = array.astype(value, dtypes.float64)
+            value = arrays.astype(value, dtypes.float64)
         super().__setattr__(name, value)
 
 
@@ -198,10 +198,10 @@ class Optimizer(Rated):
             master = values.pop("master", None)
             if master is not None:
                 # somebody else may have set the parameter since
-                w = array.where(array.astype(master, w.dtype) == w, master, array.astype(w, master.dtype))
-                g = array.astype(g, master.dtype)
+                w = arrays.where(arrays.astype(master, w.dtype) == w, master, arrays.astype(w, master.dtype))
+                g = arrays.astype(g, master.dtype)
             if w.dtype not in cast:
-                cast[w.dtype] = tuple(array.astype(s, dtypes.real_of(w.dtype)) for s in exact)
+                cast[w.dtype] = tuple(arrays.astype(s, dtypes.real_of(w.dtype)) for s in exact)
             scalars = cast[w.dtype]
             w, g = self.decayed(group, w, g, *scalars[len(exact) - len(keep) :])
             try:
@@ -213,7 +213,7 @@ class Optimizer(Rated):
                 ) from missing
             if master is not None:
                 values["master"] = new
-                new = array.astype(new, parameter.dtype)
+                new = arrays.astype(new, parameter.dtype)
             parameter.assign(new)
             for kind, cell in cells.items():
                 if values[kind] is not cell:
@@ -224,7 +224,7 @@ class Optimizer(Rated):
         rate = group["weight_decay"]
         if not rate or group["decay"] == "coupled":
             return ()
-        return (1.0 - group.lr * rate if group["decay"] == "decoupled" else array.full_like(group.lr, 1.0 - rate),)
+        return (1.0 - group.lr * rate if group["decay"] == "decoupled" else arrays.full_like(group.lr, 1.0 - rate),)
 
     def decayed(self, group: Group, w: Tensor, g: Tensor, *keep: Tensor) -> tuple[Tensor, Tensor]:
         """The weights and the gradient that the rule sees."""
@@ -370,7 +370,7 @@ class State(Module):
 
 def _widened(value: Tensor) -> Tensor:
     """State in 16 bits would lose small squares and small steps."""
-    return array.astype(value, dtypes.float32) if dtypes.is_half(value.dtype) else value
+    return arrays.astype(value, dtypes.float32) if dtypes.is_half(value.dtype) else value
 
 
 def _rate(name: str, lr: Any) -> Buffer:
@@ -418,7 +418,7 @@ def _is_pair(entry: Any) -> bool:
 
 def _checked(optimizer: Any, name: str, parameter: Parameter, g: Any) -> Any:
     if not isinstance(g, Tensor):
-        g = array.asarray(g, dtype=parameter.dtype)
+        g = arrays.asarray(g, dtype=parameter.dtype)
     if (g.shape, g.dtype) != (parameter.shape, parameter.dtype):
         raise ShapeError(
             f"{type(optimizer).__name__}.step: the gradient {name!r} is {g.dtype}{list(g.shape)}, its parameter "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_number
 from ..errors import DTypeError, InputError
 from ..nn.module import Module
@@ -26,7 +26,7 @@ def soft_threshold(x: Any, threshold: float) -> Tensor:
     """
     x = _real("soft_threshold", x)
     _not_negative("soft_threshold", "threshold", threshold)
-    return array.sign(x) * array.maximum(array.abs(x) - threshold, 0.0)
+    return arrays.sign(x) * arrays.maximum(arrays.abs(x) - threshold, 0.0)
 
 
 def group_soft_threshold(x: Any, threshold: float, axis: Any = 0) -> Tensor:
@@ -39,9 +39,9 @@ def group_soft_threshold(x: Any, threshold: float, axis: Any = 0) -> Tensor:
     """
     x = _real("group_soft_threshold", x)
     _not_negative("group_soft_threshold", "threshold", threshold)
-    size = array.norm(x, axis=axis, keepdims=True)
+    size = arrays.norm(x, axis=axis, keepdims=True)
     kept = size > threshold
-    return x * array.where(kept, 1.0 - threshold / array.where(kept, size, 1.0), array.zeros_like(size))
+    return x * arrays.where(kept, 1.0 - threshold / arrays.where(kept, size, 1.0), arrays.zeros_like(size))
 
 
 def project_l2_ball(x: Any, radius: float = 1.0, axis: Any = -1) -> Tensor:
@@ -53,9 +53,9 @@ def project_l2_ball(x: Any, radius: float = 1.0, axis: Any = -1) -> Tensor:
     """
     x = _real("project_l2_ball", x)
     _not_negative("project_l2_ball", "radius", radius)
-    size = array.norm(x, axis=axis, keepdims=True)
+    size = arrays.norm(x, axis=axis, keepdims=True)
     outside = size > radius
-    return x * array.where(outside, radius / array.where(outside, size, 1.0), array.ones_like(size))
+    return x * arrays.where(outside, radius / arrays.where(outside, size, 1.0), arrays.ones_like(size))
 
 
 def project_simplex(x: Any, total: float = 1.0, axis: int = -1) -> Tensor:
@@ -65,12 +65,12 @@ def project_simplex(x: Any, total: float = 1.0, axis: int = -1) -> Tensor:
     >>> wl.optim.project_simplex(wl.tensor([0.5, 1.5, -1.0]))
     tensor([0., 1., 0.])
     """
-    x = array.moveaxis(_real("project_simplex", x), axis, -1)
+    x = arrays.moveaxis(_real("project_simplex", x), axis, -1)
     if not as_number("project_simplex", "total", total) > 0:
         raise InputError(f"project_simplex: total={total}.", "a sum above 0")
     if not x.shape[-1]:
         raise InputError("project_simplex: the axis is empty, and an empty sum is 0.", "at least one number")
-    return array.moveaxis(array.maximum(x - _level(x, total), 0.0), -1, axis)
+    return arrays.moveaxis(arrays.maximum(x - _level(x, total), 0.0), -1, axis)
 
 
 def project_l1_ball(x: Any, radius: float = 1.0, axis: int = -1) -> Tensor:
@@ -80,25 +80,25 @@ def project_l1_ball(x: Any, radius: float = 1.0, axis: int = -1) -> Tensor:
     >>> wl.optim.project_l1_ball(wl.tensor([3.0, -1.0, 0.5]), 2.0)
     tensor([ 2., -0., 0.])
     """
-    x = array.moveaxis(_real("project_l1_ball", x), axis, -1)
+    x = arrays.moveaxis(_real("project_l1_ball", x), axis, -1)
     _not_negative("project_l1_ball", "radius", radius)
     if not x.size:
-        return array.moveaxis(x, -1, axis)
-    size = array.abs(x)
-    inside = array.sum(size, axis=-1, keepdims=True) <= radius
-    projected = array.sign(x) * array.maximum(size - _level(size, radius), 0.0)
-    return array.moveaxis(array.where(inside, x, projected), -1, axis)
+        return arrays.moveaxis(x, -1, axis)
+    size = arrays.abs(x)
+    inside = arrays.sum(size, axis=-1, keepdims=True) <= radius
+    projected = arrays.sign(x) * arrays.maximum(size - _level(size, radius), 0.0)
+    return arrays.moveaxis(arrays.where(inside, x, projected), -1, axis)
 
 
 def _level(x: Tensor, total: float) -> Tensor:
     """The c with sum(max(x - c, 0)) = total along the last axis, from the sorted values (..., 1)."""
-    falling = array.flip(array.sort(x, axis=-1), axis=-1)
-    counts = array.arange(1, x.shape[-1] + 1, dtype=x.dtype)
-    levels = (array.cumsum(falling, axis=-1) - total) / counts
+    falling = arrays.flip(arrays.sort(x, axis=-1), axis=-1)
+    counts = arrays.arange(1, x.shape[-1] + 1, dtype=x.dtype)
+    levels = (arrays.cumsum(falling, axis=-1) - total) / counts
     positive = falling > levels
     # the first is positive but for rounding, or a total of zero
-    last = array.maximum(array.sum(array.astype(positive, dtypes.int64), axis=-1, keepdims=True), 1)
-    return array.take_along_axis(levels, last - 1, axis=-1)
+    last = arrays.maximum(arrays.sum(arrays.astype(positive, dtypes.int64), axis=-1, keepdims=True), 1)
+    return arrays.take_along_axis(levels, last - 1, axis=-1)
 
 
 def apply_proximal(model: Module, step: Callable[[Tensor], Tensor], *, weights_only: bool = True) -> None:
@@ -116,7 +116,7 @@ def apply_proximal(model: Module, step: Callable[[Tensor], Tensor], *, weights_o
 
 
 def _real(name: str, x: Any) -> Tensor:
-    x = array.asarray(x)
+    x = arrays.asarray(x)
     if not dtypes.is_floating(x.dtype):
         raise DTypeError(f"{name}: received {x.dtype}{list(x.shape)}.", "real numbers, such as wl.float32")
     return x

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, dtypes, trees
+from .. import arrays, dtypes, trees
 from ..arguments import as_number
 from ..errors import InputError
 from ..nn.module import Module
@@ -45,7 +45,7 @@ def l1(model: Any, factor: float = 1.0, *, weights_only: bool = False) -> Tensor
 
     The derivative at 0 is taken as 0. Gradient steps jump around zero; `soft_threshold` after every step reaches it.
     """
-    return _sum("l1", model, factor, weights_only, lambda w: array.sum(array.abs(w)))
+    return _sum("l1", model, factor, weights_only, lambda w: arrays.sum(arrays.abs(w)))
 
 
 def elastic_net(model: Any, factor: float = 1.0, ratio: float = 0.5, *, weights_only: bool = False) -> Tensor:
@@ -78,7 +78,7 @@ def group_lasso(
     def penalty(w: Tensor) -> Tensor:
         axes = normalize_axes("group_lasso", axis, w.ndim)
         size = math.prod(w.shape[a] for a in axes)
-        return (math.sqrt(size) if by_size else 1.0) * array.sum(array.norm(w, axis=axes))
+        return (math.sqrt(size) if by_size else 1.0) * arrays.sum(arrays.norm(w, axis=axes))
 
     return _sum("group_lasso", model, factor, weights_only, penalty)
 
@@ -126,13 +126,13 @@ def _sum(name: str, model: Any, factor: Any, weights_only: bool, penalty: Callab
         raise InputError(f"{name}: factor={factor}.", "a factor of 0 or more")
     found = weights_of(model, weights_only)
     if not found or not factor:
-        return array.zeros((), dtype=dtypes.real_of(found[0].dtype) if found else None)
+        return arrays.zeros((), dtype=dtypes.real_of(found[0].dtype) if found else None)
     total = sum((penalty(w) for w in found[1:]), penalty(found[0]))
     return factor * total
 
 
 def _square(w: Tensor) -> Tensor:
-    return array.sum(w * w) if dtypes.is_floating(w.dtype) else array.sum(array.abs(w) ** 2)
+    return arrays.sum(w * w) if dtypes.is_floating(w.dtype) else arrays.sum(arrays.abs(w) ** 2)
 
 
 def weights_of(model: Any, weights_only: bool = False) -> list[Tensor]:
@@ -145,7 +145,7 @@ def weights_of(model: Any, weights_only: bool = False) -> list[Tensor]:
     if isinstance(model, Module):
         named = [(path, p) for path, p in model.named_parameters() if p.trainable]
         return [p for path, p in named if not weights_only or is_weight(model, path, p)]
-    found = [array.asarray(leaf) for leaf in trees.leaves(model)]
+    found = [arrays.asarray(leaf) for leaf in trees.leaves(model)]
     return [w for w in found if dtypes.is_inexact(w.dtype)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from .optimizer import Group, Optimizer
@@ -56,7 +56,7 @@ class RMSprop(Optimizer):
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("RMSprop", parameter)
         kinds = ["square"] + ["mean"] * bool(group["centered"]) + ["momentum"] * bool(group["momentum"])
-        return {kind: array.zeros_like(parameter) for kind in kinds}
+        return {kind: arrays.zeros_like(parameter) for kind in kinds}
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         (lr,) = scalars
@@ -65,11 +65,11 @@ class RMSprop(Optimizer):
         if group["centered"]:
             m = state["mean"] = alpha * state["mean"] + (1.0 - alpha) * g
             v = v - m * m
-        g = g / (array.sqrt(v) + group["eps"])
+        g = g / (arrays.sqrt(v) + group["eps"])
         if group["momentum"]:
             g = state["momentum"] = group["momentum"] * state["momentum"] + g
         return w - lr * g
 
     def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
         variance = state["square"] - state["mean"] ** 2 if group["centered"] else state["square"]
-        return group.lr / ((1.0 - group["momentum"]) * (array.sqrt(variance) + group["eps"]))
+        return group.lr / ((1.0 - group["momentum"]) * (arrays.sqrt(variance) + group["eps"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..errors import InputError
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
@@ -51,17 +51,17 @@ class Rprop(Optimizer):
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         refuse_complex("Rprop", parameter)
-        steps = array.full_like(parameter, group.lr.item())
-        return {"before": array.zeros_like(parameter), "step_size": steps}
+        steps = arrays.full_like(parameter, group.lr.item())
+        return {"before": arrays.zeros_like(parameter), "step_size": steps}
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:
         shrink, grow = group["etas"]
-        agreement = array.sign(g) * array.sign(state["before"])
-        factors = [array.full_like(w, f) for f in (grow, shrink, 1.0)]
-        factor = array.where(agreement > 0, factors[0], array.where(agreement < 0, factors[1], factors[2]))
-        size = state["step_size"] = array.clip(state["step_size"] * factor, *group["step_sizes"])
-        g = state["before"] = array.where(agreement < 0, array.zeros_like(g), g)
-        return w - array.sign(g) * size
+        agreement = arrays.sign(g) * arrays.sign(state["before"])
+        factors = [arrays.full_like(w, f) for f in (grow, shrink, 1.0)]
+        factor = arrays.where(agreement > 0, factors[0], arrays.where(agreement < 0, factors[1], factors[2]))
+        size = state["step_size"] = arrays.clip(state["step_size"] * factor, *group["step_sizes"])
+        g = state["before"] = arrays.where(agreement < 0, arrays.zeros_like(g), g)
+        return w - arrays.sign(g) * size
 
     def effective(self, group: Group, state: dict[str, Tensor]) -> Tensor:
         return state["step_size"]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, dtypes
+from .. import arrays, dtypes
 from ..arguments import as_int, as_list, as_number, shown
 from ..errors import InputError
 from ..tensor import Tensor
@@ -52,7 +52,7 @@ def _schedule(name: str, formula: Callable[[Any, Any], Any]) -> Schedule:
 
     def rate(step: Any) -> Any:
         if isinstance(step, Tensor):
-            return formula(array, array.astype(step, dtypes.float64))
+            return formula(arrays, arrays.astype(step, dtypes.float64))
         if as_number(name, "step", step) < 0:
             raise InputError(f"{name}: the step {step}.", "steps count from 0")
         return float(formula(np, np.float64(step)))
@@ -304,7 +304,7 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
             return parts[k](step - starts[k])
         value = parts[0](step)
         for part, start in zip(parts[1:], starts[1:], strict=True):
-            value = array.where(step >= start, part(array.maximum(step - start, 0)), value)
+            value = arrays.where(step >= start, part(arrays.maximum(step - start, 0)), value)
         return value
 
     return joined

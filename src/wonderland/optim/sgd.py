@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..errors import InputError
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
@@ -59,12 +59,12 @@ class SGD(Optimizer):
             )
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        return {"momentum": array.zeros_like(parameter)} if group["momentum"] else {}
+        return {"momentum": arrays.zeros_like(parameter)} if group["momentum"] else {}
 
     def scalars(self, group: Group) -> Scalars:
         if not group["dampening"] or not group["momentum"]:
             return (group.lr,)
-        first = array.astype(self.count == 1, group.lr.dtype)
+        first = arrays.astype(self.count == 1, group.lr.dtype)
         return group.lr, 1.0 - group["dampening"] * (1.0 - first)  # the first gradient enters whole
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:

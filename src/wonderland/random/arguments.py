@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..array import asarray
-from ..array.conversion import as_operand, as_shape, convert, scalar_kind
+from ..arrays import asarray
+from ..arrays.conversion import as_operand, as_shape, convert, scalar_kind
 from ..cell import Cell
 from ..dtypes import DType, as_dtype, is_complex, is_floating, promote_types
 from ..errors import DTypeError, InputError, ShapeError

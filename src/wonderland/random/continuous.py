@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..array import astype, clip, concat, cos, erf, erfinv, finfo, log, log1p, reshape, sin, sqrt, tan, where
-from ..array.conversion import convert
+from ..arrays import astype, clip, concat, cos, erf, erfinv, finfo, log, log1p, reshape, sin, sqrt, tan, where
+from ..arrays.conversion import convert
 from ..dtypes import DType
 from ..tensor import Tensor
 from .arguments import (

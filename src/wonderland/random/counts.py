@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..array import abs as absolute
-from ..array import any as any_
-from ..array import (
+from ..arrays import abs as absolute
+from ..arrays import any as any_
+from ..arrays import (
     asarray,
     astype,
     broadcast_to,
@@ -31,7 +31,7 @@ from ..array import (
     take,
     where,
 )
-from ..array.conversion import convert
+from ..arrays.conversion import convert
 from ..dtypes import DType, as_dtype, float64, int32, int64
 from ..errors import DTypeError
 from ..tensor import Tensor, wrap

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..array import argmax, astype, moveaxis, zeros_like
-from ..array.conversion import as_shape, convert
+from ..arrays import argmax, astype, moveaxis, zeros_like
+from ..arrays.conversion import as_shape, convert
 from ..dtypes import as_dtype, is_integer, uint64
 from ..errors import DTypeError, InputError
 from ..primitives.broadcasting import normalize_axis

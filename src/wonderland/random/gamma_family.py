@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array import (
+from ..arrays import (
     astype,
     broadcast_to,
     exp,
@@ -24,7 +24,7 @@ from ..array import (
     sqrt,
     where,
 )
-from ..array.conversion import as_shape, convert
+from ..arrays.conversion import as_shape, convert
 from ..dtypes import float64
 from ..errors import ShapeError
 from ..tensor import Tensor, wrap

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..array import asarray, astype, stack
-from ..array.conversion import as_shape
+from ..arrays import asarray, astype, stack
+from ..arrays.conversion import as_shape
 from ..dtypes import is_integer, uint32, uint64
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives.random_bits import FOLD, SPLIT, random_bits

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..array import argsort, cumsum, finfo, log, moveaxis, searchsorted, take
-from ..array.conversion import as_shape, convert
+from ..arrays import argsort, cumsum, finfo, log, moveaxis, searchsorted, take
+from ..arrays.conversion import as_shape, convert
 from ..dtypes import is_floating
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives.broadcasting import normalize_axis

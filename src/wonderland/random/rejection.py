@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..array import all as all_
-from ..array import asarray, full, where
+from ..arrays import all as all_
+from ..arrays import asarray, full, where
 from ..dtypes import DType, bool_, int32
 from ..tensor import Tensor
 from ..transforms.loops import while_loop

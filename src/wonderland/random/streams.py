@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array import asarray, concat, where
+from ..arrays import asarray, concat, where
 from ..cell import Cell
 from ..dtypes import uint32
 from ..errors import DTypeError, ShapeError

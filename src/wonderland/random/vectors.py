@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..array import diagonal, expand_dims, matmul, ones_like, where
-from ..array.conversion import as_shape, convert
+from ..arrays import diagonal, expand_dims, matmul, ones_like, where
+from ..arrays.conversion import as_shape, convert
 from ..errors import ShapeError
 from ..primitives.broadcasting import broadcast_shapes
 from ..tensor import Tensor

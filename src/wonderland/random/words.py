@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import dtypes
-from ..array import astype, minimum
+from ..arrays import astype, minimum
 from ..dtypes import DType
 from ..primitives.random_bits import DRAW, random_bits
 from ..primitives.structure import reshape

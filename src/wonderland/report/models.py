@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..errors import InputError
 from ..graph.ir import Equation, Graph, Var
 from ..nn.summary import summary
@@ -32,7 +32,7 @@ def model_section(model: Any, examples: Any = None) -> Section:
     parts = [facts(pairs if trainable == count else [*pairs, ("trainable", trainable)])]
     if examples is not None:
         try:
-            parts.append(_forward_pass(model, array.asarray(np.asarray(examples[:1]))))
+            parts.append(_forward_pass(model, arrays.asarray(np.asarray(examples[:1]))))
         except (
             Exception
         ) as error:  # whatever a model does not like about the example, the report is still to be written

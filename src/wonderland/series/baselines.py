@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_real, as_tensor
+from ..arrays.conversion import as_real, as_tensor
 from ..errors import ShapeError
 from ..tensor import Tensor
 
@@ -36,7 +36,7 @@ def seasonal_naive(x: Any, horizon: int, period: int) -> Tensor:
     period = as_int("seasonal_naive", "period", period, least=1)
     x, horizon = _series("seasonal_naive", as_tensor("seasonal_naive", x), horizon, period)
     season = x[..., x.shape[-2] - period :, :]
-    return array.concat([season] * -(-horizon // period), axis=-2)[..., :horizon, :]
+    return arrays.concat([season] * -(-horizon // period), axis=-2)[..., :horizon, :]
 
 
 def drift(x: Any, horizon: int = 1) -> Tensor:
@@ -49,7 +49,7 @@ def drift(x: Any, horizon: int = 1) -> Tensor:
     x, horizon = _series("drift", as_real("drift", x), horizon, 2)
     last = x[..., -1:, :]
     slope = (last - x[..., :1, :]) / (x.shape[-2] - 1)
-    return last + slope * array.arange(1, horizon + 1, dtype=x.dtype)[:, None]
+    return last + slope * arrays.arange(1, horizon + 1, dtype=x.dtype)[:, None]
 
 
 def historical_mean(x: Any, horizon: int = 1) -> Tensor:
@@ -60,8 +60,8 @@ def historical_mean(x: Any, horizon: int = 1) -> Tensor:
     tensor([2., 2.])
     """
     x, horizon = _series("historical_mean", as_real("historical_mean", x), horizon, 1)
-    mean = array.mean(x, axis=-2, keepdims=True)
-    return array.broadcast_to(mean, (*x.shape[:-2], horizon, x.shape[-1]))
+    mean = arrays.mean(x, axis=-2, keepdims=True)
+    return arrays.broadcast_to(mean, (*x.shape[:-2], horizon, x.shape[-1]))
 
 
 def _series(name: str, x: Tensor, horizon: Any, least: int) -> tuple[Tensor, int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_function
-from ..array.conversion import as_tensor, promote
+from ..arrays.conversion import as_tensor, promote
 from ..errors import InputError, ShapeError
 from ..nn.functional.losses.reduction import REDUCTIONS, counted_mean, reduced
 from ..nn.functional.losses.regression import mse_loss
@@ -32,7 +32,7 @@ def shift_targets(x: Any, y: Any) -> Tensor:
             f"shift_targets: the value of shape {y.shape} after windows of shape {x.shape}.",
             "(..., time, channels) and (..., channels)",
         )
-    return array.concat([x[..., 1:, :], y[..., None, :]], axis=-2)
+    return arrays.concat([x[..., 1:, :], y[..., None, :]], axis=-2)
 
 
 def sequence_loss(
@@ -61,7 +61,7 @@ def sequence_loss(
     losses = as_function("sequence_loss", loss)(predictions, targets, reduction="none")
     if mask is None:
         return reduced("sequence_loss", losses, reduction)
-    steps = array.asarray(mask).shape
+    steps = arrays.asarray(mask).shape
     counted = as_time_mask("sequence_loss", mask, losses.shape[: len(steps)])
-    counted = array.reshape(counted, (*steps, *[1] * (losses.ndim - len(steps))))
-    return counted_mean("sequence_loss", losses, array.broadcast_to(counted, losses.shape), None, reduction)
+    counted = arrays.reshape(counted, (*steps, *[1] * (losses.ndim - len(steps))))
+    return counted_mean("sequence_loss", losses, arrays.broadcast_to(counted, losses.shape), None, reduction)

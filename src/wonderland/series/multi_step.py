@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_function, as_int, as_list
-from ..array.conversion import as_real, as_tensor
+from ..arrays.conversion import as_real, as_tensor
 from ..errors import InputError, ShapeError
 from ..random.arguments import check
 from ..tensor import Tensor
@@ -46,16 +46,16 @@ def rollout(model: Model, context: Any, steps: int, *, every_step: bool = False,
                 f"rollout: exogenous values of shape {known.shape} for a context of shape {x.shape} and {steps} steps.",
                 f"(..., {t + steps}, channels)",
             )
-        known = array.stack([known[..., k : k + t + 1, :] for k in range(steps)])  # (steps, ..., t + 1, e)
+        known = arrays.stack([known[..., k : k + t + 1, :] for k in range(steps)])  # (steps, ..., t + 1, e)
 
     def one(window: Any, ahead: Any) -> Any:
         y = as_tensor("rollout", model(window if ahead is None else (window, ahead)))
         y = _last("rollout", y, window) if every_step else y
         y = _next("rollout", y, window)
-        return array.concat([window[..., 1:, :], y[..., None, :]], axis=-2), y
+        return arrays.concat([window[..., 1:, :], y[..., None, :]], axis=-2), y
 
     predictions = scan(one, x, known, length=steps)[1]  # (steps, ..., c)
-    return array.moveaxis(predictions, 0, -2)
+    return arrays.moveaxis(predictions, 0, -2)
 
 
 def causal_rollout(model: Model, context: Any, steps: int, *, window: int | None = None, lengths: Any = None) -> Tensor:
@@ -75,7 +75,7 @@ def causal_rollout(model: Model, context: Any, steps: int, *, window: int | None
     x, steps = _context("causal_rollout", context, steps)
     n = x.shape[-2]
     window = n if window is None else as_int("causal_rollout", "window", window, least=1)
-    count = array.full(x.shape[:-2], n) if lengths is None else array.asarray(lengths)
+    count = arrays.full(x.shape[:-2], n) if lengths is None else arrays.asarray(lengths)
     if count.shape != x.shape[:-2]:
         raise ShapeError(
             f"causal_rollout: lengths of shape {count.shape} for a context of shape {x.shape}.", "one per sequence"
@@ -86,26 +86,26 @@ def causal_rollout(model: Model, context: Any, steps: int, *, window: int | None
             raise InputError(
                 f"causal_rollout: window={window} is shorter than a padded context of {n}.", "a window that holds it"
             )
-        x, count = x[..., n - window :, :], array.full(x.shape[:-2], window)
-    places = array.arange(window)
-    x = array.pad(x, ((0, 0),) * (x.ndim - 2) + ((0, max(0, window - n)), (0, 0)))
-    x = array.where((places < count[..., None])[..., None], x, 0.0)
+        x, count = x[..., n - window :, :], arrays.full(x.shape[:-2], window)
+    places = arrays.arange(window)
+    x = arrays.pad(x, ((0, 0),) * (x.ndim - 2) + ((0, max(0, window - n)), (0, 0)))
+    x = arrays.where((places < count[..., None])[..., None], x, 0.0)
 
     def one(carry: Any, _: Any) -> Any:
         x, count = carry
         outputs = as_tensor("causal_rollout", model(x))
         _last("causal_rollout", outputs, x)
-        read = array.broadcast_to((count - 1)[..., None, None], (*count.shape, 1, outputs.shape[-1]))
-        y = array.take_along_axis(outputs, read, axis=-2)  # (..., 1, c)
+        read = arrays.broadcast_to((count - 1)[..., None, None], (*count.shape, 1, outputs.shape[-1]))
+        y = arrays.take_along_axis(outputs, read, axis=-2)  # (..., 1, c)
         _next("causal_rollout", y[..., 0, :], x)
         full = (count == window)[..., None, None]
-        x = array.where(full, array.concat([x[..., 1:, :], array.zeros_like(y)], axis=-2), x)
-        count = array.minimum(count, window - 1)
-        x = array.where((places == count[..., None])[..., None], y, x)
+        x = arrays.where(full, arrays.concat([x[..., 1:, :], arrays.zeros_like(y)], axis=-2), x)
+        count = arrays.minimum(count, window - 1)
+        x = arrays.where((places == count[..., None])[..., None], y, x)
         return (x, count + 1), y[..., 0, :]
 
     predictions = scan(one, (x, count), None, length=steps)[1]
-    return array.moveaxis(predictions, 0, -2)
+    return arrays.moveaxis(predictions, 0, -2)
 
 
 def direct_forecast(models: Model | Sequence[Model], context: Any, horizon: int | None = None) -> Tensor:
@@ -131,7 +131,7 @@ def direct_forecast(models: Model | Sequence[Model], context: Any, horizon: int 
     each = [as_tensor("direct_forecast", model(x)) for model in as_list("direct_forecast", "models", models)]
     if not each or horizon not in (None, len(each)):
         raise InputError(f"direct_forecast: {len(each)} models, horizon={horizon}.", "one model for each step")
-    return array.stack(each, axis=-2)
+    return arrays.stack(each, axis=-2)
 
 
 def _context(name: str, context: Any, steps: Any) -> tuple[Tensor, int]:
@@ -158,4 +158,4 @@ def _next(name: str, y: Tensor, window: Tensor) -> Tensor:
             f"{name}: a prediction of shape {y.shape} does not continue a window of shape {window.shape}.",
             "a model of the next value of all channels; every_step=True if it gives one for every time",
         )
-    return array.astype(y, window.dtype)
+    return arrays.astype(y, window.dtype)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .. import array
+from .. import arrays
 from ..arguments import as_int
-from ..array.conversion import as_inexact, as_real, as_tensor, promote_inexact
+from ..arrays.conversion import as_inexact, as_real, as_tensor, promote_inexact
 from ..errors import ShapeError
 from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
@@ -47,20 +47,20 @@ def normalize(x: Any, mask: Any = None, eps: float = 1e-5) -> Normalized:
     if x.ndim < 2:
         raise ShapeError(f"normalize: a series of shape {x.shape}.", "(..., time, channels)")
     if mask is None:
-        center = array.mean(x, axis=-2, keepdims=True)
-        scale = array.sqrt(array.mean(array.square(x - center), axis=-2, keepdims=True) + eps)
+        center = arrays.mean(x, axis=-2, keepdims=True)
+        scale = arrays.sqrt(arrays.mean(arrays.square(x - center), axis=-2, keepdims=True) + eps)
         return Normalized((x - center) / scale, center, scale)
     counted = as_time_mask("normalize", mask, x.shape[:-1])[..., None]
-    count = array.maximum(array.sum(array.astype(counted, x.dtype), axis=-2, keepdims=True), 1.0)
-    center = array.sum(array.where(counted, x, 0.0), axis=-2, keepdims=True) / count
-    apart = array.where(counted, x - center, 0.0)
-    scale = array.sqrt(array.sum(array.square(apart), axis=-2, keepdims=True) / count + eps)
+    count = arrays.maximum(arrays.sum(arrays.astype(counted, x.dtype), axis=-2, keepdims=True), 1.0)
+    center = arrays.sum(arrays.where(counted, x, 0.0), axis=-2, keepdims=True) / count
+    apart = arrays.where(counted, x - center, 0.0)
+    scale = arrays.sqrt(arrays.sum(arrays.square(apart), axis=-2, keepdims=True) / count + eps)
     return Normalized(apart / scale, center, scale)
 
 
 def as_time_mask(name: str, mask: Any, shape: tuple[int, ...]) -> Tensor:
     """A mask of booleans for steps of a shape (..., time)."""
-    mask = as_tensor(name, array.asarray(mask))
+    mask = as_tensor(name, arrays.asarray(mask))
     if mask.shape != shape:
         raise ShapeError(f"{name}: a mask of shape {mask.shape} for steps of shape {shape}.", f"a mask of {shape}")
     return mask != 0
@@ -79,8 +79,8 @@ def difference(x: Any, lag: int = 1, axis: int = -2) -> Tensor:
     lag, axis = as_int("difference", "lag", lag, least=1), normalize_axis("difference", axis, x.ndim)
     if x.shape[axis] <= lag:
         raise ShapeError(f"difference: {x.shape[axis]} times and lag={lag}.", "a series longer than the lag")
-    x = array.moveaxis(x, axis, 0)
-    return array.moveaxis(x[lag:] - x[:-lag], 0, axis)
+    x = arrays.moveaxis(x, axis, 0)
+    return arrays.moveaxis(x[lag:] - x[:-lag], 0, axis)
 
 
 def integrate(d: Any, start: Any, axis: int = -2) -> Tensor:
@@ -102,9 +102,9 @@ def integrate(d: Any, start: Any, axis: int = -2) -> Tensor:
         )
     if not start.shape[axis]:
         raise ShapeError(f"integrate: a start of shape {start.shape} is empty.", "as many values as the lag")
-    x = array.concat([array.moveaxis(start, axis, 0), array.moveaxis(d, axis, 0)])
+    x = arrays.concat([arrays.moveaxis(start, axis, 0), arrays.moveaxis(d, axis, 0)])
     lag, n = start.shape[axis], x.shape[0]
     rows = -(-n // lag)
-    x = array.pad(x, ((0, rows * lag - n),) + ((0, 0),) * (x.ndim - 1))
-    sums = array.cumsum(array.reshape(x, (rows, lag, *x.shape[1:])), axis=0)  # each place of the season by itself
-    return array.moveaxis(array.reshape(sums, x.shape)[:n], 0, axis)
+    x = arrays.pad(x, ((0, rows * lag - n),) + ((0, 0),) * (x.ndim - 1))
+    sums = arrays.cumsum(arrays.reshape(x, (rows, lag, *x.shape[1:])), axis=0)  # each place of the season by itself
+    return arrays.moveaxis(arrays.reshape(sums, x.shape)[:n], 0, axis)

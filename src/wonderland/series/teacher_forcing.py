@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array
+from .. import arrays
 from ..arguments import as_function, as_int
-from ..array.conversion import as_tensor
+from ..arrays.conversion import as_tensor
 from ..dtypes import is_integer
 from ..errors import InputError, ShapeError
 from ..random.arguments import check
@@ -37,9 +37,9 @@ def shift_right(targets: Any, start: Any = 0) -> Tensor:
     `start` is one number for all, or an array of what comes first: (channels,), or one for each sequence.
     """
     y, axis = _sequence("shift_right", targets)
-    y = array.moveaxis(y, axis, 0)
-    first = array.broadcast_to(array.astype(array.asarray(start), y.dtype), y.shape[1:])
-    return array.moveaxis(array.concat([first[None], y[:-1]]), 0, axis)
+    y = arrays.moveaxis(y, axis, 0)
+    first = arrays.broadcast_to(arrays.astype(arrays.asarray(start), y.dtype), y.shape[1:])
+    return arrays.moveaxis(arrays.concat([first[None], y[:-1]]), 0, axis)
 
 
 def unroll(
@@ -68,21 +68,21 @@ def unroll(
     """
     as_function("unroll", step)
     x, axis = _sequence("unroll", inputs)
-    xs = array.moveaxis(x, axis, 0)  # (time, ...)
+    xs = arrays.moveaxis(x, axis, 0)  # (time, ...)
     chosen = _chosen("unroll", p, (xs.shape[0], *x.shape[:axis]), key, xs.ndim)
     first, state = step(xs[0], state)
     fed = _fed("unroll", first, xs[0], feed, detach)
     if xs.shape[0] == 1:
-        return array.expand_dims(first, axis), state
+        return arrays.expand_dims(first, axis), state
 
     def one(carry: Any, now: Any) -> Any:
         state, fed = carry
         truth, own = now
-        y, state = step(array.where(own, fed, truth), state)
+        y, state = step(arrays.where(own, fed, truth), state)
         return (state, _fed("unroll", y, truth, feed, detach)), y
 
     (state, _), rest = scan(one, (state, fed), (xs[1:], chosen[1:]))
-    return array.moveaxis(array.concat([array.expand_dims(first, 0), rest]), 0, axis), state
+    return arrays.moveaxis(arrays.concat([arrays.expand_dims(first, 0), rest]), 0, axis), state
 
 
 def scheduled_sampling(
@@ -113,16 +113,16 @@ def scheduled_sampling(
     as_function("scheduled_sampling", model)
     x, axis = _sequence("scheduled_sampling", inputs)
     passes = as_int("scheduled_sampling", "passes", passes, least=1)
-    truth = array.moveaxis(x, axis, 0)
+    truth = arrays.moveaxis(x, axis, 0)
     own = _chosen("scheduled_sampling", p, (truth.shape[0], *x.shape[:axis]), key, truth.ndim)
     if truth.shape[0] == 1:
         return x
     mixed = x
     for _ in range(passes):
-        predicted = array.moveaxis(as_tensor("scheduled_sampling", model(mixed)), axis, 0)
+        predicted = arrays.moveaxis(as_tensor("scheduled_sampling", model(mixed)), axis, 0)
         fed = _fed("scheduled_sampling", predicted, truth, feed, detach)
-        later = array.where(own[1:], fed[:-1], truth[1:])
-        mixed = array.moveaxis(array.concat([truth[:1], later]), 0, axis)
+        later = arrays.where(own[1:], fed[:-1], truth[1:])
+        mixed = arrays.moveaxis(arrays.concat([truth[:1], later]), 0, axis)
     return mixed
 
 
@@ -141,10 +141,10 @@ def _chosen(name: str, p: Any, steps: tuple[int, ...], key: Any, ndim: int) -> T
     """Which steps are fed a prediction: (time, ..., 1), drawn for each step of each sequence."""
     check(name, "p", p, lambda v: (v >= 0) & (v <= 1), "a probability from 0 to 1")
     if isinstance(p, (int, float)) and p in (0, 1):
-        drawn = array.full(steps, bool(p))  # nothing is random, and no key is used up
+        drawn = arrays.full(steps, bool(p))  # nothing is random, and no key is used up
     else:
         drawn = bernoulli(steps, p, key=take_key(name, key), dtype=bool)
-    return array.reshape(drawn, (*steps, *[1] * (ndim - len(steps))))
+    return arrays.reshape(drawn, (*steps, *[1] * (ndim - len(steps))))
 
 
 def _fed(name: str, y: Any, x: Tensor, feed: Any, detach: bool) -> Tensor:
@@ -159,5 +159,5 @@ def _fed(name: str, y: Any, x: Tensor, feed: Any, detach: bool) -> Tensor:
         raise InputError(
             f"{name}: {fed.dtype} is fed to a model of {x.dtype}.", "feed=lambda logits: logits.argmax(-1)"
         )
-    fed = array.astype(fed, x.dtype)
+    fed = arrays.astype(fed, x.dtype)
     return stop_gradient(fed) if detach else fed

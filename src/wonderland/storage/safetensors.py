@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..array import asarray
+from ..arrays import asarray
 from ..errors import DTypeError, FileError, InputError
 from ..tensor import Tensor, wrap
 from .atomic import write_atomically

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, trees
+from .. import arrays, trees
 from ..errors import InputError, NonFiniteError
 from ..nn.module import Module
 from ..transforms.jit import jit
@@ -73,7 +73,7 @@ def predict(model: Any, data: Any, *, batch_size: int = 256, compiled: bool = Tr
             outputs.append(forward(model, inputs))
     if not outputs:
         raise InputError("predict: there are no examples.", "data that are not empty")
-    return trees.map(lambda *parts: array.concat(parts, axis=0), *outputs)
+    return trees.map(lambda *parts: arrays.concat(parts, axis=0), *outputs)
 
 
 def _forward(model: Any, inputs: Any) -> Any:

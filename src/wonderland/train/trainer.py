@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, trees
+from .. import arrays, trees
 from ..errors import InputError, ModuleError, NonFiniteError
 from ..optim.adam import Adam
 from ..random.streams import default_stream
@@ -243,7 +243,7 @@ class Trainer:
         if self.average is not None:
             tensors |= {f"average.{name}": t for name, t in self.average.state_dict().items()}
         for name, metric in self.metrics.items():
-            tensors |= {f"metrics.{name}.{key}": array.asarray(v) for key, v in metric.state_dict().items()}
+            tensors |= {f"metrics.{name}.{key}": arrays.asarray(v) for key, v in metric.state_dict().items()}
         states = {}
         for name, callback in zip(self.callbacks.names(), self.callbacks.all, strict=True):
             states[name] = callback.state_dict()
@@ -294,7 +294,7 @@ class Trainer:
                 callback.load_tensors(found.part(f"callbacks.{name}"))
         if record["schedule"] is not None and hasattr(self.schedule, "load_state_dict"):
             self.schedule.load_state_dict(record["schedule"])
-        default_stream.assign(array.asarray(np.array(record["random"], np.uint32)))
+        default_stream.assign(arrays.asarray(np.array(record["random"], np.uint32)))
         self.epoch, self.step = record["epoch"], record["step"]
         self._total, self._count = record["running"]["total"], record["running"]["count"]
         self.history.load_state_dict(record["history"])

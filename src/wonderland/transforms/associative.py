@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, trees
+from .. import arrays, trees
 from ..errors import ShapeError
 from ..primitives.broadcasting import normalize_axis
 from ..primitives.primitive import aval_of
@@ -29,23 +29,23 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, *, reverse: bool 
     sizes = {leaf.shape[a] for leaf, a in zip(leaves, axes, strict=True)}
     if len(sizes) != 1:
         raise ShapeError(f"associative_scan: the leaves have sizes {sorted(sizes)} along axis {axis}.", "one size")
-    moved = [array.moveaxis(leaf, a, 0) for leaf, a in zip(leaves, axes, strict=True)]
+    moved = [arrays.moveaxis(leaf, a, 0) for leaf, a in zip(leaves, axes, strict=True)]
     if reverse:
-        moved = [array.flip(leaf, axis=0) for leaf in moved]
+        moved = [arrays.flip(leaf, axis=0) for leaf in moved]
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         # f sees the scanned axis where the user put it
-        sides = [[array.moveaxis(x, 0, ax) for x, ax in zip(side, axes, strict=True)] for side in (a, b)]
+        sides = [[arrays.moveaxis(x, 0, ax) for x, ax in zip(side, axes, strict=True)] for side in (a, b)]
         first, second = [trees.unflatten(structure, side) for side in sides]
         out, after = tensors_of("associative_scan", f(second, first) if reverse else f(first, second))
         before, types = [aval_of(x) for x in sides[0]], [aval_of(x) for x in out]
         check_same("associative_scan", "the values before and after", (structure, before), (after, types))
-        return [array.moveaxis(x, ax, 0) for x, ax in zip(out, axes, strict=True)]
+        return [arrays.moveaxis(x, ax, 0) for x, ax in zip(out, axes, strict=True)]
 
     result = _prefixes(combine, moved)
     if reverse:
-        result = [array.flip(leaf, axis=0) for leaf in result]
-    return trees.unflatten(structure, [array.moveaxis(x, 0, a) for x, a in zip(result, axes, strict=True)])
+        result = [arrays.flip(leaf, axis=0) for leaf in result]
+    return trees.unflatten(structure, [arrays.moveaxis(x, 0, a) for x, a in zip(result, axes, strict=True)])
 
 
 def _prefixes(combine: Any, xs: list[Any]) -> list[Any]:
@@ -59,11 +59,11 @@ def _prefixes(combine: Any, xs: list[Any]) -> list[Any]:
     if n > 2:
         before = [o[: (n - 1) // 2] for o in odd]
         later = combine(before, [x[2:n:2] for x in xs])
-        even = [array.concat([e, m]) for e, m in zip(even, later, strict=True)]
+        even = [arrays.concat([e, m]) for e, m in zip(even, later, strict=True)]
     return [_interleave(e, o) for e, o in zip(even, odd, strict=True)]
 
 
 def _interleave(even: Any, odd: Any) -> Any:
     k = odd.shape[0]
-    woven = array.stack([even[:k], odd], axis=1).reshape((2 * k, *odd.shape[1:]))
-    return woven if even.shape[0] == k else array.concat([woven, even[k:]])
+    woven = arrays.stack([even[:k], odd], axis=1).reshape((2 * k, *odd.shape[1:]))
+    return woven if even.shape[0] == k else arrays.concat([woven, even[k:]])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, trees
+from .. import arrays, trees
 from ..arguments import as_function, named_after
 from ..cell import Cell
 from ..context import state, switch
@@ -205,7 +205,7 @@ class MappedInputs:
                 self.cells += mapped
                 sizes |= {value.shape[0]: f"a cell of shape {cell.shape}" for cell, value in mapped}
             else:
-                tensor = leaf if isinstance(leaf, Tensor) else array.asarray(leaf)
+                tensor = leaf if isinstance(leaf, Tensor) else arrays.asarray(leaf)
                 self.values[i] = _front(tensor, axis)
                 sizes[self.values[i].shape[0]] = f"axis {axis} of shape {tensor.shape}"
         if not sizes:
@@ -248,20 +248,20 @@ def _front(value: Any, axis: int) -> Any:
             f"vmap: axis {axis} of a tensor of shape {value.shape} cannot be mapped.",
             "in_axes=None for arguments without that axis",
         )
-    return value if axis == 0 else array.moveaxis(value, axis, 0)
+    return value if axis == 0 else arrays.moveaxis(value, axis, 0)
 
 
 def _finish(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
-    if not array.is_operand(leaf):
+    if not arrays.is_operand(leaf):
         raise InputError(
             f"vmap: the function returned a {type(leaf).__name__}, not a tensor.", "tensors or trees of tensors"
         )
     if isinstance(leaf, BatchTracer) and leaf.trace is trace:
         if axis is None:
             raise InputError("vmap: out_axes is None for a result that differs from example to example.", "out_axes=0")
-        return leaf.value if axis == 0 else array.moveaxis(leaf.value, 0, axis)
-    value = leaf if isinstance(leaf, Tensor) else array.asarray(leaf)
+        return leaf.value if axis == 0 else arrays.moveaxis(leaf.value, 0, axis)
+    value = leaf if isinstance(leaf, Tensor) else arrays.asarray(leaf)
     if axis is None:
         return value
     value = broadcast_to(value, shape=(trace.size, *value.shape))
-    return value if axis == 0 else array.moveaxis(value, 0, axis)
+    return value if axis == 0 else arrays.moveaxis(value, 0, axis)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import trees
-from ..array.conversion import asarray
+from ..arrays.conversion import asarray
 from ..cell import Cell
 from ..errors import TraceError, TreeError
 from ..graph.ir import Graph, Var

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
-from .. import array, trees
+from .. import arrays, trees
 from ..backends import run
 from ..dtypes import bool_, is_integer
 from ..errors import DTypeError, GraphError, InputError
@@ -192,7 +192,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     """
     if not branches:
         raise InputError("switch: there is no branch.", "at least one function")
-    index = array.asarray(index)
+    index = arrays.asarray(index)
     if index.shape != () or not is_integer(index.dtype):
         raise DTypeError(f"switch: the index is {index.dtype}{list(index.shape)}.", "one integer")
     return _choose("switch", index, list(branches), operands)
@@ -206,7 +206,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     >>> print(f(4.0), f(-3.0))
     tensor(2.) tensor(3.)
     """
-    pred = array.asarray(pred)
+    pred = arrays.asarray(pred)
     if pred.shape != () or not (pred.dtype == bool_ or is_integer(pred.dtype)):
         raise DTypeError(
             f"cond: the predicate is {pred.dtype}{list(pred.shape)}.", "one bool; wl.where chooses element by element"

@@ -97,7 +97,7 @@ def _checked(name: str, what: str, found: Any, values: Any) -> list[Any]:
     """Tangents or adjoints that a rule returned for some values, which must be like them; None stays."""
     checked: list[Any] = []
     for given, value in zip(found, values, strict=True):
-        t = given if given is None or isinstance(given, Tensor) else array.asarray(given, dtype=value.dtype)
+        t = given if given is None or isinstance(given, Tensor) else arrays.asarray(given, dtype=value.dtype)
         if t is None or not is_inexact(value.dtype):
             checked.append(None)
             continue
@@ -435,12 +435,12 @@ class _Call:
         for i in self.moving:
             leaves, structure = trees.flatten(args[i])
             for leaf in leaves:
-                if not array.is_operand(leaf):
+                if not arrays.is_operand(leaf):
                     raise TreeError(
                         f"{name}: argument {i} has a leaf of type {type(leaf).__name__}, not a tensor.",
                         f"nondiff_argnums=({i},) for arguments without a derivative",
                     )
-            self.leaves += [array.asarray(leaf) for leaf in leaves]
+            self.leaves += [arrays.asarray(leaf) for leaf in leaves]
             self.structures.append(structure)
         self.out_structure: Any = None
 
@@ -462,7 +462,7 @@ class _Call:
     def results(self, out: Any) -> list[Any]:
         """The leaves of a value as tensors."""
         leaves, self.out_structure = trees.flatten(out)
-        return [array.asarray(leaf) for leaf in leaves]
+        return [arrays.asarray(leaf) for leaf in leaves]
 
     def flat(self, *leaves: Any) -> list[Any]:
         return self.results(self.f(*self.arguments(list(leaves))))
@@ -474,7 +474,7 @@ class _Call:
         return trees.unflatten(self.out_structure, outs)
 
 
-from .. import array, interpreter, trees  # noqa: E402 - these know tensors and primitives
+from .. import arrays, interpreter, trees  # noqa: E402 - these know tensors and primitives
 from ..interpreter import Tangent  # noqa: E402
 from ..primitives.structure import broadcast_to  # noqa: E402
 from . import batching  # noqa: E402

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, trees
+from .. import arrays, trees
 from ..arguments import named_after
 from ..context import user_level
 from ..dtypes import DType, default_float, is_complex, is_inexact
@@ -193,14 +193,14 @@ def derivative(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def wrapper(x: Any, *args: Any, **kwargs: Any) -> Any:
-        x = array.asarray(x)
+        x = arrays.asarray(x)
         if x.shape != () or is_complex(x.dtype):
             raise GradientError(
                 f"derivative: the argument is {x.dtype}{list(x.shape)}, not one real number.",
                 "wl.grad or wl.jacobian for tensors, wl.vmap(wl.derivative(f)) for many numbers",
             )
-        x = x if is_inexact(x.dtype) else array.astype(x, default_float)
-        return jvp(lambda x: f(x, *args, **kwargs), (x,), (array.ones_like(x),))[1]
+        x = x if is_inexact(x.dtype) else arrays.astype(x, default_float)
+        return jvp(lambda x: f(x, *args, **kwargs), (x,), (arrays.ones_like(x),))[1]
 
     return named_after(f, "derivative", wrapper)
 
@@ -216,11 +216,11 @@ def is_linear(f: Callable[..., Any], *examples: Any, rtol: float = 1e-6, seed: i
     """
     rng = np.random.default_rng(seed)
     leaves, structure = trees.flatten(examples)
-    shapes = [array.asarray(leaf).shape for leaf in leaves]
+    shapes = [arrays.asarray(leaf).shape for leaf in leaves]
     a, b = 0.75, -1.25  # exact in binary
 
     def draw() -> list[Any]:
-        return [array.asarray(rng.normal(size=shape)) for shape in shapes]
+        return [arrays.asarray(rng.normal(size=shape)) for shape in shapes]
 
     def evaluate(values: list[Any]) -> tuple[list[Any], Any]:
         return output_leaves("is_linear", f(*trees.unflatten(structure, values)))
@@ -231,7 +231,7 @@ def is_linear(f: Callable[..., Any], *examples: Any, rtol: float = 1e-6, seed: i
     if not kind == kind_x == kind_y:
         return False
     for z, u, v in zip(mixed, at_x, at_y, strict=True):
-        z, u, v = (np.asarray(array.stop_gradient(w)) for w in (z, u, v))
+        z, u, v = (np.asarray(arrays.stop_gradient(w)) for w in (z, u, v))
         if not z.shape == u.shape == v.shape:
             return False
         scale = max(1.0, *(float(np.max(np.abs(w), initial=0.0)) for w in (z, u, v)))
@@ -280,7 +280,7 @@ def _rows(recording: Recording) -> list[list[Any]]:
     for v in values:
         rows = slice(start, start + v.size)
         blocks.append(
-            [array.astype(s[rows].reshape(v.shape + x.shape), v.dtype) for s, x in zip(stacked, inputs, strict=True)]
+            [arrays.astype(s[rows].reshape(v.shape + x.shape), v.dtype) for s, x in zip(stacked, inputs, strict=True)]
         )
         start += v.size
     return blocks
@@ -289,7 +289,7 @@ def _rows(recording: Recording) -> list[list[Any]]:
 def _split_columns(columns: list[Any], values: list[Any], inputs: list[Any]) -> list[list[Any]]:
     blocks = []
     for v, column in zip(values, columns, strict=True):
-        last = array.moveaxis(column, 0, -1)
+        last = arrays.moveaxis(column, 0, -1)
         row, start = [], 0
         for x in inputs:
             row.append(last[..., start : start + x.size].reshape(v.shape + x.shape))
@@ -304,7 +304,7 @@ def _basis(values: list[Any]) -> list[Any]:
     parts, start = [], 0
     for v in values:
         check_size("jacobian", (total, *v.shape), v.dtype)
-        parts.append(array.eye(total, v.size, k=-start, dtype=v.dtype).reshape((total, *v.shape)))
+        parts.append(arrays.eye(total, v.size, k=-start, dtype=v.dtype).reshape((total, *v.shape)))
         start += v.size
     return parts
 

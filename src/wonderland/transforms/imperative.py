@@ -127,8 +127,8 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
                 f"backward: a tensor of shape {tensor.shape} needs a gradient to start from.",
                 "loss.sum().backward(), or y.backward(wl.ones_like(y))",
             )
-        gradient = array.ones_like(tensor)
-    gradient = gradient if isinstance(gradient, Tensor) else array.asarray(gradient, dtype=tensor.dtype)
+        gradient = arrays.ones_like(tensor)
+    gradient = gradient if isinstance(gradient, Tensor) else arrays.asarray(gradient, dtype=tensor.dtype)
     if gradient.shape != tensor.shape or gradient.dtype != tensor.dtype:
         raise GradientError(
             f"backward: a gradient of {gradient.dtype}{list(gradient.shape)} for a value of "
@@ -136,7 +136,7 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
             "a gradient of the same shape and dtype as the value",
         )
     with contextlib.nullcontext() if create_graph else no_grad():
-        _walk(node, array.conj(gradient), free=not (retain_graph or create_graph))
+        _walk(node, arrays.conj(gradient), free=not (retain_graph or create_graph))
 
 
 def _walk(start: tuple[Record, int], seed: Tensor, free: bool) -> None:
@@ -189,7 +189,7 @@ def _where_recorded(entry: Record) -> Any:
 
 
 def _conj(ct: Tensor) -> Tensor:
-    return array.conj(ct) if is_complex(ct.dtype) else ct
+    return arrays.conj(ct) if is_complex(ct.dtype) else ct
 
 
 def _arg_adjoints(entry: Record, cts: dict[int, Any]) -> list[Any]:
@@ -254,6 +254,6 @@ def _grad_enabled(enabled: bool) -> Iterator[None]:
         state.grad_enabled = before
 
 
-from .. import array, interpreter  # noqa: E402 - these need the records above
+from .. import arrays, interpreter  # noqa: E402 - these need the records above
 from .forward import tangent_of  # noqa: E402
 from .reverse import pull_back  # noqa: E402

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, trees
+from .. import arrays, trees
 from ..cell import Cell
 from ..context import state, switch
 from ..dtypes import is_inexact
@@ -75,12 +75,12 @@ class Inputs:
         self.cells.append(cell)
 
     def _leaf(self, leaf: Any, argument: int) -> Any:
-        if not array.is_operand(leaf):
+        if not arrays.is_operand(leaf):
             raise GradientError(
                 f"{self.name}: argument {argument} has a leaf of type {type(leaf).__name__}, which has no derivative.",
                 "argnums for the arguments to differentiate; close over the others",
             )
-        value = leaf if type(leaf) is Tensor else array.asarray(leaf)
+        value = leaf if type(leaf) is Tensor else arrays.asarray(leaf)
         if not is_inexact(value.dtype):
             raise GradientError(
                 f"{self.name}: argument {argument} is {value.dtype}; derivatives need floating or complex inputs.",
@@ -148,7 +148,7 @@ class Inputs:
         checked: list[Any] = [None] * len(self.values)
         for place, tangent in zip(places, leaves, strict=True):
             value = self.values[place]
-            t = tangent if isinstance(tangent, Tensor) else array.asarray(tangent, dtype=value.dtype)
+            t = tangent if isinstance(tangent, Tensor) else arrays.asarray(tangent, dtype=value.dtype)
             checked[place] = check_like(self.name, "tangent", t, value)
         return checked
 
@@ -181,7 +181,7 @@ def output_leaves(name: str, out: Any) -> tuple[list[Any], trees.Structure]:
     leaves, structure = trees.flatten(out, open_objects=False)
     converted = []
     for leaf in leaves:
-        if not array.is_operand(leaf):
+        if not arrays.is_operand(leaf):
             raise GradientError(
                 f"{name}: the function returned a {type(leaf).__name__}, not a tensor.",
                 "a tensor or a tree of tensors; other results with has_aux=True",
@@ -193,7 +193,7 @@ def output_leaves(name: str, out: Any) -> tuple[list[Any], trees.Structure]:
 def _value(leaf: Any) -> Any:
     if isinstance(leaf, Cell):
         return _peel(leaf)
-    return leaf if isinstance(leaf, Tensor) else array.asarray(leaf)
+    return leaf if isinstance(leaf, Tensor) else arrays.asarray(leaf)
 
 
 def split_aux(name: str, out: Any) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import trees
 from ..arguments import as_function
-from ..array.conversion import SCALAR_KIND, asarray, from_scalar
+from ..arrays.conversion import SCALAR_KIND, asarray, from_scalar
 from ..backends import run
 from ..cell import Cell
 from ..context import state, structure_version, uncollected

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, trees
+from .. import arrays, trees
 from ..context import state
 from ..dtypes import bool_, is_integer, promote_types
 from ..errors import DTypeError, InputError, ShapeError, TraceError, TreeError
@@ -130,11 +130,11 @@ def _scan_python(
         body = Body("scan", step, [structure, xs_structure], before + elements)
         y_structure = body.structure.children[1]
         avals = body.results[body.structure.children[0].leaf_count :]
-        stacked = [array.zeros((0, *a.shape), dtype=a.dtype) for a in avals]
+        stacked = [arrays.zeros((0, *a.shape), dtype=a.dtype) for a in avals]
     else:
         y_structure = ys[0][0]
         columns = zip(*[leaves for _, leaves in (reversed(ys) if reverse else ys)], strict=True)
-        stacked = [array.stack(column) for column in columns]
+        stacked = [arrays.stack(column) for column in columns]
     return trees.unflatten(structure, carry), trees.unflatten(y_structure, stacked)
 
 
@@ -194,7 +194,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 def _condition(value: Any) -> Any:
     """The result of a condition, which is one bool."""
-    found = array.asarray(value) if array.is_operand(value) else None
+    found = arrays.asarray(value) if arrays.is_operand(value) else None
     if found is None or found.shape != () or found.dtype != bool_:
         kind = type(value).__name__ if found is None else f"{found.dtype}{list(found.shape)}"
         raise DTypeError(f"while_loop: the condition gives {kind}, not one bool.", "a comparison of scalars")
@@ -211,9 +211,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
     With Python integers as bounds it is differentiable in both modes; with traced bounds it is a `while_loop`.
     """
     if isinstance(lower, int) and isinstance(upper, int):
-        counters = array.arange(lower, max(lower, upper))
+        counters = arrays.arange(lower, max(lower, upper))
         return scan(lambda value, i: (body_fun(i, value), None), init, counters)[0]
-    start, stop = array.asarray(lower), array.asarray(upper)
+    start, stop = arrays.asarray(lower), arrays.asarray(upper)
     for bound in (start, stop):
         if bound.shape != () or not is_integer(bound.dtype):
             raise DTypeError(f"fori_loop: a bound is {bound.dtype}{list(bound.shape)}.", "two integers")

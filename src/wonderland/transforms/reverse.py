@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-from .. import array, trees
+from .. import arrays, trees
 from ..arguments import named_after
 from ..context import BACKWARD, FORWARD, at, lenient
 from ..dtypes import is_complex, is_inexact
@@ -177,7 +177,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             if not is_inexact(value.dtype):
                 cts.append(None)
                 continue
-            leaf = leaf if isinstance(leaf, array.Tensor) else array.asarray(leaf, dtype=value.dtype)
+            leaf = leaf if isinstance(leaf, arrays.Tensor) else arrays.asarray(leaf, dtype=value.dtype)
             cts.append(check_like("vjp", "adjoint", leaf, value))
         return recording.inputs.gather(recording.adjoints(cts, free=False))
 
@@ -228,7 +228,7 @@ def value_and_grad(
         recording = Recording("grad", f, Inputs("grad", args, positions), kwargs, has_aux)
         value = _scalar(recording)
         cts = recording.adjoints([ones_like(value)], free=True)
-        gradients = recording.inputs.gather([array.conj(ct) if is_complex(ct.dtype) else ct for ct in cts])
+        gradients = recording.inputs.gather([arrays.conj(ct) if is_complex(ct.dtype) else ct for ct in cts])
         result = gradients[0] if isinstance(argnums, int) else gradients
         return ((value, recording.aux), result) if has_aux else (value, result)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array
+from .. import arrays
 from ..errors import InputError
 from ..tensor import Tensor
 
@@ -48,14 +48,14 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 UNARY: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
-        *(array.exp, array.expm1, array.log, array.log1p, array.log2, array.log10, array.sqrt, array.square),
-        *(array.sin, array.cos, array.tan, array.asin, array.acos, array.atan),
-        *(array.sinh, array.cosh, array.tanh, array.asinh, array.acosh, array.atanh),
-        *(array.sigmoid, array.relu, array.softplus, array.erf, array.abs, array.sign),
+        *(arrays.exp, arrays.expm1, arrays.log, arrays.log1p, arrays.log2, arrays.log10, arrays.sqrt, arrays.square),
+        *(arrays.sin, arrays.cos, arrays.tan, arrays.asin, arrays.acos, arrays.atan),
+        *(arrays.sinh, arrays.cosh, arrays.tanh, arrays.asinh, arrays.acosh, arrays.atanh),
+        *(arrays.sigmoid, arrays.relu, arrays.softplus, arrays.erf, arrays.abs, arrays.sign),
     )
-} | {"ln": array.log}
-BINARY = {"atan2": array.atan2, "hypot": array.hypot, "logaddexp": array.logaddexp, "pow": array.pow}
-FOLDS = {"max": array.maximum, "min": array.minimum}  # two or more arguments, taken in pairs
+} | {"ln": arrays.log}
+BINARY = {"atan2": arrays.atan2, "hypot": arrays.hypot, "logaddexp": arrays.logaddexp, "pow": arrays.pow}
+FOLDS = {"max": arrays.maximum, "min": arrays.minimum}  # two or more arguments, taken in pairs
 FUNCTIONS = UNARY | BINARY | FOLDS
 # defined everywhere, but soon too large for float64
 GROWING = frozenset(("cosh", "exp", "expm1", "pow", "sinh", "square"))
@@ -158,14 +158,14 @@ class Formula:
     def __call__(self, /, **values: Any) -> Any:
         self.check_names(tuple(values))
         known = {
-            name: v if isinstance(v, Tensor) else array.asarray(np.asarray(v, float)) for name, v in values.items()
+            name: v if isinstance(v, Tensor) else arrays.asarray(np.asarray(v, float)) for name, v in values.items()
         }
         results: dict[int, Any] = {}
         for node in self.order:
             args = [results[id(operand)] for operand in _operands(node)]
             result = results[id(node)] = _apply(node, args, known)
             self._check_result(node, args, result)
-        return result if isinstance(result, Tensor) else array.asarray(np.float64(result))
+        return result if isinstance(result, Tensor) else arrays.asarray(np.float64(result))
 
     def check_names(self, given: tuple[str, ...]) -> None:
         """Refuse values that are missing or that the formula does not use."""
@@ -237,7 +237,7 @@ def _with_tensor(args: list[Any]) -> list[Any]:
     """The operands, with a tensor among them: Python's own integers have no bounds (2**10**9)."""
     if any(isinstance(arg, Tensor) for arg in args):
         return args
-    return [array.asarray(np.float64(args[0])), *args[1:]]
+    return [arrays.asarray(np.float64(args[0])), *args[1:]]
 
 
 def _fits(value: float) -> bool:

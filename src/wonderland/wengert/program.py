@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .. import array, trees
+from .. import arrays, trees
 from ..dtypes import is_floating, is_inexact
 from ..errors import GradientError, InputError
 from ..primitives.creation import ones_like, zeros_like
@@ -250,7 +250,7 @@ class Trace:
             if key not in self.inputs:
                 raise InputError(f"{name}: the trace has no input {key!r}.", f"one of {', '.join(self.inputs)}")
         made = {
-            key: x if isinstance(x, Tensor) else array.asarray(x, dtype=self.inputs[key].dtype)
+            key: x if isinstance(x, Tensor) else arrays.asarray(x, dtype=self.inputs[key].dtype)
             for key, x in values.items()
         }
         return {key: check_like(name, what, x, self.inputs[key]) for key, x in made.items()}
@@ -276,7 +276,7 @@ class Trace:
                 )
         seeds: dict[str, Any] = {}
         for output, result, leaf in zip(self.outputs, results, leaves, strict=True):
-            ct = leaf if isinstance(leaf, Tensor) else array.asarray(leaf, dtype=result.dtype)
+            ct = leaf if isinstance(leaf, Tensor) else arrays.asarray(leaf, dtype=result.dtype)
             check_like("adjoints", "seed", ct, result)
             if isinstance(output, str) and is_inexact(result.dtype):
                 seeds[output] = seeds[output] + ct if output in seeds else ct

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import array, trees
+from .. import arrays, trees
 from ..cell import Cell
 from ..context import state, switch
 from ..dtypes import DType, float64
@@ -168,9 +168,9 @@ def _as_inputs(tree: Any) -> Any:
 
     def convert(x: Any) -> Any:
         if isinstance(x, (bool, int, float)):
-            return array.asarray(float(x), dtype=float64)
+            return arrays.asarray(float(x), dtype=float64)
         if isinstance(x, (np.ndarray, np.generic)):
-            return array.asarray(x, dtype=None if x.dtype.kind in "fc" else float64)
+            return arrays.asarray(x, dtype=None if x.dtype.kind in "fc" else float64)
         return x
 
     leaves, structure = trees.flatten(tree, open_objects=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...arguments import as_int
-from ...array import log_sigmoid, log_softmax, softmax, tanh
-from ...array.conversion import as_real
+from ...arrays import log_sigmoid, log_softmax, softmax, tanh
+from ...arrays.conversion import as_real
 from ...errors import InputError
 from ...tensor import Tensor
 
@@ -48,9 +48,9 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     """
     x = as_real("gelu", x)
     if approximate == "none":
-        return 0.5 * x * (1.0 + array.erf(x * math.sqrt(0.5)))
+        return 0.5 * x * (1.0 + arrays.erf(x * math.sqrt(0.5)))
     if approximate == "tanh":
-        return 0.5 * x * (1.0 + array.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+        return 0.5 * x * (1.0 + arrays.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
     raise InputError(f"gelu: approximate={approximate!r}.", '"none" or "tanh"')
 
 
@@ -62,7 +62,7 @@ def silu(x: Any) -> Tensor:
     tensor([ 0., 100.])
     """
     x = as_real("silu", x)
-    return x * array.sigmoid(x)
+    return x * arrays.sigmoid(x)
 
 
 def mish(x: Any) -> Tensor:
@@ -73,7 +73,7 @@ def mish(x: Any) -> Tensor:
     tensor(0.865098)
     """
     x = as_real("mish", x)
-    return x * array.tanh(array.softplus(x))
+    return x * arrays.tanh(arrays.softplus(x))
 
 
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
@@ -84,12 +84,12 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     tensor([-1.,  2.])
     """
     x = as_real("elu", x)
-    return array.where(x > 0, x, alpha * array.expm1(_negative_part(x)))
+    return arrays.where(x > 0, x, alpha * arrays.expm1(_negative_part(x)))
 
 
 def _negative_part(x: Tensor) -> Tensor:
     """x or 0, with slope 1 at 0: the exponential of large x would overflow, and its derivative with it."""
-    return array.where(x > 0, 0.0, x)
+    return arrays.where(x > 0, 0.0, x)
 
 
 def selu(x: Any) -> Tensor:
@@ -111,7 +111,7 @@ def softsign(x: Any) -> Tensor:
     tensor([-0.5 ,  0.75])
     """
     x = as_real("softsign", x)
-    return x / (1.0 + array.abs(x))
+    return x / (1.0 + arrays.abs(x))
 
 
 def sigmoid(x: Any, slope: float = 1.0) -> Tensor:
@@ -124,7 +124,7 @@ def sigmoid(x: Any, slope: float = 1.0) -> Tensor:
     At 0 it is 1/2 for every slope, where the step of `wl.nn.functional.step` is 1.
     """
     x = as_real("sigmoid", x)
-    return array.sigmoid(x if slope == 1.0 else slope * x)
+    return arrays.sigmoid(x if slope == 1.0 else slope * x)
 
 
 def softplus(x: Any, beta: float = 1.0) -> Tensor:
@@ -137,7 +137,7 @@ def softplus(x: Any, beta: float = 1.0) -> Tensor:
     x = as_real("softplus", x)
     if not beta > 0:
         raise InputError(f"softplus: beta={beta}.", "a number above 0")
-    return array.softplus(x) if beta == 1.0 else array.softplus(beta * x) / beta
+    return arrays.softplus(x) if beta == 1.0 else arrays.softplus(beta * x) / beta
 
 
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
@@ -150,7 +150,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     x = as_real("celu", x)
     if alpha == 0:
         raise InputError("celu: alpha=0 divides by zero.", "another alpha, or wl.relu, its limit")
-    return array.where(x > 0, x, alpha * array.expm1(_negative_part(x) / alpha))
+    return arrays.where(x > 0, x, alpha * arrays.expm1(_negative_part(x) / alpha))
 
 
 def swish(x: Any, beta: float = 1.0) -> Tensor:
@@ -161,7 +161,7 @@ def swish(x: Any, beta: float = 1.0) -> Tensor:
     tensor([-0.,  2.])
     """
     x = as_real("swish", x)
-    return x * array.sigmoid(beta * x)
+    return x * arrays.sigmoid(beta * x)
 
 
 def tanhshrink(x: Any) -> Tensor:
@@ -172,7 +172,7 @@ def tanhshrink(x: Any) -> Tensor:
     tensor([0., 9.])
     """
     x = as_real("tanhshrink", x)
-    return x - array.tanh(x)
+    return x - arrays.tanh(x)
 
 
 def polynomial(x: Any, p: int = 2) -> Tensor:
@@ -182,7 +182,7 @@ def polynomial(x: Any, p: int = 2) -> Tensor:
     >>> print(wl.nn.functional.polynomial(3.0, 3), wl.nn.functional.polynomial(1e3, 200))
     tensor(27.) tensor(inf)
     """
-    return array.pow(as_real("polynomial", x), as_int("polynomial", "p", p, 0))
+    return arrays.pow(as_real("polynomial", x), as_int("polynomial", "p", p, 0))
 
 
 def softmin(x: Any, axis: Any = -1, *, where: Any = None, temperature: float = 1.0) -> Tensor:
@@ -192,4 +192,4 @@ def softmin(x: Any, axis: Any = -1, *, where: Any = None, temperature: float = 1
     >>> wl.nn.functional.softmin(wl.tensor([0.0, 1000.0]))
     tensor([1., 0.])
     """
-    return array.softmax(-as_real("softmin", x), axis, where=where, temperature=temperature)
+    return arrays.softmax(-as_real("softmin", x), axis, where=where, temperature=temperature)

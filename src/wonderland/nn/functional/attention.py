@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...arguments import as_number
-from ...array.conversion import as_tensor, promote_inexact
+from ...arrays.conversion import as_tensor, promote_inexact
 from ...dtypes import is_floating
 from ...errors import ShapeError
 from ...primitives.attention import attention, scores
@@ -62,13 +62,13 @@ def scaled_dot_product_attention(
     masks: list[Any] = []
     if attn_mask is not None:
         mask = as_tensor(name, attn_mask)
-        masks.append(array.astype(mask, q.dtype) if is_floating(mask.dtype) else mask)
+        masks.append(arrays.astype(mask, q.dtype) if is_floating(mask.dtype) else mask)
     factor = 1 / math.sqrt(max(1, q.shape[-1])) if scale is None else float(as_number(name, "scale", scale))
     causal = bool(is_causal)
     if not dropout_p:
         return attention(q, k, v, *masks, causal=causal, scale=factor)[0]
     attention.abstract(q, k, v, *masks, causal=causal, scale=factor)  # explains wrong shapes
-    weights = array.softmax(scores(q, k, *masks, causal=causal, scale=factor)).astype(q.dtype)
+    weights = arrays.softmax(scores(q, k, *masks, causal=causal, scale=factor)).astype(q.dtype)
     return dropout(weights, dropout_p, key=random_key) @ v
 
 
@@ -84,7 +84,7 @@ def _broadcast_lead(name: str, *xs: Any) -> list[Any]:
             "broadcast.",
             "the same batch and heads for all, or enable_gqa=True if several query heads share a key head",
         ) from None
-    return [array.broadcast_to(x, (*lead, *x.shape[-2:])) for x in xs]
+    return [arrays.broadcast_to(x, (*lead, *x.shape[-2:])) for x in xs]
 
 
 def _repeat_heads(name: str, q: Any, x: Any) -> Any:
@@ -98,8 +98,8 @@ def _repeat_heads(name: str, q: Any, x: Any) -> Any:
     times = q.shape[-3] // heads
     if times == 1:
         return x
-    spread = array.broadcast_to(array.expand_dims(x, axis=-3), (*lead, heads, times, s, d))
-    return array.reshape(spread, (*lead, heads * times, s, d))
+    spread = arrays.broadcast_to(arrays.expand_dims(x, axis=-3), (*lead, heads, times, s, d))
+    return arrays.reshape(spread, (*lead, heads * times, s, d))
 
 
 def dot_product_attention(
@@ -130,7 +130,7 @@ def dot_product_attention(
             f"{name}: query {q.shape}, key {k.shape}, value {v.shape} have no axis for heads.",
             "(..., t, heads, d), or scaled_dot_product_attention for one head",
         )
-    q, k, v = (array.moveaxis(x, -2, -3) for x in (q, k, v))
-    both = bias if mask is None else mask if bias is None else array.where(mask, bias, -math.inf)
+    q, k, v = (arrays.moveaxis(x, -2, -3) for x in (q, k, v))
+    both = bias if mask is None else mask if bias is None else arrays.where(mask, bias, -math.inf)
     out = scaled_dot_product_attention(q, k, v, both, is_causal=is_causal, scale=scale, enable_gqa=True)
-    return array.moveaxis(out, -3, -2)
+    return arrays.moveaxis(out, -3, -2)

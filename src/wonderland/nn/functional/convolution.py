@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...arguments import as_int
-from ...array.conversion import promote
+from ...arrays.conversion import promote
 from ...errors import ShapeError
 from ...primitives import convolution as p
 from ...tensor import Tensor

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import array, fft
+from ... import arrays, fft
 from ...arguments import as_int
-from ...array.conversion import promote
+from ...arrays.conversion import promote
 from ...dtypes import is_floating
 from ...errors import DTypeError, ShapeError
 from ...primitives.structure import place
@@ -68,19 +68,19 @@ def fft_conv_nd(
     counts = count_windows(name, spatial, kernel, stride, pairs, dilation)
     # outputs that wrap around the end are not among the windows, so the padded size is enough
     sizes = [fast_size(n + low + high) for n, (low, high) in zip(spatial, pairs, strict=True)]
-    x = array.pad(x, ((0, 0), *pairs, (0, 0)))
+    x = arrays.pad(x, ((0, 0), *pairs, (0, 0)))
     w = _spread(w, extents(kernel, dilation), dilation)
     inputs, filters = w.shape[-2], w.shape[-1] // groups
     xf = fft.rfftn(x, s=sizes, axes=tuple(range(1, axes + 1)))
-    wf = array.conj(fft.rfftn(w, s=sizes, axes=tuple(range(axes))))
+    wf = arrays.conj(fft.rfftn(w, s=sizes, axes=tuple(range(axes))))
     # for every frequency and group a product of matrices: (frequencies, groups, batch, in) by (.., in, out)
-    xf = array.moveaxis(array.reshape(xf, (*xf.shape[:-1], groups, inputs)), 0, -2)
-    wf = array.moveaxis(array.reshape(wf, (*wf.shape[:-1], groups, filters)), -2, -3)
-    yf = array.moveaxis(array.matmul(xf, wf), -2, 0)
-    yf = array.reshape(yf, (*yf.shape[:-2], groups * filters))
+    xf = arrays.moveaxis(arrays.reshape(xf, (*xf.shape[:-1], groups, inputs)), 0, -2)
+    wf = arrays.moveaxis(arrays.reshape(wf, (*wf.shape[:-1], groups, filters)), -2, -3)
+    yf = arrays.moveaxis(arrays.matmul(xf, wf), -2, 0)
+    yf = arrays.reshape(yf, (*yf.shape[:-2], groups * filters))
     y = fft.irfftn(yf, s=sizes, axes=tuple(range(1, axes + 1)))
     seen = tuple(slice(0, (count - 1) * s + 1, s) for count, s in zip(counts, stride, strict=True))
-    y = array.astype(y[(slice(None), *seen)], dtype)  # spectra of half precision are float32
+    y = arrays.astype(y[(slice(None), *seen)], dtype)  # spectra of half precision are float32
     return with_axes(y if b is None else _plus(name, y, b), lead)
 
 
@@ -136,4 +136,4 @@ def long_conv(x: Any, kernel: Any) -> Tensor:
     k = k[:n]
     size = fast_size(n + k.shape[0] - 1)
     spectrum = fft.rfft(x, n=size, axis=-2) * fft.rfft(k, n=size, axis=0)
-    return array.astype(fft.irfft(spectrum, n=size, axis=-2)[..., :n, :], x.dtype)
+    return arrays.astype(fft.irfft(spectrum, n=size, axis=-2)[..., :n, :], x.dtype)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import array
-from ...array.conversion import as_inexact
+from ... import arrays
+from ...arrays.conversion import as_inexact
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor, wrap
 from .convolution import conv_nd
@@ -49,12 +49,12 @@ def apply_filter(images: Any, kernel: Any, padding: Any = "same") -> Tensor:
         if kernel not in FILTERS:
             raise InputError(f"apply_filter: there is no filter {kernel!r}.", " or ".join(map(repr, FILTERS)))
         kernel = FILTERS[kernel]
-    w = array.asarray(wrap(np.array(kernel)) if isinstance(kernel, np.ndarray) else kernel, dtype=x.dtype)
+    w = arrays.asarray(wrap(np.array(kernel)) if isinstance(kernel, np.ndarray) else kernel, dtype=x.dtype)
     if w.ndim != 2 or x.ndim < 3:
         raise ShapeError(
             f"apply_filter: a kernel of shape {w.shape} and images of shape {x.shape}.",
             "(rows, columns) and (..., height, width, channels)",
         )
     channels = x.shape[-1]
-    w = array.broadcast_to(w[:, :, None, None], (*w.shape, 1, channels))
+    w = arrays.broadcast_to(w[:, :, None, None], (*w.shape, 1, channels))
     return conv_nd("apply_filter", 2, x, w, None, 1, padding, 1, channels)

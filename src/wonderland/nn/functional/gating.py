@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ... import array
-from ...array.conversion import as_real
+from ... import arrays
+from ...arrays.conversion import as_real
 from ...errors import ShapeError
 from ...primitives.broadcasting import normalize_axis
 from ...tensor import Tensor
@@ -24,7 +24,7 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
     `wl.nn.GatedLinear` is the layer that makes both halves.
     """
-    return _gated("glu", x, axis, array.sigmoid)
+    return _gated("glu", x, axis, arrays.sigmoid)
 
 
 def swiglu(x: Any, axis: int = -1) -> Tensor:
@@ -54,7 +54,7 @@ def reglu(x: Any, axis: int = -1) -> Tensor:
     >>> wl.nn.functional.reglu(wl.tensor([4.0, 5.0, -1.0, 2.0]))
     tensor([ 0., 10.])
     """
-    return _gated("reglu", x, axis, array.relu)
+    return _gated("reglu", x, axis, arrays.relu)
 
 
 def _gated(name: str, x: Any, axis: int, phi: Callable[[Any], Tensor]) -> Tensor:
@@ -62,5 +62,5 @@ def _gated(name: str, x: Any, axis: int, phi: Callable[[Any], Tensor]) -> Tensor
     place = normalize_axis(name, axis, x.ndim)
     if x.shape[place] % 2:
         raise ShapeError(f"{name}: an axis of size {x.shape[place]} in shape {x.shape} has no halves.", "an even size")
-    value, gate = array.split(x, 2, axis=place)
+    value, gate = arrays.split(x, 2, axis=place)
     return value * phi(gate)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...arguments import as_int, as_number
-from ...array.conversion import as_inexact, as_ordered, as_tensor
+from ...arrays.conversion import as_inexact, as_ordered, as_tensor
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor
 from .pooling import pool_max, pool_mean
@@ -42,9 +42,9 @@ def global_avg_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = N
     name = "global_avg_pool"
     x, over, kept = _places(name, as_inexact(name, x), axes, mask)
     if kept is None:
-        return array.mean(x, axis=over, keepdims=keepdims)
-    counts = array.sum(array.astype(kept, x.dtype), axis=over, keepdims=keepdims)
-    return array.sum(array.where(kept, x, 0.0), axis=over, keepdims=keepdims) / array.maximum(counts, 1.0)
+        return arrays.mean(x, axis=over, keepdims=keepdims)
+    counts = arrays.sum(arrays.astype(kept, x.dtype), axis=over, keepdims=keepdims)
+    return arrays.sum(arrays.where(kept, x, 0.0), axis=over, keepdims=keepdims) / arrays.maximum(counts, 1.0)
 
 
 def global_sum_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = None) -> Tensor:
@@ -58,7 +58,7 @@ def global_sum_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = N
     """
     name = "global_sum_pool"
     x, over, kept = _places(name, as_tensor(name, x), axes, mask)
-    return array.sum(x if kept is None else array.where(kept, x, 0), axis=over, keepdims=keepdims)
+    return arrays.sum(x if kept is None else arrays.where(kept, x, 0), axis=over, keepdims=keepdims)
 
 
 def global_max_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = None) -> Tensor:
@@ -73,7 +73,7 @@ def global_max_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = N
     """
     name = "global_max_pool"
     x, over, kept = _places(name, as_inexact(name, as_ordered(name, x)), axes, mask)
-    return array.max(x if kept is None else array.where(kept, x, -math.inf), axis=over, keepdims=keepdims)
+    return arrays.max(x if kept is None else arrays.where(kept, x, -math.inf), axis=over, keepdims=keepdims)
 
 
 def _places(name: str, x: Tensor, axes: Any, mask: Any) -> tuple[Tensor, tuple[int, ...], Tensor | None]:
@@ -89,7 +89,7 @@ def _places(name: str, x: Tensor, axes: Any, mask: Any) -> tuple[Tensor, tuple[i
     mask = as_tensor(name, mask)
     if mask.shape != x.shape[:-1]:
         raise ShapeError(f"{name}: a mask of shape {mask.shape} for an input of shape {x.shape}.", f"{x.shape[:-1]}")
-    return x, over, array.expand_dims(mask != 0, axis=-1)
+    return x, over, arrays.expand_dims(mask != 0, axis=-1)
 
 
 # --- over features
@@ -106,8 +106,8 @@ def feature_max_pool(x: Any, kernel_size: int) -> Tensor:
     invariant to whatever its features respond to. Of equal ones the first receives the derivative.
     """
     groups = _groups("feature_max_pool", as_ordered("feature_max_pool", x), kernel_size)
-    where = array.argmax(groups, axis=-1, keepdims=True)
-    return array.squeeze(array.take_along_axis(groups, where, axis=-1), axis=-1)
+    where = arrays.argmax(groups, axis=-1, keepdims=True)
+    return arrays.squeeze(arrays.take_along_axis(groups, where, axis=-1), axis=-1)
 
 
 def feature_avg_pool(x: Any, kernel_size: int) -> Tensor:
@@ -117,7 +117,7 @@ def feature_avg_pool(x: Any, kernel_size: int) -> Tensor:
     >>> wl.nn.functional.feature_avg_pool(wl.tensor([1.0, 4.0, 3.0, 2.0]), 2)
     tensor([2.5, 2.5])
     """
-    return array.mean(_groups("feature_avg_pool", as_inexact("feature_avg_pool", x), kernel_size), axis=-1)
+    return arrays.mean(_groups("feature_avg_pool", as_inexact("feature_avg_pool", x), kernel_size), axis=-1)
 
 
 def _groups(name: str, x: Tensor, kernel_size: Any) -> Tensor:
@@ -127,7 +127,7 @@ def _groups(name: str, x: Tensor, kernel_size: Any) -> Tensor:
             f"{name}: the features of an input of shape {x.shape} do not divide into groups of {k}.",
             f"(..., features) with a multiple of {k} features",
         )
-    return array.reshape(x, (*x.shape[:-1], x.shape[-1] // k, k))
+    return arrays.reshape(x, (*x.shape[:-1], x.shape[-1] // k, k))
 
 
 # --- norms of windows
@@ -175,11 +175,11 @@ def pool_norm(name: Any, axes: int, x: Any, norm_type: Any, kernel_size: Any, st
         return pool_max(name, axes, x, kernel_size, stride, 0, 1, ceil_mode)
     x, lead = with_one_batch(name, as_inexact(name, x), axes)
     signed = p % 2 == 1
-    powers = x if p == 1 else x ** int(p) if float(p).is_integer() else array.abs(x) ** p
+    powers = x if p == 1 else x ** int(p) if float(p).is_integer() else arrays.abs(x) ** p
     sums = pool_mean(name, axes, powers, kernel_size, stride, 0, ceil_mode, True, 1)
     if p == 1:
         return with_axes(sums, lead)
-    size = array.abs(sums)
+    size = arrays.abs(sums)
     zero = size == 0
-    roots = array.where(zero, 0.0, array.where(zero, 1.0, size) ** (1 / p))
-    return with_axes(array.sign(sums) * roots if signed else roots, lead)
+    roots = arrays.where(zero, 0.0, arrays.where(zero, 1.0, size) ** (1 / p))
+    return with_axes(arrays.sign(sums) * roots if signed else roots, lead)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...arguments import as_int
-from ...array.conversion import as_tensor
+from ...arrays.conversion import as_tensor
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor
 
@@ -29,7 +29,7 @@ def channels_last(x: Any, axes: int | None = None) -> Tensor:
     `axes` is the number of spatial axes: by default all but the first and the channels. Book, section 7.1.1.
     """
     x, axes = _image("channels_last", x, axes)
-    return array.moveaxis(x, -axes - 1, -1)
+    return arrays.moveaxis(x, -axes - 1, -1)
 
 
 def channels_first(x: Any, axes: int | None = None) -> Tensor:
@@ -40,7 +40,7 @@ def channels_first(x: Any, axes: int | None = None) -> Tensor:
     (16, 3, 32, 40)
     """
     x, axes = _image("channels_first", x, axes)
-    return array.moveaxis(x, -1, -axes - 1)
+    return arrays.moveaxis(x, -1, -axes - 1)
 
 
 def _image(name: str, x: Any, axes: int | None) -> tuple[Tensor, int]:
@@ -76,11 +76,11 @@ def filter_layout(weight: Any, source: str, target: str, kernel_size: tuple[int,
                 "(out, s s in), and kernel_size=(s, s)",
             )
         size = math.prod(kernel_size)
-        w = array.reshape(array.matrix_transpose(w), (*kernel_size, w.shape[1] // size, w.shape[0]))
+        w = arrays.reshape(arrays.matrix_transpose(w), (*kernel_size, w.shape[1] // size, w.shape[0]))
     elif w.ndim < 3:
         raise ShapeError(f"{name}: a filter of shape {w.shape}.", "three axes or more")
     elif source == "torch":
-        w = array.permute_dims(w, (*range(2, w.ndim), 1, 0))
+        w = arrays.permute_dims(w, (*range(2, w.ndim), 1, 0))
     if target == "torch":
-        return array.permute_dims(w, (w.ndim - 1, w.ndim - 2, *range(w.ndim - 2)))
-    return w if target == "ours" else array.matrix_transpose(array.reshape(w, (-1, w.shape[-1])))
+        return arrays.permute_dims(w, (w.ndim - 1, w.ndim - 2, *range(w.ndim - 2)))
+    return w if target == "ours" else arrays.matrix_transpose(arrays.reshape(w, (-1, w.shape[-1])))

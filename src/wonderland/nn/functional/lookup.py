@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import array
-from ...array.conversion import as_tensor
+from ... import arrays
+from ...arrays.conversion import as_tensor
 from ...dtypes import is_integer
 from ...errors import DTypeError, InputError, ShapeError
 from ...tensor import Tensor
@@ -29,18 +29,18 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
         raise ShapeError(f"embedding: a table of shape {table.shape}.", "a table of shape (rows, size)")
     if not is_integer(index.dtype):
         raise DTypeError(f"embedding: rows are chosen by integers, received {index.dtype}.", "x.astype(wl.int64)")
-    rows = array.take(table, counted_from_zero(index, table.shape[0]), axis=0)
+    rows = arrays.take(table, counted_from_zero(index, table.shape[0]), axis=0)
     if max_norm is not None:
         if not max_norm > 0:
             raise InputError(f"embedding: max_norm={max_norm}.", "a length above 0")
-        length = array.norm(array.stop_gradient(rows), axis=-1, keepdims=True)
-        rows = rows * (max_norm / array.maximum(length, max_norm))
+        length = arrays.norm(arrays.stop_gradient(rows), axis=-1, keepdims=True)
+        rows = rows * (max_norm / arrays.maximum(length, max_norm))
     if padding_idx is None:
         return rows
     if not -table.shape[0] <= padding_idx < table.shape[0]:
         raise InputError(f"embedding: padding_idx={padding_idx} in a table of {table.shape[0]} rows.", "a row")
     padding = (index == padding_idx % table.shape[0])[..., None]
-    return array.where(padding, array.stop_gradient(rows), rows)
+    return arrays.where(padding, arrays.stop_gradient(rows), rows)
 
 
 def counted_from_zero(index: Any, size: int) -> Any:
@@ -50,4 +50,4 @@ def counted_from_zero(index: Any, size: int) -> Any:
     >>> counted_from_zero(wl.tensor([0, -1]), 3)
     tensor([0, 3])
     """
-    return array.where(index < 0, size, index)
+    return arrays.where(index < 0, size, index)

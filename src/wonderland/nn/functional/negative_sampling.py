@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import array
-from ...array.conversion import as_real, as_tensor
+from ... import arrays
+from ...arrays.conversion import as_real, as_tensor
 from ...dtypes import is_integer
 from ...errors import DTypeError, InputError, ShapeError
 from ...tensor import Tensor
@@ -39,10 +39,10 @@ def sampled_softmax_loss(
     name = "sampled_softmax_loss"
     right, wrong, hits, log_q, k = _scores(name, z, weight, bias, y, samples, None, log_q)
     if log_q is not None:
-        wrong = wrong - log_q - array.log(array.asarray(float(k), dtype=wrong.dtype))
-    wrong = array.where(hits, -array.inf, wrong)
-    both = array.concat([right[..., None], wrong], axis=-1)
-    return _reduced(name, array.logsumexp(both, axis=-1) - right, reduction)
+        wrong = wrong - log_q - arrays.log(arrays.asarray(float(k), dtype=wrong.dtype))
+    wrong = arrays.where(hits, -arrays.inf, wrong)
+    both = arrays.concat([right[..., None], wrong], axis=-1)
+    return _reduced(name, arrays.logsumexp(both, axis=-1) - right, reduction)
 
 
 def nce_loss(
@@ -62,7 +62,7 @@ def nce_loss(
     """
     name = "nce_loss"
     right, wrong, _, log_q, k = _scores(name, z, weight, bias, y, samples, log_q_y, log_q)
-    log_k = array.log(array.asarray(float(k), dtype=wrong.dtype))
+    log_k = arrays.log(arrays.asarray(float(k), dtype=wrong.dtype))
     right = right - as_real(name, log_q_y) - log_k
     return _told_apart(name, right, wrong - log_q - log_k, None, reduction)
 
@@ -105,23 +105,23 @@ def _scores(
         raise ShapeError(f"{name}: log_q_y of shape {as_real(name, log_q_y).shape}.", f"that of y, {y.shape}")
     classes = weight.shape[0]
     own, others = counted_from_zero(y, classes), counted_from_zero(samples, classes)
-    right = array.sum(z * array.take(weight, own, axis=0), axis=-1)
-    rows = array.take(weight, others, axis=0)
-    wrong = z @ rows.mT if shared else array.sum(z[..., None, :] * rows, axis=-1)
+    right = arrays.sum(z * arrays.take(weight, own, axis=0), axis=-1)
+    rows = arrays.take(weight, others, axis=0)
+    wrong = z @ rows.mT if shared else arrays.sum(z[..., None, :] * rows, axis=-1)
     if bias is not None:
         bias = as_real(name, bias)
-        right, wrong = right + array.take(bias, own, axis=0), wrong + array.take(bias, others, axis=0)
+        right, wrong = right + arrays.take(bias, own, axis=0), wrong + arrays.take(bias, others, axis=0)
     return right, wrong, samples == y[..., None], log_q, samples.shape[-1]
 
 
 def _told_apart(name: str, right: Tensor, wrong: Tensor, hits: Any, reduction: str) -> Tensor:
     """Logistic losses of the right class and of the samples, except where they are hits."""
-    noise = array.softplus(wrong)
-    noise = noise if hits is None else array.where(hits, 0.0, noise)
-    return _reduced(name, array.softplus(-right) + array.sum(noise, axis=-1), reduction)
+    noise = arrays.softplus(wrong)
+    noise = noise if hits is None else arrays.where(hits, 0.0, noise)
+    return _reduced(name, arrays.softplus(-right) + arrays.sum(noise, axis=-1), reduction)
 
 
 def _reduced(name: str, losses: Tensor, reduction: str) -> Tensor:
     if reduction not in ("mean", "sum", "none"):
         raise InputError(f"{name}: reduction={reduction!r}.", '"mean", "sum" or "none"')
-    return losses if reduction == "none" else getattr(array, reduction)(losses)
+    return losses if reduction == "none" else getattr(arrays, reduction)(losses)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...arguments import as_number, shown
-from ...array.conversion import as_real
+from ...arrays.conversion import as_real
 from ...errors import InputError, ShapeError
 from ...random.continuous import normal
 from ...random.discrete import bernoulli, randint
@@ -183,9 +183,9 @@ def cutout(
     for axis, width, own in zip((-3, -2), sizes, split(take_key("cutout", key), 2), strict=True):
         n = x.shape[axis]
         first = randint(each, n, key=own) - width // 2
-        places = array.reshape(array.arange(n), (n, 1, 1) if axis == -3 else (n, 1))
+        places = arrays.reshape(arrays.arange(n), (n, 1, 1) if axis == -3 else (n, 1))
         inside = inside & (places >= first) & (places < first + width)
-    return array.where(inside, value, x)
+    return arrays.where(inside, value, x)
 
 
 # --- the parts
@@ -222,9 +222,9 @@ def _dropped(name: str, x: Any, p: Any, training: bool, inverted: bool, key: Any
     if not training:
         return x if inverted else x * keep
     if keep == 0.0:
-        return array.zeros_like(x)
+        return arrays.zeros_like(x)
     kept = x * (1.0 / keep) if inverted else x
-    return array.where(bernoulli(mask_shape(x.shape), keep, key=key), kept, 0.0)
+    return arrays.where(bernoulli(mask_shape(x.shape), keep, key=key), kept, 0.0)
 
 
 def _channels_dropped(name: str, axes: int, x: Any, p: Any, training: bool, inverted: bool, key: Any) -> Tensor:
@@ -240,7 +240,7 @@ def _saturated(name: str, x: Any, p: Any, training: bool, key: Any, mask_shape: 
     if not training or p == 0.0:
         return x
     if p == 1.0:
-        return array.zeros_like(x)
+        return arrays.zeros_like(x)
     a = ((1.0 - p) * (1.0 + p * _SATURATED**2)) ** -0.5
     shift = -a * _SATURATED * p
-    return array.where(bernoulli(mask_shape(x.shape), 1.0 - p, key=key), a * x + shift, a * _SATURATED + shift)
+    return arrays.where(bernoulli(mask_shape(x.shape), 1.0 - p, key=key), a * x + shift, a * _SATURATED + shift)

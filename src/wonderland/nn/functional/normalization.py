@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import array, linalg
+from ... import arrays, linalg
 from ...arguments import as_int
-from ...array.conversion import as_real, as_shape, convert
+from ...arrays.conversion import as_real, as_shape, convert
 from ...cell import Cell
 from ...dtypes import float32, is_half
 from ...errors import InputError, ShapeError
@@ -53,9 +53,9 @@ def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | Non
     """
     x = as_real("rms_norm", x)
     axes = _last_axes("rms_norm", x, normalized_shape, weight, None)
-    eps = float(array.finfo(x.dtype).eps) if eps is None else eps
+    eps = float(arrays.finfo(x.dtype).eps) if eps is None else eps
     wide = _wide(x)
-    scaled = wide * array.rsqrt(array.mean(array.square(wide), axis=axes, keepdims=True) + eps)
+    scaled = wide * arrays.rsqrt(arrays.mean(arrays.square(wide), axis=axes, keepdims=True) + eps)
     return _affine(convert(scaled, x.dtype), weight, None)
 
 
@@ -116,7 +116,7 @@ def scale_norm(x: Any, g: Any, eps: float = 1e-5) -> Tensor:
         raise ShapeError("scale_norm: an input without axes.", "an input of shape (..., features)")
     wide = _wide(x)
     length = linalg.vector_norm(wide, axis=-1, keepdims=True)
-    return convert(wide / array.maximum(length, eps), x.dtype) * g
+    return convert(wide / arrays.maximum(length, eps), x.dtype) * g
 
 
 def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
@@ -134,12 +134,12 @@ def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.
         raise ShapeError(f"local_response_norm: an input of shape {x.shape}.", "an input (batch, ..., channels)")
     wide = _wide(x)
     widths = [(0, 0)] * (x.ndim - 1) + [(size // 2, (size - 1) // 2)]
-    squares = array.pad(array.square(wide), widths)
+    squares = arrays.pad(arrays.square(wide), widths)
     c = x.shape[-1]
     total = squares[..., :c]
     for first in range(1, size):
         total = total + squares[..., first : first + c]
-    return convert(wide * array.pow(k + alpha / size * total, -beta), x.dtype)
+    return convert(wide * arrays.pow(k + alpha / size * total, -beta), x.dtype)
 
 
 def instance_norm(
@@ -180,7 +180,7 @@ def instance_norm(
     if running_mean is not None:
         mean, variance = _moments(_wide(x), axes, keepdims=True)
         every = (0, *axes)
-        over_batch = array.mean(mean, axis=every), array.mean(variance, axis=every) * (n / (n - 1))
+        over_batch = arrays.mean(mean, axis=every), arrays.mean(variance, axis=every) * (n / (n - 1))
         _move("instance_norm", (running_mean, running_var), over_batch, momentum)
     return _affine(_standardized(x, axes, eps), weight, bias)
 
@@ -203,9 +203,9 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     for what, given in _given(weight=weight, bias=bias):
         if given.shape != x.shape[-1:]:
             raise ShapeError(f"group_norm: a {what} of shape {given.shape} for {x.shape[-1]} channels.", "one each")
-    grouped = array.reshape(x, (*x.shape[:-1], num_groups, x.shape[-1] // num_groups))
+    grouped = arrays.reshape(x, (*x.shape[:-1], num_groups, x.shape[-1] // num_groups))
     axes = (*range(1, x.ndim - 1), x.ndim)
-    return _affine(array.reshape(_standardized(grouped, axes, eps), x.shape), weight, bias)
+    return _affine(arrays.reshape(_standardized(grouped, axes, eps), x.shape), weight, bias)
 
 
 def _given(**arguments: Any) -> list[tuple[str, Any]]:
@@ -228,7 +228,7 @@ def _move(name: str, running: tuple[Any, Any], now: tuple[Tensor, Tensor], momen
     for cell, value in zip(running, now, strict=True):
         if not isinstance(cell, Cell):
             raise InputError(f"{name}: a running statistic cannot be changed.", "wl.nn.Buffer(...)")
-        cell.assign(cell + array.astype(momentum * (array.stop_gradient(value) - cell), cell.dtype))
+        cell.assign(cell + arrays.astype(momentum * (arrays.stop_gradient(value) - cell), cell.dtype))
 
 
 def _last_axes(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any) -> tuple[int, ...]:
@@ -253,7 +253,7 @@ def _standardized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
     """x with mean 0 and variance 1 over the axes."""
     wide = _wide(x)
     mean, variance = _moments(wide, axes, keepdims=True)
-    return convert((wide - mean) * array.rsqrt(variance + eps), x.dtype)
+    return convert((wide - mean) * arrays.rsqrt(variance + eps), x.dtype)
 
 
 def _moments(x: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[Tensor, Tensor]:
@@ -262,10 +262,10 @@ def _moments(x: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[
     The variance is taken about the mean as a constant, less the square of the distance between the two, which is 0: its
     derivatives of every order are those of the variance, and the first needs no second sum over the adjoint.
     """
-    mean = array.mean(x, axis=axes, keepdims=keepdims)
-    fixed = array.stop_gradient(mean)
-    about = array.mean(array.square(x - fixed), axis=axes, keepdims=keepdims)
-    return mean, about - array.square(mean - fixed)
+    mean = arrays.mean(x, axis=axes, keepdims=keepdims)
+    fixed = arrays.stop_gradient(mean)
+    about = arrays.mean(arrays.square(x - fixed), axis=axes, keepdims=keepdims)
+    return mean, about - arrays.square(mean - fixed)
 
 
 def _affine(x: Tensor, weight: Any, bias: Any) -> Tensor:
@@ -275,7 +275,7 @@ def _affine(x: Tensor, weight: Any, bias: Any) -> Tensor:
 
 def _affine_channels(x: Tensor, centred: Tensor, variance: Any, weight: Any, bias: Any, eps: float) -> Tensor:
     """Both factors are one number per channel, so they are put together before they meet the data."""
-    scale = array.rsqrt(variance + eps)
+    scale = arrays.rsqrt(variance + eps)
     scaled = centred * (scale if weight is None else scale * weight)
     out = scaled if bias is None else scaled + bias
     return convert(out, x.dtype) if is_half(x.dtype) else out

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...arguments import as_int
-from ...array.conversion import as_tensor
+from ...arrays.conversion import as_tensor
 from ...errors import InputError, ShapeError
 from ...primitives.structure import place, take_slice
 from ...primitives.windows import Pairs, count_windows, padded_shape
@@ -33,7 +33,7 @@ def unfold(x: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation
     patches = extract_patches(x, kernel_size, stride, padding, dilation, axes)
     axes = _axes("unfold", axes, kernel_size, stride, padding, dilation)
     front = patches.shape[: patches.ndim - axes - 1]
-    return array.reshape(patches, (*front, math.prod(patches.shape[len(front) :])))
+    return arrays.reshape(patches, (*front, math.prod(patches.shape[len(front) :])))
 
 
 def extract_patches(
@@ -56,14 +56,14 @@ def extract_patches(
     check_fit(name, (*lead, *x.shape[1:]), window, pairs, dilations)
     counts = count_windows(name, x.shape[1:-1], window, steps, pairs, dilations)
     if any(low or high for low, high in pairs):
-        x = array.pad(x, ((0, 0), *pairs, (0, 0)))
+        x = arrays.pad(x, ((0, 0), *pairs, (0, 0)))
     # axis by axis, so there are as many slices as the sum of the sizes and not their product
     for a in range(axes):
         at = 1 + 2 * a
         taps = _taps(counts[a], window[a], steps[a], dilations[a])
-        x = array.stack([take_slice(x, at, *tap) for tap in taps], axis=at + 1)
+        x = arrays.stack([take_slice(x, at, *tap) for tap in taps], axis=at + 1)
     places, kernel = range(1, 2 * axes, 2), range(2, 2 * axes + 1, 2)
-    return with_axes(array.permute_dims(x, (0, *places, *kernel, 2 * axes + 1)), lead)
+    return with_axes(arrays.permute_dims(x, (0, *places, *kernel, 2 * axes + 1)), lead)
 
 
 def fold(
@@ -102,9 +102,9 @@ def fold(
             f"(..., {', '.join(map(str, counts))}, {size} channels)",
         )
     y, lead = with_one_batch(name, y, axes)
-    y = array.reshape(y, (*y.shape[:-1], *window, y.shape[-1] // size))
+    y = arrays.reshape(y, (*y.shape[:-1], *window, y.shape[-1] // size))
     order = [axis for a in range(axes) for axis in (1 + a, 1 + axes + a)]
-    y = array.permute_dims(y, (0, *order, 2 * axes + 1))
+    y = arrays.permute_dims(y, (0, *order, 2 * axes + 1))
     room = padded_shape(spatial, pairs)
     for a in range(axes - 1, -1, -1):
         at = 1 + 2 * a

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import array
-from ...array import relu
-from ...array.conversion import as_real
+from ... import arrays
+from ...arrays import relu
+from ...arrays.conversion import as_real
 from ...errors import InputError
 from ...random.continuous import uniform
 from ...random.discrete import bernoulli
@@ -40,7 +40,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
     tensor([-0.1,  2. ])
     """
     x = as_real("leaky_relu", x)
-    return array.where(x > 0, x, negative_slope * x)
+    return arrays.where(x > 0, x, negative_slope * x)
 
 
 def prelu(x: Any, weight: Any) -> Tensor:
@@ -51,7 +51,7 @@ def prelu(x: Any, weight: Any) -> Tensor:
     tensor([[-0.5, -0.2]])
     """
     x = as_real("prelu", x)
-    return array.where(x > 0, x, weight * x)
+    return arrays.where(x > 0, x, weight * x)
 
 
 def rrelu(x: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *, key: Any = None) -> Tensor:
@@ -67,7 +67,7 @@ def rrelu(x: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = F
     slope: Any = (lower + upper) / 2
     if training and lower < upper:
         slope = uniform(x.shape, lower, upper, key=key, dtype=x.dtype)
-    return array.where(x > 0, x, slope * x)
+    return arrays.where(x > 0, x, slope * x)
 
 
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -113,7 +113,7 @@ def hardswish(x: Any) -> Tensor:
 
 def _limited(x: Tensor, low: float, high: float) -> Tensor:
     """x limited to an interval, with the derivative 0 at its ends, as that of ReLU at 0; `clip` has 1 there."""
-    return array.where(x <= low, low, array.where(x >= high, high, x))
+    return arrays.where(x <= low, low, arrays.where(x >= high, high, x))
 
 
 def softshrink(x: Any, lambd: float = 0.5) -> Tensor:
@@ -126,7 +126,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Tensor:
     x = as_real("softshrink", x)
     if not lambd >= 0:
         raise InputError(f"softshrink: lambd={lambd}.", "a number that is not negative")
-    return array.where(x > lambd, x - lambd, array.where(x < -lambd, x + lambd, 0.0 * x))
+    return arrays.where(x > lambd, x - lambd, arrays.where(x < -lambd, x + lambd, 0.0 * x))
 
 
 def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
@@ -137,7 +137,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     tensor([-2.,  0.,  1.])
     """
     x = as_real("hardshrink", x)
-    return array.where(array.abs(x) > lambd, x, 0.0)
+    return arrays.where(arrays.abs(x) > lambd, x, 0.0)
 
 
 def threshold(x: Any, threshold: float, value: float) -> Tensor:
@@ -148,7 +148,7 @@ def threshold(x: Any, threshold: float, value: float) -> Tensor:
     tensor([-1.,  2.])
     """
     x = as_real("threshold", x)
-    return array.where(x > threshold, x, value)
+    return arrays.where(x > threshold, x, value)
 
 
 # --- zeros and ones
@@ -168,7 +168,7 @@ def step(x: Any, gradient: str = "none") -> Tensor:
     tensor(0.) tensor(1.)
     """
     x = as_real("step", x)
-    return _with_gradient("step", array.astype(x >= 0, x.dtype), x, gradient)
+    return _with_gradient("step", arrays.astype(x >= 0, x.dtype), x, gradient)
 
 
 heaviside = step
@@ -186,15 +186,15 @@ def stochastic_binary(x: Any, gradient: str = "straight-through", *, key: Any = 
     it is a constant. `key` is a key or a stream; without one the global stream gives it.
     """
     x = as_real("stochastic_binary", x)
-    p = array.sigmoid(x)
-    drawn = bernoulli(x.shape, array.stop_gradient(p), key=key)
-    return _with_gradient("stochastic_binary", array.astype(drawn, x.dtype), p, gradient)
+    p = arrays.sigmoid(x)
+    drawn = bernoulli(x.shape, arrays.stop_gradient(p), key=key)
+    return _with_gradient("stochastic_binary", arrays.astype(drawn, x.dtype), p, gradient)
 
 
 def _with_gradient(name: str, value: Tensor, source: Tensor, gradient: str) -> Tensor:
     """The value, without a derivative or with that of another tensor."""
     if gradient not in GRADIENTS:
         raise InputError(f"{name}: gradient={gradient!r}.", " or ".join(map(repr, GRADIENTS)))
-    value = array.stop_gradient(value)
+    value = arrays.stop_gradient(value)
     # source - source is 0 exactly, so the value stays what it is
-    return value if gradient == "none" else value + (source - array.stop_gradient(source))
+    return value if gradient == "none" else value + (source - arrays.stop_gradient(source))

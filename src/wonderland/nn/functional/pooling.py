@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import array
+from ... import arrays
 from ...arguments import as_number
-from ...array.conversion import as_inexact, as_ordered
+from ...arrays.conversion import as_inexact, as_ordered
 from ...errors import ShapeError
 from ...primitives import pooling as p
 from ...primitives.windows import Pairs, extents
@@ -284,13 +284,13 @@ def pool_mean_to(name: Any, axes: int, x: Any, output_size: Any) -> Tensor:
     for axis, bins in enumerate(_bins(name, x.shape[1:-1], output_size), start=1):
         n, count = x.shape[axis], len(bins)
         if n % count == 0:
-            split = array.reshape(x, (*x.shape[:axis], count, n // count, *x.shape[axis + 1 :]))
-            x = array.mean(split, axis=axis + 1)
+            split = arrays.reshape(x, (*x.shape[:axis], count, n // count, *x.shape[axis + 1 :]))
+            x = arrays.mean(split, axis=axis + 1)
         else:
             means = np.zeros((n, count), x.dtype)
             for i, (start, stop) in enumerate(bins):
                 means[start:stop, i] = 1 / (stop - start)
-            x = array.moveaxis(array.matmul(array.moveaxis(x, axis, -1), wrap(means)), -1, axis)
+            x = arrays.moveaxis(arrays.matmul(arrays.moveaxis(x, axis, -1), wrap(means)), -1, axis)
     return with_axes(x, lead)
 
 
@@ -303,7 +303,7 @@ def pool_max_to(name: Any, axes: int, x: Any, output_size: Any) -> Tensor:
         if x.shape[axis] != width * len(bins):
             # bins side by side and of one width: shorter ones repeat their last element, which changes no maximum
             source = [min(start + i, stop - 1) for start, stop in bins for i in range(width)]
-            x = array.take(x, wrap(np.array(source)), axis=axis)
+            x = arrays.take(x, wrap(np.array(source)), axis=axis)
     sizes, none = tuple(window), ((0, 0),) * axes
     windows = {"window": sizes, "stride": sizes, "padding": none, "dilation": (1,) * axes}
     return with_axes(p.window_pick(x, p.window_argmax(x, **windows), **windows), lead)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import array, fft
-from ...array.conversion import promote
+from ... import arrays, fft
+from ...arrays.conversion import promote
 from ...dtypes import is_inexact
 from ...errors import DTypeError, InputError, ShapeError
 from ...tensor import Tensor
@@ -63,9 +63,9 @@ def _combined(name: str, x: Any, w: Any, mode: str, method: str, flip: bool) -> 
     if method == "direct" and x.ndim > 3:
         raise ShapeError(f"{name}: {x.ndim} axes.", 'at most 3, or method="fft"')
     # the flipped kernel is correlated; place t of the full result is that of the kernel's last element at x_t
-    kernel = array.flip(w) if flip else array.conj(w)
+    kernel = arrays.flip(w) if flip else arrays.conj(w)
     full = _full_by_spectra(x, kernel) if method == "fft" else _full(name, x, kernel)
-    full = array.astype(full, x.dtype)  # spectra of half precision are float32
+    full = arrays.astype(full, x.dtype)  # spectra of half precision are float32
     return full[tuple(_kept(n, k, mode) for n, k in zip(x.shape, w.shape, strict=True))]
 
 
@@ -76,7 +76,7 @@ def _full(name: str, x: Tensor, kernel: Tensor) -> Tensor:
 
 def _full_by_spectra(x: Tensor, kernel: Tensor) -> Tensor:
     sizes = [n + k - 1 for n, k in zip(x.shape, kernel.shape, strict=True)]
-    fast, flipped = [fast_size(n) for n in sizes], array.flip(kernel)
+    fast, flipped = [fast_size(n) for n in sizes], arrays.flip(kernel)
     if x.dtype.kind == "c":
         y = fft.ifftn(fft.fftn(x, s=fast) * fft.fftn(flipped, s=fast))
     else:

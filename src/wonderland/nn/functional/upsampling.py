@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import array
+from ... import arrays
 from ...arguments import as_int, as_number
-from ...array.conversion import as_inexact, as_tensor
+from ...arrays.conversion import as_inexact, as_tensor
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor, wrap
 from .pooling import pool_mean_to
@@ -82,7 +82,7 @@ def interpolate(
         at = np.arange(m) * ratio if align_corners else (np.arange(m) + 0.5) * ratio - 0.5
         matrix = _cubic(at, n) if mode == "bicubic" else _linear(at, n)
         matrix = wrap(matrix.astype(x.dtype))
-        x = array.moveaxis(array.matmul(array.moveaxis(x, axis, -1), matrix), -1, axis)
+        x = arrays.moveaxis(arrays.matmul(arrays.moveaxis(x, axis, -1), matrix), -1, axis)
     return with_axes(x, lead)
 
 
@@ -101,12 +101,12 @@ def _axes(name: str, x: Tensor, given: Any, mode: str, axes: int | None) -> int:
 def _nearest(x: Tensor, axis: int, size: int, ratio: float, exact: bool) -> Tensor:
     n = x.shape[axis]
     if size % n == 0 and math.isclose(ratio * size, n):
-        many = array.broadcast_to(
-            array.expand_dims(x, axis=axis + 1), (*x.shape[: axis + 1], size // n, *x.shape[axis + 1 :])
+        many = arrays.broadcast_to(
+            arrays.expand_dims(x, axis=axis + 1), (*x.shape[: axis + 1], size // n, *x.shape[axis + 1 :])
         )
-        return array.reshape(many, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
+        return arrays.reshape(many, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
     at = np.floor((np.arange(size) + (0.5 if exact else 0.0)) * ratio).astype(int)
-    return array.take(x, wrap(np.minimum(at, n - 1)), axis=axis)
+    return arrays.take(x, wrap(np.minimum(at, n - 1)), axis=axis)
 
 
 def _linear(at: Any, n: int) -> Any:
@@ -152,10 +152,10 @@ def pixel_shuffle(x: Any, upscale_factor: int, axes: int = 2) -> Tensor:
             f"{name}: {channels} channels of shape {(*lead, *x.shape[1:])} are not a multiple of {r}^{axes}.",
             f"(..., *spatial, channels {r**axes})",
         )
-    x = array.reshape(x, (batch, *spatial, channels // r**axes, *[r] * axes))
+    x = arrays.reshape(x, (batch, *spatial, channels // r**axes, *[r] * axes))
     order = [axis for a in range(axes) for axis in (1 + a, 2 + axes + a)]
-    x = array.permute_dims(x, (0, *order, 1 + axes))
-    return with_axes(array.reshape(x, (batch, *[n * r for n in spatial], channels // r**axes)), lead)
+    x = arrays.permute_dims(x, (0, *order, 1 + axes))
+    return with_axes(arrays.reshape(x, (batch, *[n * r for n in spatial], channels // r**axes)), lead)
 
 
 def pixel_unshuffle(x: Any, downscale_factor: int, axes: int = 2) -> Tensor:
@@ -172,6 +172,6 @@ def pixel_unshuffle(x: Any, downscale_factor: int, axes: int = 2) -> Tensor:
     if any(n % r for n in spatial):
         raise ShapeError(f"{name}: the spatial shape {tuple(spatial)} is not a multiple of {r}.", "padding, or a crop")
     split = [size for n in spatial for size in (n // r, r)]
-    x = array.reshape(x, (batch, *split, channels))
-    x = array.permute_dims(x, (0, *range(1, 2 * axes, 2), 2 * axes + 1, *range(2, 2 * axes + 1, 2)))
-    return with_axes(array.reshape(x, (batch, *[n // r for n in spatial], channels * r**axes)), lead)
+    x = arrays.reshape(x, (batch, *split, channels))
+    x = arrays.permute_dims(x, (0, *range(1, 2 * axes, 2), 2 * axes + 1, *range(2, 2 * axes + 1, 2)))
+    return with_axes(arrays.reshape(x, (batch, *[n // r for n in spatial], channels * r**axes)), lead)

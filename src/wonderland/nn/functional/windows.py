@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...arguments import as_int, shown
 from ...errors import InputError, ShapeError
 from ...primitives.windows import Pairs, extents, padded_shape
@@ -65,7 +65,7 @@ def with_one_batch(name: str, x: Tensor, axes: int) -> tuple[Tensor, Sizes]:
             f"{name}: an input of shape {x.shape} is empty along a spatial axis.",
             f"(..., {', '.join(SPATIAL[axes])}, channels) with one element or more along each",
         )
-    return (x if len(lead) == 1 else array.reshape(x, (math.prod(lead), *x.shape[len(lead) :]))), lead
+    return (x if len(lead) == 1 else arrays.reshape(x, (math.prod(lead), *x.shape[len(lead) :]))), lead
 
 
 def check_fit(name: Any, shape: Sizes, window: Sizes, padding: Pairs, dilation: Sizes) -> None:
@@ -81,7 +81,7 @@ def check_fit(name: Any, shape: Sizes, window: Sizes, padding: Pairs, dilation: 
 
 def with_axes(y: Tensor, lead: Sizes) -> Tensor:
     """The leading axes put back in place of one."""
-    return y if len(lead) == 1 else array.reshape(y, (*lead, *y.shape[1:]))
+    return y if len(lead) == 1 else arrays.reshape(y, (*lead, *y.shape[1:]))
 
 
 SPATIAL = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}

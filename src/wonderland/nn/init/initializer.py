@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
-from ...array.conversion import as_shape
+from ...arrays.conversion import as_shape
 from ...errors import DTypeError, InputError, ShapeError
 from ...random.streams import take_key
 from ...tensor import Tensor

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import array, random
+from ... import arrays, random
 from ...dtypes import DType
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor
@@ -48,7 +48,7 @@ Shape = tuple[int, ...]
 
 
 def _zeros(shape: Shape, key: Any, dtype: DType) -> Tensor:
-    return array.zeros(shape, dtype=dtype)
+    return arrays.zeros(shape, dtype=dtype)
 
 
 def zeros() -> Initializer:
@@ -62,7 +62,7 @@ def zeros() -> Initializer:
 
 
 def _ones(shape: Shape, key: Any, dtype: DType) -> Tensor:
-    return array.ones(shape, dtype=dtype)
+    return arrays.ones(shape, dtype=dtype)
 
 
 def ones() -> Initializer:
@@ -76,7 +76,7 @@ def ones() -> Initializer:
 
 
 def _constant(shape: Shape, key: Any, dtype: DType, value: float) -> Tensor:
-    return array.full(shape, value, dtype=dtype)
+    return arrays.full(shape, value, dtype=dtype)
 
 
 def constant(value: float) -> Initializer:
@@ -243,7 +243,7 @@ def _orthogonal(shape: Shape, key: Any, dtype: DType, gain: float) -> Tensor:
     if len(shape) < 2:
         raise ShapeError(f"orthogonal: the shape {shape} is not that of a matrix.", "a weight of shape (..., in, out)")
     flat = (math.prod(shape[:-1]), shape[-1])
-    return array.reshape(random.orthogonal(flat, gain, key=key, dtype=dtype), shape)
+    return arrays.reshape(random.orthogonal(flat, gain, key=key, dtype=dtype), shape)
 
 
 def orthogonal(gain: float = 1.0) -> Initializer:
@@ -263,10 +263,10 @@ def _sparse(shape: Shape, key: Any, dtype: DType, sparsity: float, std: float) -
     if len(shape) != 2:
         raise ShapeError(f"sparse: the shape {shape} is not that of a matrix.", "a weight of shape (in, out)")
     first, second = random.split(key, 2)
-    order = array.argsort(random.uniform(shape, key=first), axis=0)  # each column its own permutation of the rows
-    rank = array.argsort(order, axis=0)
+    order = arrays.argsort(random.uniform(shape, key=first), axis=0)  # each column its own permutation of the rows
+    rank = arrays.argsort(order, axis=0)
     kept = rank >= math.ceil(sparsity * shape[0])
-    return array.where(kept, random.normal(shape, 0.0, std, key=second, dtype=dtype), 0.0)
+    return arrays.where(kept, random.normal(shape, 0.0, std, key=second, dtype=dtype), 0.0)
 
 
 def sparse(sparsity: float, std: float = 0.01) -> Initializer:
@@ -284,7 +284,7 @@ def sparse(sparsity: float, std: float = 0.01) -> Initializer:
 def _eye(shape: Shape, key: Any, dtype: DType) -> Tensor:
     if len(shape) != 2:
         raise ShapeError(f"eye: the shape {shape} is not that of a matrix.", "a weight of shape (in, out)")
-    return array.eye(*shape, dtype=dtype)
+    return arrays.eye(*shape, dtype=dtype)
 
 
 def eye() -> Initializer:
@@ -310,7 +310,7 @@ def _dirac(shape: Shape, key: Any, dtype: DType, groups: int) -> Tensor:
     for i in range(min(shape[-2], each)):
         for g in range(groups):
             value[(*centre, i, g * each + i)] = 1.0
-    return array.asarray(value, dtype=dtype)
+    return arrays.asarray(value, dtype=dtype)
 
 
 def dirac(groups: int = 1) -> Initializer:

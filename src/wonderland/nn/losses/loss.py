@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...errors import InputError
 from ..functional.losses.reduction import REDUCTIONS
 from ..module import Module
@@ -22,4 +22,4 @@ class Loss(Module):
 
 def constant(weight: Any) -> Any:
     """A weight that belongs to the state and is not trained."""
-    return None if weight is None else Buffer(array.asarray(weight))
+    return None if weight is None else Buffer(arrays.asarray(weight))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...arguments import as_function, as_int, as_number
 from ...errors import InputError
 from ...tensor import Tensor
@@ -77,7 +77,7 @@ def minimize(
         raise InputError(f"minimize: method {method!r}.", f"one of {', '.join(map(repr, METHODS))}, or an optimizer")
     problem = Problem("minimize", f, x0, maximize, jit)
     start = problem.start
-    tol = math.sqrt(float(array.finfo(start.dtype).eps)) if tol is None else as_number("minimize", "tol", tol)
+    tol = math.sqrt(float(arrays.finfo(start.dtype).eps)) if tol is None else as_number("minimize", "tol", tol)
     max_iter = as_int("minimize", "max_iter", max_iter, 0)
     rate = lr if callable(lr) else lambda step: lr
     try:
@@ -94,7 +94,7 @@ def minimize(
             raise InputError(f"minimize: f(x0) is {point.value}.", "a start where f is finite")
         growing = growing + 1 if seen and point.value > seen[-1].value else 0
         seen.append(point)
-        norms.append(float(array.norm(point.gradient).item()))
+        norms.append(float(arrays.norm(point.gradient).item()))
         stop = _reason(seen, norms[-1], tol, value_tol, growing)
         if stop is None and callback is not None and callback(step, point):
             stop = "callback"
@@ -105,7 +105,7 @@ def minimize(
             break
     last = seen[-1]
     single = isinstance(problem.back(start), Tensor)
-    path = array.stack([problem.back(p.x) if single else p.x for p in seen])
+    path = arrays.stack([problem.back(p.x) if single else p.x for p in seen])
     return Minimum(
         x=problem.back(last.x),
         value=problem.sign * last.value,
@@ -172,10 +172,10 @@ def gradient_descent(
         raise InputError("gradient_descent: x0 is a tree.", "a tensor; wl.optim.minimize takes trees")
     steps = as_int("gradient_descent", "steps", steps, 0)
     slope = vmap(grad(f)) if batched else grad(f)
-    path, velocity = [x], array.zeros_like(x)
+    path, velocity = [x], arrays.zeros_like(x)
     for t in range(steps):
         rate = lr(t) if callable(lr) else lr
         velocity = -rate * slope(x) + momentum * velocity if momentum else -rate * slope(x)
         x = x + velocity
         path.append(x)
-    return array.stack(path)
+    return arrays.stack(path)

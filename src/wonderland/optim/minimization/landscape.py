@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import array
+from ... import arrays
 from ...arguments import as_int
 from ...errors import InputError, ShapeError
 from ...linalg import eigvalsh
@@ -45,8 +45,8 @@ def steepest_direction(f: Function, x: Any) -> Tensor:
     tensor([-0.6, -0.8], dtype=float64)
     """
     g = grad(f)(as_point("steepest_direction", x))
-    size = array.norm(g)
-    return -g / array.where(size > 0, size, 1.0)
+    size = arrays.norm(g)
+    return -g / arrays.where(size > 0, size, 1.0)
 
 
 def classify_stationary(f: Function, x: Any, tol: float = 1e-6) -> str:
@@ -62,10 +62,10 @@ def classify_stationary(f: Function, x: Any, tol: float = 1e-6) -> str:
     norm up to `tol` as 0. Eigenvalues of both signs are a saddle, whatever the others are.
     """
     x = as_point("classify_stationary", x)
-    if array.norm(grad(f)(x)).item() > tol:
+    if arrays.norm(grad(f)(x)).item() > tol:
         return "not stationary"
-    H = array.reshape(hessian(f)(x), (x.size, x.size))
-    values = np.asarray(eigvalsh(0.5 * (H + array.matrix_transpose(H))))
+    H = arrays.reshape(hessian(f)(x), (x.size, x.size))
+    values = np.asarray(eigvalsh(0.5 * (H + arrays.matrix_transpose(H))))
     small = tol * max(1.0, float(np.abs(values).max(initial=0.0)))
     up, down = bool((values > small).any()), bool((values < -small).any())
     if up and down:
@@ -90,9 +90,9 @@ def check_local_min(f: Function, x: Any, eps: float = 1e-3, samples: int = 200, 
     lengths = np.sqrt((moves**2).reshape(samples, -1).sum(1)).reshape(-1, *[1] * x.ndim)
     radii = eps * rng.uniform(size=(samples, *[1] * x.ndim)) ** (1.0 / max(x.size, 1))
     here = f(x).item()
-    noise = 4.0 * float(array.finfo(x.dtype).eps) * max(1.0, abs(here))
+    noise = 4.0 * float(arrays.finfo(x.dtype).eps) * max(1.0, abs(here))
     near = x.numpy() + (moves / np.where(lengths > 0, lengths, 1.0) * radii).astype(x.dtype)
-    return all(f(array.asarray(z, dtype=x.dtype)).item() >= here - noise for z in near)
+    return all(f(arrays.asarray(z, dtype=x.dtype)).item() >= here - noise for z in near)
 
 
 def convexity_counterexample(
@@ -109,15 +109,15 @@ def convexity_counterexample(
     also counts equality, as of a function with a flat or straight part. Book, section 2.3.1 (definition 2.12).
     """
     low, high = as_point("convexity_counterexample", low), as_point("convexity_counterexample", high)
-    if low.shape != high.shape or bool(array.any(low > high).item()):
+    if low.shape != high.shape or bool(arrays.any(low > high).item()):
         raise InputError(f"convexity_counterexample: the box from {low} to {high}.", "low <= high, of one shape")
     rng = _generator("convexity_counterexample", samples, key)
     for _ in range(samples):
         a = float(rng.uniform())
-        x1, x2 = (array.asarray(rng.uniform(low.numpy(), high.numpy()), dtype=low.dtype) for _ in range(2))
+        x1, x2 = (arrays.asarray(rng.uniform(low.numpy(), high.numpy()), dtype=low.dtype) for _ in range(2))
         ends = [f(x1).item(), f(x2).item()]
         chord, inside = a * ends[0] + (1 - a) * ends[1], f(a * x1 + (1 - a) * x2).item()
-        noise = 64.0 * float(array.finfo(low.dtype).eps) * max(1.0, abs(ends[0]), abs(ends[1]))
+        noise = 64.0 * float(arrays.finfo(low.dtype).eps) * max(1.0, abs(ends[0]), abs(ends[1]))
         if inside >= chord - noise if strict and not bool((x1 == x2).all().item()) else inside > chord + noise:
             return x1, x2, a
     return None

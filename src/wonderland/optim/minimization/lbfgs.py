@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ... import array, dtypes, trees
+from ... import arrays, dtypes, trees
 from ...arguments import as_function, as_int
 from ...errors import InputError
 from ...nn.parameter import Parameter
@@ -23,8 +23,8 @@ Pairs = deque[tuple[Tensor, Tensor]]  # a step, and how the gradient changed alo
 def direction(pairs: Pairs, gradient: Tensor) -> Tensor:
     r"""\(-H g\) with the inverse Hessian \(H\) that the pairs tell of; without any, \(-g\).
 
-    >>> g = array.tensor([1.0, 2.0])
-    >>> direction(deque([(array.tensor([1.0, 0.0]), array.tensor([4.0, 0.0]))]), g)
+    >>> g = arrays.tensor([1.0, 2.0])
+    >>> direction(deque([(arrays.tensor([1.0, 0.0]), arrays.tensor([4.0, 0.0]))]), g)
     tensor([-0.25, -0.5 ])
     """
     q, shares = gradient, []
@@ -49,7 +49,7 @@ def points(at: At, first: Point, pairs: Pairs, lr: float = 1.0, search: bool = T
         if not dot(point.gradient, p) < 0:  # the pairs mislead: start again from the gradient
             pairs.clear()
             p = -point.gradient
-        size = float(array.sum(array.abs(point.gradient)).item())
+        size = float(arrays.sum(arrays.abs(point.gradient)).item())
         start = lr if pairs else min(1.0, 1.0 / size if size else 1.0) * lr
         if search:
             found = strong_wolfe(at, point, p, start)
@@ -121,8 +121,8 @@ class LBFGS(Optimizer):
 
     def init_shared(self, group: Group) -> dict[str, Tensor]:
         vector, _ = trees.ravel([p.value for p in group.params.values()])
-        empty = array.zeros((group["history_size"], vector.size), dtype=vector.dtype)
-        return {"moves": empty, "slopes": empty, "pairs": array.zeros((), dtype=dtypes.int64)}
+        empty = arrays.zeros((group["history_size"], vector.size), dtype=vector.dtype)
+        return {"moves": empty, "slopes": empty, "pairs": arrays.zeros((), dtype=dtypes.int64)}
 
     def step(self, closure: Callable[[], Any] | None = None) -> Tensor:  # type: ignore[override]  # needs a closure
         """Move by the closure's losses and gradients; returns the loss before."""
@@ -140,15 +140,15 @@ class LBFGS(Optimizer):
             found = closure()
             loss, chosen = (found[0], self._matched(found[1])) if isinstance(found, tuple) else (found, None)
             chosen = self._left_by_backward() if chosen is None else chosen
-            gradient, _ = trees.ravel([chosen.get(id(p), array.zeros_like(p.value)) for p in cells])
+            gradient, _ = trees.ravel([chosen.get(id(p), arrays.zeros_like(p.value)) for p in cells])
             return Point(x, loss.item(), gradient)
 
         pairs = self._load(group)
         first = point = at(start)
         moves = points(at, first, pairs, group.lr.item(), group["line_search_fn"] is not None)
         for i, new in enumerate(moves):
-            change = float(array.max(array.abs(new.x - point.x)).item()) if i else math.inf
-            flat = float(array.max(array.abs(new.gradient)).item()) <= group["tolerance_grad"]
+            change = float(arrays.max(arrays.abs(new.x - point.x)).item()) if i else math.inf
+            flat = float(arrays.max(arrays.abs(new.gradient)).item()) <= group["tolerance_grad"]
             still = i and (
                 change <= group["tolerance_change"] or abs(new.value - point.value) < group["tolerance_change"]
             )
@@ -160,7 +160,7 @@ class LBFGS(Optimizer):
                 cell.assign(value)
             self.count.assign(self.count + 1)
         self._save(group, pairs)
-        return array.asarray(first.value, dtype=start.dtype)
+        return arrays.asarray(first.value, dtype=start.dtype)
 
     def _load(self, group: Group) -> Pairs:
         known = int(group.shared["pairs"].item())
@@ -171,9 +171,9 @@ class LBFGS(Optimizer):
         for name, k in (("moves", 0), ("slopes", 1)):
             cell = group.shared[name]
             rows = [pair[k] for pair in pairs]
-            rest = array.zeros((cell.shape[0] - len(rows), cell.shape[1]), dtype=cell.dtype)
-            cell.assign(array.concat([array.stack(rows), rest]) if rows else rest)
-        group.shared["pairs"].assign(array.asarray(len(pairs), dtype=dtypes.int64))
+            rest = arrays.zeros((cell.shape[0] - len(rows), cell.shape[1]), dtype=cell.dtype)
+            cell.assign(arrays.concat([arrays.stack(rows), rest]) if rows else rest)
+        group.shared["pairs"].assign(arrays.asarray(len(pairs), dtype=dtypes.int64))
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         return {}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ... import array, trees
+from ... import arrays, trees
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor
 from .problem import Point, Problem, as_point, dot
@@ -50,7 +50,7 @@ def search(method: str, problem: Problem, point: Point, p: Tensor, start: float,
     if method in ("wolfe", "backtracking"):
         wolfe = method == "wolfe"
         found = strong_wolfe(problem.at, point, p, start, c2) if wolfe else backtracking(problem.at, point, p, start)
-        return None if found is None or bool(array.all(found[1].x == point.x).item()) else found
+        return None if found is None or bool(arrays.all(found[1].x == point.x).item()) else found
     if method != "exact":
         raise InputError(f"line search: method {method!r}.", f"one of {', '.join(map(repr, SEARCHES))}")
     bend = dot(p, problem.curvature(point.x, p))
@@ -83,7 +83,7 @@ def strong_wolfe(
     if not slope0 < 0:
         return None
     value0 = point.value
-    noise = 8.0 * float(array.finfo(point.x.dtype).eps) * abs(value0)  # near a minimum only the slopes still tell
+    noise = 8.0 * float(arrays.finfo(point.x.dtype).eps) * abs(value0)  # near a minimum only the slopes still tell
     low, low_point, low_slope = 0.0, point, slope0
     high, high_value, high_slope = math.inf, math.inf, math.nan
     step, best = start, None
@@ -106,7 +106,7 @@ def strong_wolfe(
         if math.isinf(high):
             step *= 2.0
             continue
-        if abs(high - low) * float(array.max(array.abs(p)).item()) < 1e-15 * (1.0 + abs(low)):
+        if abs(high - low) * float(arrays.max(arrays.abs(p)).item()) < 1e-15 * (1.0 + abs(low)):
             break
         step = _between(low, low_point.value, low_slope, high, high_value, high_slope)
     return best  # lower than before, if not flat

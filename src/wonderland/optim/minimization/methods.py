@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ... import array
+from ... import arrays
 from ...linalg import eigh
 from ...nn.parameter import Parameter
 from ...tensor import Tensor
@@ -26,8 +26,8 @@ def gd(problem: Problem, x: Tensor, lr: Rate, line_search: str | None = None, no
         yield point
         p = -point.gradient
         if normalized:
-            size = array.norm(p)
-            p = p / array.where(size > 0, size, 1.0)
+            size = arrays.norm(p)
+            p = p / arrays.where(size > 0, size, 1.0)
         if line_search is None:
             point = problem.at(point.x + lr(step) * p)
         else:
@@ -63,9 +63,9 @@ def newton(problem: Problem, x: Tensor, lr: Rate, line_search: str = "backtracki
     while True:
         yield point
         values, vectors = eigh(problem.hessian(point.x))
-        size = array.abs(values)
-        size = array.maximum(size, 1e-8 * array.maximum(array.max(size), 1e-30))
-        p = -(vectors @ ((array.matrix_transpose(vectors) @ point.gradient) / size))
+        size = arrays.abs(values)
+        size = arrays.maximum(size, 1e-8 * arrays.maximum(arrays.max(size), 1e-30))
+        p = -(vectors @ ((arrays.matrix_transpose(vectors) @ point.gradient) / size))
         found = search(line_search, problem, point, p, 1.0)
         if found is None:
             return
@@ -75,7 +75,7 @@ def newton(problem: Problem, x: Tensor, lr: Rate, line_search: str = "backtracki
 def cg(problem: Problem, x: Tensor, lr: Rate, line_search: str = "wolfe") -> Points:
     r"""Conjugate gradients (Polak-Ribiere, begun again when the factor is negative): \(p = -g + \beta p\)."""
     point = problem.at(x)
-    p, step = -point.gradient, 1.0 / (1.0 + float(array.norm(point.gradient).item()))
+    p, step = -point.gradient, 1.0 / (1.0 + float(arrays.norm(point.gradient).item()))
     while True:
         yield point
         if not dot(point.gradient, p) < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ... import array, dtypes, trees
+from ... import arrays, dtypes, trees
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ...transforms.derivatives import hessian, hvp
@@ -67,7 +67,7 @@ def as_point(name: str, x: Any) -> Any:
     """
 
     def leaf(v: Any) -> Tensor:
-        found = array.asarray(v, dtype=dtypes.float64) if isinstance(v, (int, float)) else array.asarray(v)
+        found = arrays.asarray(v, dtype=dtypes.float64) if isinstance(v, (int, float)) else arrays.asarray(v)
         if not dtypes.is_floating(found.dtype):
             raise DTypeError(f"{name}: x0 is {found.dtype}{list(found.shape)}.", "real numbers, such as wl.float64")
         return found
@@ -75,14 +75,14 @@ def as_point(name: str, x: Any) -> Any:
     if isinstance(x, Tensor):
         return leaf(x)
     if isinstance(x, (list, tuple)) and trees.leaves(x) and all(isinstance(v, (int, float)) for v in trees.leaves(x)):
-        return array.asarray(x, dtype=dtypes.float64)
+        return arrays.asarray(x, dtype=dtypes.float64)
     return trees.map(leaf, x)
 
 
 def dot(a: Tensor, b: Tensor) -> float:
     """The inner product as a number.
 
-    >>> dot(array.tensor([1.0, 2.0]), array.tensor([3.0, 4.0]))
+    >>> dot(arrays.tensor([1.0, 2.0]), arrays.tensor([3.0, 4.0]))
     11.0
     """
-    return float(array.sum(a * b).item())
+    return float(arrays.sum(a * b).item())

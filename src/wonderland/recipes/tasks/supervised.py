@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import metrics, nn, train
-from ...array import softmax
+from ...arrays import softmax
 from ...data import DatasetRecord, load, train_test_split
 from ...data.collation import collate
 from ...errors import InputError, ShapeError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .... import array
+from .... import arrays
 from ....random.arguments import check
 from ....tensor import Tensor
 from .reduction import check_setting, log_from, pair, reduced, weighted
@@ -49,9 +49,9 @@ def binary_cross_entropy_with_logits(
     name = "binary_cross_entropy_with_logits"
     x, y = pair(name, input, target)
     if pos_weight is None:
-        losses = array.softplus(x) - x * y
+        losses = arrays.softplus(x) - x * y
     else:
-        losses = (1.0 - y) * array.softplus(x) + weighted(name, y * array.softplus(-x), pos_weight)
+        losses = (1.0 - y) * arrays.softplus(x) + weighted(name, y * arrays.softplus(-x), pos_weight)
     return reduced(name, weighted(name, losses, weight), reduction)
 
 
@@ -70,9 +70,9 @@ def sigmoid_focal_loss(
     name = "sigmoid_focal_loss"
     x, y = pair(name, input, target)
     check_setting(name, "gamma", gamma, gamma >= 0, "gamma >= 0")
-    hit, miss = array.softplus(-x), array.softplus(x)  # -ln p and -ln(1 - p)
+    hit, miss = arrays.softplus(-x), arrays.softplus(x)  # -ln p and -ln(1 - p)
     if gamma:  # (1 - p)^gamma = e^(-gamma miss)
-        hit, miss = hit * array.exp(-gamma * miss), miss * array.exp(-gamma * hit)
+        hit, miss = hit * arrays.exp(-gamma * miss), miss * arrays.exp(-gamma * hit)
     if alpha is not None:
         check_setting(name, "alpha", alpha, 0.0 <= alpha <= 1.0, "a number from 0 to 1, or None")
         hit, miss = alpha * hit, (1.0 - alpha) * miss

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .... import array
-from ....array.conversion import as_real, as_tensor
+from .... import arrays
+from ....arrays.conversion import as_real, as_tensor
 from ....dtypes import bool_, float32, is_floating, is_half, is_integer
 from ....errors import DTypeError, InputError
 from ....random.arguments import known
@@ -54,9 +54,9 @@ def cross_entropy(
     class_count("cross_entropy", logits)
     warn_of_probabilities("cross_entropy", logits)
     if is_half(logits.dtype):  # the sum needs more digits
-        wide = array.astype(logits, float32)
+        wide = arrays.astype(logits, float32)
         loss = _from_logits(wide, target, weight, ignore_index, reduction, label_smoothing)
-        return array.astype(loss, logits.dtype)
+        return arrays.astype(loss, logits.dtype)
     return _from_logits(logits, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -67,28 +67,28 @@ def _from_logits(
     in_range = 0.0 <= label_smoothing <= 1.0
     check_setting("cross_entropy", "label_smoothing", label_smoothing, in_range, "a number from 0 to 1")
     weight = class_weight("cross_entropy", weight, logits)
-    top = array.stop_gradient(array.max(logits, axis=-1, keepdims=True))
+    top = arrays.stop_gradient(arrays.max(logits, axis=-1, keepdims=True))
     shifted = logits - top
-    log_sum = array.log(array.sum(array.exp(shifted), axis=-1))
+    log_sum = arrays.log(arrays.sum(arrays.exp(shifted), axis=-1))
     if _is_distribution("cross_entropy", target, logits):
-        target = array.astype(target, logits.dtype)
+        target = arrays.astype(target, logits.dtype)
         check_same("cross_entropy", logits, target, "probabilities of the shape of the logits, or integer classes")
         if label_smoothing:
             target = (1.0 - label_smoothing) * target + label_smoothing / classes
         if weight is not None:
             target = target * weight
-        return reduced("cross_entropy", array.sum(target * (log_sum[..., None] - shifted), axis=-1), reduction)
+        return reduced("cross_entropy", arrays.sum(target * (log_sum[..., None] - shifted), axis=-1), reduction)
     index, counted = class_targets("cross_entropy", logits, target, ignore_index)
     # of the logits one number per example is taken, so nothing of their size is made for the targets
-    losses = log_sum - (at_class(logits, index) - array.squeeze(top, -1))
-    share = None if weight is None else array.take(weight, index)
+    losses = log_sum - (at_class(logits, index) - arrays.squeeze(top, -1))
+    share = None if weight is None else arrays.take(weight, index)
     if share is not None:
         losses = losses * share
     if label_smoothing:
         if weight is None:
-            spread = log_sum - array.mean(shifted, axis=-1)
+            spread = log_sum - arrays.mean(shifted, axis=-1)
         else:
-            spread = array.sum(weight * (log_sum[..., None] - shifted), axis=-1) / classes
+            spread = arrays.sum(weight * (log_sum[..., None] - shifted), axis=-1) / classes
         losses = (1.0 - label_smoothing) * losses + label_smoothing * spread
     return counted_mean("cross_entropy", losses, counted, share, reduction)
 
@@ -107,7 +107,7 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
     weight = class_weight("nll_loss", weight, scores)
     index, counted = class_targets("nll_loss", scores, target, ignore_index)
     losses = -at_class(scores, index)
-    share = None if weight is None else array.take(weight, index)
+    share = None if weight is None else arrays.take(weight, index)
     return counted_mean("nll_loss", losses if share is None else losses * share, counted, share, reduction)
 
 
@@ -134,8 +134,8 @@ def cross_entropy_with_probs(
         return nll_loss(log_from(p), target, weight, ignore_index, reduction)
     check_same(name, p, target, "probabilities of the shape of the predictions, or integer classes")
     weight = class_weight(name, weight, p)
-    terms = array.astype(target, p.dtype) * -log_from(p)
-    return reduced(name, array.sum(terms if weight is None else terms * weight, axis=-1), reduction)
+    terms = arrays.astype(target, p.dtype) * -log_from(p)
+    return reduced(name, arrays.sum(terms if weight is None else terms * weight, axis=-1), reduction)
 
 
 def focal_loss(
@@ -162,14 +162,14 @@ def focal_loss(
     check_setting(name, "gamma", gamma, gamma >= 0, "gamma >= 0")
     warn_of_probabilities(name, logits)
     alpha = class_weight(name, alpha, logits)
-    log_p = array.log_softmax(logits)
+    log_p = arrays.log_softmax(logits)
     if _is_distribution(name, target, logits):
         check_same(name, logits, target, "probabilities of the shape of the logits, or integer classes")
-        terms = array.astype(target, logits.dtype) * _focused(log_p, gamma)
-        return reduced(name, array.sum(terms if alpha is None else terms * alpha, axis=-1), reduction)
+        terms = arrays.astype(target, logits.dtype) * _focused(log_p, gamma)
+        return reduced(name, arrays.sum(terms if alpha is None else terms * alpha, axis=-1), reduction)
     index, counted = class_targets(name, logits, target, ignore_index)
     losses = _focused(at_class(log_p, index), gamma)
-    losses = losses if alpha is None else losses * array.take(alpha, index)
+    losses = losses if alpha is None else losses * arrays.take(alpha, index)
     return counted_mean(name, losses, counted, None, reduction)
 
 
@@ -177,7 +177,7 @@ def _focused(log_p: Tensor, gamma: float) -> Tensor:
     """-(1 - p)^gamma ln p, with 1 - p without cancellation and no infinite derivative at p = 1."""
     if not gamma:
         return -log_p
-    return -log_p * array.exp(gamma * array.log(-array.expm1(array.minimum(log_p, -1e-30))))
+    return -log_p * arrays.exp(gamma * arrays.log(-arrays.expm1(arrays.minimum(log_p, -1e-30))))
 
 
 def _scores_first(name: str, input: Any, target: Any) -> tuple[Any, Any]:

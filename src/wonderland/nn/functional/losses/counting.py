@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .... import array
-from ....array.conversion import as_real, as_tensor
+from .... import arrays
+from ....arrays.conversion import as_real, as_tensor
 from ....context import user_level
 from ....dtypes import is_integer
 from ....random.arguments import check
@@ -40,7 +40,7 @@ def zero_one_loss(input: Any, target: Any, threshold: float | None = None, reduc
     if is_integer(target.dtype) and target.ndim == scores.ndim - 1 and threshold is None:
         index, _ = class_targets(name, scores, target, None)
         # a score of NaN is wrong, and looking it up makes a class out of range raise
-        wrong = (array.argmax(scores, axis=-1) != index) | array.isnan(at_class(scores, index))
+        wrong = (arrays.argmax(scores, axis=-1) != index) | arrays.isnan(at_class(scores, index))
     else:
         check_same(name, scores, target, "labels of the shape of the scores, or classes with one axis less")
         if threshold is None:
@@ -49,7 +49,7 @@ def zero_one_loss(input: Any, target: Any, threshold: float | None = None, reduc
         else:
             check(name, "a label", target, lambda v: (v == 0) | (v == 1), "labels 0 and 1")
             wrong = (scores > threshold) != (target == 1)
-    return reduced(name, _flat(scores, array.astype(wrong, scores.dtype)), reduction)
+    return reduced(name, _flat(scores, arrays.astype(wrong, scores.dtype)), reduction)
 
 
 @custom_jvp

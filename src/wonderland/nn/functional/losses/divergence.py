@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .... import array
+from .... import arrays
 from ....errors import ShapeError
 from ....random.arguments import check
 from ....tensor import Tensor
@@ -27,15 +27,15 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     """
     log_q, target = pair("kl_div", input, target)
     if log_target:
-        p = array.exp(target)
-        losses = array.where(p == 0, 0.0, p * (array.where(p == 0, 0.0, target) - log_q))
+        p = arrays.exp(target)
+        losses = arrays.where(p == 0, 0.0, p * (arrays.where(p == 0, 0.0, target) - log_q))
     else:
         check(
             "kl_div", "a probability", target, lambda v: (v >= 0) & (v <= 1 + 1e-4), "from 0 to 1, or log_target=True"
         )
-        losses = array.xlogy(target, target) - array.where(target == 0, 0.0, target * log_q)
+        losses = arrays.xlogy(target, target) - arrays.where(target == 0, 0.0, target * log_q)
     if reduction != "batchmean":
         return reduced("kl_div", losses, reduction)
     if not losses.ndim or not losses.shape[0]:
         raise ShapeError(f"kl_div: a mean over the batch of shape {losses.shape}.", 'reduction="sum"')
-    return array.sum(losses) / losses.shape[0]
+    return arrays.sum(losses) / losses.shape[0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from .... import array, trees
-from ....array.conversion import as_tensor
+from .... import arrays, trees
+from ....arrays.conversion import as_tensor
 from ....errors import InputError, ShapeError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def risk(
             raise ShapeError("risk: a batch of targets has no axes.", "batches (inputs, targets) with a first axis")
         size = first.shape[0]
         found = as_tensor("risk", loss(model(inputs), targets))
-        total += float(array.mean(found)) * size
+        total += float(arrays.mean(found)) * size
         examples += size
     if not examples:
         raise InputError("risk: the data have no examples.", "at least one batch; a generator can be read only once")

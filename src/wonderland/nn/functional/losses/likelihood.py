@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .... import array
-from ....array.conversion import promote_inexact
+from .... import arrays
+from ....arrays.conversion import promote_inexact
 from ....errors import ShapeError
 from ....random.arguments import check
 from ....tensor import Tensor
@@ -61,8 +61,8 @@ def gaussian_nll_loss(
         raise ShapeError(f"{name}: variances of shape {var.shape} for means of shape {mean.shape}.", "one each, or one")
     check_setting(name, "eps", eps, eps > 0, "eps > 0")
     check(name, "a variance", var, lambda v: v >= 0, "variances of at least 0; softplus or a square makes them so")
-    var = var + array.stop_gradient(array.maximum(var, eps) - var)
-    losses = 0.5 * (array.log(var) + array.square(mean - target) / var)
+    var = var + arrays.stop_gradient(arrays.maximum(var, eps) - var)
+    losses = 0.5 * (arrays.log(var) + arrays.square(mean - target) / var)
     return reduced(name, losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 
@@ -82,7 +82,7 @@ def heteroscedastic_nll_loss(input: Any, target: Any, eps: float = 1e-6, reducti
             f"{name}: outputs of shape {output.shape} for targets of shape {target.shape}.",
             f"outputs of shape {(*target.shape, 2)}: a mean and a spread for every target",
         )
-    return gaussian_nll_loss(output[..., 0], target, array.square(output[..., 1]), True, eps, reduction)
+    return gaussian_nll_loss(output[..., 0], target, arrays.square(output[..., 1]), True, eps, reduction)
 
 
 def laplace_nll_loss(
@@ -103,8 +103,8 @@ def laplace_nll_loss(
         raise ShapeError(f"{name}: scales of shape {scale.shape} for {location.shape}.", "one each, or one")
     check_setting(name, "eps", eps, eps > 0, "eps > 0")
     check(name, "a scale", scale, lambda v: v >= 0, "scales of at least 0; softplus makes them so")
-    scale = scale + array.stop_gradient(array.maximum(scale, eps) - scale)
-    losses = array.log(scale) + array.abs(location - target) / scale
+    scale = scale + arrays.stop_gradient(arrays.maximum(scale, eps) - scale)
+    losses = arrays.log(scale) + arrays.abs(location - target) / scale
     return reduced(name, losses + math.log(2) if full else losses, reduction)
 
 
@@ -123,12 +123,12 @@ def poisson_nll_loss(
     x, y = pair(name, input, target)
     check(name, "a count", y, lambda v: v >= 0, "counts of at least 0")
     if log_input:
-        losses = array.exp(x) - y * x
+        losses = arrays.exp(x) - y * x
     else:
         check(name, "a rate", x, lambda v: v >= 0, "rates of at least 0, or log_input=True")
-        losses = x - y * array.log(x + eps)
+        losses = x - y * arrays.log(x + eps)
     if full:
-        many = array.where(y > 1, y, 1.0)
-        stirling = many * array.log(many) - many + 0.5 * array.log(2 * math.pi * many)
-        losses = losses + array.where(y > 1, stirling, 0.0)
+        many = arrays.where(y > 1, y, 1.0)
+        stirling = many * arrays.log(many) - many + 0.5 * arrays.log(2 * math.pi * many)
+        losses = losses + arrays.where(y > 1, stirling, 0.0)
     return reduced(name, losses, reduction)

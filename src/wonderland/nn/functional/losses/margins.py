@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .... import array
-from ....array.conversion import as_real, as_tensor, promote_inexact
+from .... import arrays
+from ....arrays.conversion import as_real, as_tensor, promote_inexact
 from ....dtypes import is_integer
 from ....errors import DTypeError
 from ....random.arguments import check
@@ -59,7 +59,7 @@ def hinge_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
     The derivative is -y inside the margin and 0 outside; at the kink \(y\,\hat y = 1\) it is 0.
     """
-    return reduced("hinge_loss", array.relu(1.0 - _margin("hinge_loss", input, target)), reduction)
+    return reduced("hinge_loss", arrays.relu(1.0 - _margin("hinge_loss", input, target)), reduction)
 
 
 def squared_hinge_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -69,7 +69,7 @@ def squared_hinge_loss(input: Any, target: Any, reduction: str = "mean") -> Tens
     >>> wl.nn.functional.squared_hinge_loss(wl.tensor([2.0, 0.5, -1.0]), wl.ones(3), reduction="none")
     tensor([0.  , 0.25, 4.  ])
     """
-    gap = array.relu(1.0 - _margin("squared_hinge_loss", input, target))
+    gap = arrays.relu(1.0 - _margin("squared_hinge_loss", input, target))
     return reduced("squared_hinge_loss", gap * gap, reduction)
 
 
@@ -80,7 +80,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     >>> print(wl.nn.functional.soft_margin_loss(wl.tensor([0.0]), wl.tensor([-1.0])))
     tensor(0.693147)
     """
-    return reduced("soft_margin_loss", array.softplus(-_margin("soft_margin_loss", input, target)), reduction)
+    return reduced("soft_margin_loss", arrays.softplus(-_margin("soft_margin_loss", input, target)), reduction)
 
 
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
@@ -93,7 +93,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     """
     distance, label = pair("hinge_embedding_loss", input, target)
     check_signs("hinge_embedding_loss", label)
-    return reduced("hinge_embedding_loss", array.where(label > 0, distance, array.relu(margin - distance)), reduction)
+    return reduced("hinge_embedding_loss", arrays.where(label > 0, distance, arrays.relu(margin - distance)), reduction)
 
 
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
@@ -110,7 +110,7 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     check_same(name, first, label, "one label for every pair")
     check_signs(name, label)
     # not relu, whose slope 0 would leave equal scores as they are without a margin
-    return reduced(name, array.clip(margin - label * (first - second), 0.0), reduction)
+    return reduced(name, arrays.clip(margin - label * (first - second), 0.0), reduction)
 
 
 def multi_margin_loss(
@@ -128,11 +128,11 @@ def multi_margin_loss(
     check_setting(name, "p", p, p in (1, 2), "1 or 2")
     weight = class_weight(name, weight, scores)
     index, _ = class_targets(name, scores, target, None)
-    gap = array.relu(margin - at_class(scores, index)[..., None] + scores)
+    gap = arrays.relu(margin - at_class(scores, index)[..., None] + scores)
     gap = gap * gap if p == 2 else gap
-    others = array.where(array.arange(classes) == index[..., None], 0.0, gap)
-    losses = array.sum(others, axis=-1) / classes
-    return reduced(name, losses if weight is None else losses * array.take(weight, index), reduction)
+    others = arrays.where(arrays.arange(classes) == index[..., None], 0.0, gap)
+    losses = arrays.sum(others, axis=-1) / classes
+    return reduced(name, losses if weight is None else losses * arrays.take(weight, index), reduction)
 
 
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -152,13 +152,13 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
         raise DTypeError(f"{name}: targets of dtype {target.dtype}.", "integer classes, ended by -1")
     check_same(name, scores, target, "a list of classes for every example, filled up with -1")
     check(name, "a class", target, lambda v: (v >= -1) & (v < classes), f"from 0 to {classes - 1}, or -1")
-    listed = array.cumsum(array.astype(target < 0, target.dtype), axis=-1) == 0
+    listed = arrays.cumsum(arrays.astype(target < 0, target.dtype), axis=-1) == 0
     # (..., position, class): which class a position of the list names
-    named = listed[..., None] & (target[..., None] == array.arange(classes))
-    member = array.any(named, axis=-2)
+    named = listed[..., None] & (target[..., None] == arrays.arange(classes))
+    member = arrays.any(named, axis=-2)
     both = member[..., :, None] & ~member[..., None, :]
-    gaps = array.relu(1.0 - scores[..., :, None] + scores[..., None, :])
-    return reduced(name, array.sum(array.where(both, gaps, 0.0), axis=(-2, -1)) / classes, reduction)
+    gaps = arrays.relu(1.0 - scores[..., :, None] + scores[..., None, :])
+    return reduced(name, arrays.sum(arrays.where(both, gaps, 0.0), axis=(-2, -1)) / classes, reduction)
 
 
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
@@ -171,7 +171,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     name = "multilabel_soft_margin_loss"
     x, y = pair(name, input, target)
     class_count(name, x)
-    return reduced(name, array.mean(weighted(name, array.softplus(x) - x * y, weight), axis=-1), reduction)
+    return reduced(name, arrays.mean(weighted(name, arrays.softplus(x) - x * y, weight), axis=-1), reduction)
 
 
 def _margin(name: str, input: Any, target: Any) -> Tensor:

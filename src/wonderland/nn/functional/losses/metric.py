@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .... import array
-from ....array.conversion import as_real, promote_inexact
+from .... import arrays
+from ....arrays.conversion import as_real, promote_inexact
 from ....errors import ShapeError
 from ....random.arguments import check
 from ....tensor import Tensor
@@ -38,8 +38,8 @@ def cosine_embedding_loss(
     first, second, label = _labelled_pairs(name, input1, input2, target)
     check_setting(name, "margin", margin, -1.0 <= margin <= 1.0, "a cosine, from -1 to 1")
     check_signs(name, label)
-    cosine = array.cosine_similarity(first, second)
-    return reduced(name, array.where(label > 0, 1.0 - cosine, array.relu(cosine - margin)), reduction)
+    cosine = arrays.cosine_similarity(first, second)
+    return reduced(name, arrays.where(label > 0, 1.0 - cosine, arrays.relu(cosine - margin)), reduction)
 
 
 def contrastive_loss(input1: Any, input2: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
@@ -57,8 +57,8 @@ def contrastive_loss(input1: Any, input2: Any, target: Any, margin: float = 1.0,
     check_setting(name, "margin", margin, margin > 0, "margin > 0")
     check(name, "a label", label, lambda v: (v >= 0) & (v <= 1), "labels 1 (alike) and 0 (different)")
     difference = first - second
-    near = array.sum(difference * difference, axis=-1)
-    far = array.square(array.relu(margin - array.norm(difference, axis=-1)))
+    near = arrays.sum(difference * difference, axis=-1)
+    far = arrays.square(arrays.relu(margin - arrays.norm(difference, axis=-1)))
     return reduced(name, label * near + (1.0 - label) * far, reduction)
 
 
@@ -110,7 +110,7 @@ def triplet_margin_with_distance_loss(
     Without one it is the Euclidean distance of `triplet_margin_loss`.
     """
     name = "triplet_margin_with_distance_loss"
-    distance = distance_function or (lambda x, y: array.norm(x - y + 1e-6, axis=-1))
+    distance = distance_function or (lambda x, y: arrays.norm(x - y + 1e-6, axis=-1))
     return _of_triplets(name, anchor, positive, negative, distance, margin, swap, reduction)
 
 
@@ -131,8 +131,8 @@ def _of_triplets(
     check_setting(name, "margin", margin, margin > 0, "margin > 0")
     far = distance(a, neg)
     if swap:
-        far = array.minimum(far, distance(pos, neg))
-    return reduced(name, array.relu(distance(a, pos) - far + margin), reduction)
+        far = arrays.minimum(far, distance(pos, neg))
+    return reduced(name, arrays.relu(distance(a, pos) - far + margin), reduction)
 
 
 def info_nce_loss(
@@ -154,19 +154,19 @@ def info_nce_loss(
     q, k = promote_inexact(name, query, positive)
     if q.ndim != 2 or q.shape != k.shape:
         raise ShapeError(f"{name}: queries of shape {q.shape} and positives of shape {k.shape}.", "both (n, d)")
-    q, k = array.normalize(q, axis=-1), array.normalize(k, axis=-1)
+    q, k = arrays.normalize(q, axis=-1), arrays.normalize(k, axis=-1)
     if negatives is None:
-        return cross_entropy(q @ k.mT / temperature, array.arange(q.shape[0]), reduction=reduction)
+        return cross_entropy(q @ k.mT / temperature, arrays.arange(q.shape[0]), reduction=reduction)
     wrong = as_real(name, negatives)
     if wrong.shape[-1:] != q.shape[-1:] or wrong.ndim not in (2, 3) or (wrong.ndim == 3 and len(wrong) != len(q)):
         raise ShapeError(
             f"{name}: negatives of shape {wrong.shape} for queries of shape {q.shape}.", "(m, d), (n, m, d)"
         )
-    wrong = array.normalize(wrong, axis=-1)
-    right = array.sum(q * k, axis=-1, keepdims=True)
-    others = q @ wrong.mT if wrong.ndim == 2 else array.einsum("n d, n m d -> n m", q, wrong)
-    scores = array.concat([right, others], axis=-1) / temperature
-    return cross_entropy(scores, array.zeros(q.shape[0], dtype="int64"), reduction=reduction)
+    wrong = arrays.normalize(wrong, axis=-1)
+    right = arrays.sum(q * k, axis=-1, keepdims=True)
+    others = q @ wrong.mT if wrong.ndim == 2 else arrays.einsum("n d, n m d -> n m", q, wrong)
+    scores = arrays.concat([right, others], axis=-1) / temperature
+    return cross_entropy(scores, arrays.zeros(q.shape[0], dtype="int64"), reduction=reduction)
 
 
 def _check_vectors(name: str, x: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .... import array
+from .... import arrays
 from ....errors import ShapeError
 from ....random.arguments import check
 from ....tensor import Tensor
@@ -30,6 +30,6 @@ def dice_loss(input: Any, target: Any, smooth: float = 1.0, axis: Any = None, re
     check("dice_loss", "a probability", p, lambda v: (v >= 0) & (v <= 1), "from 0 to 1; wl.sigmoid of logits")
     check_setting("dice_loss", "smooth", smooth, smooth >= 0, "smooth >= 0")
     over = tuple(range(1, p.ndim)) if axis is None else axis
-    both = array.sum(p * y, axis=over)
-    either = array.sum(p, axis=over) + array.sum(y, axis=over)
+    both = arrays.sum(p * y, axis=over)
+    either = arrays.sum(p, axis=over) + arrays.sum(y, axis=over)
     return reduced("dice_loss", 1.0 - (2.0 * both + smooth) / (either + smooth), reduction)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .... import array
-from ....array.conversion import promote_inexact
+from .... import arrays
+from ....arrays.conversion import promote_inexact
 from ....dtypes import is_integer
 from ....errors import DTypeError, InputError, ShapeError
 from ....random.arguments import check
@@ -48,7 +48,7 @@ def class_count(name: str, scores: Any) -> int:
 def class_weight(name: str, weight: Any, scores: Any) -> Any:
     if weight is None:
         return None
-    weight = array.asarray(weight, dtype=None if hasattr(weight, "dtype") else scores.dtype)
+    weight = arrays.asarray(weight, dtype=None if hasattr(weight, "dtype") else scores.dtype)
     if weight.shape != scores.shape[-1:]:
         raise ShapeError(f"{name}: weights of shape {weight.shape} for {scores.shape[-1]} classes.", "one per class")
     return weight
@@ -67,44 +67,44 @@ def class_targets(name: str, scores: Any, target: Any, ignore_index: int | None)
     if ignore_index is None:
         return index, None
     counted = target != ignore_index
-    return array.where(counted, index, 0), counted
+    return arrays.where(counted, index, 0), counted
 
 
 def at_class(scores: Any, index: Any) -> Any:
     """The score of a class of each example."""
-    return array.squeeze(array.take_along_axis(scores, index[..., None], axis=-1), -1)
+    return arrays.squeeze(arrays.take_along_axis(scores, index[..., None], axis=-1), -1)
 
 
 def log_from(q: Tensor) -> Tensor:
     """The logarithm of probabilities; below -100 it counts as -100, and the derivative of 0 stays finite."""
     # a probability of 0 has a logarithm with an infinite derivative, so the limit is put on q before it
     tiny = q <= 3.7e-44  # exp(-100)
-    return array.where(tiny, -100.0, array.log(array.where(tiny, 1.0, q)))
+    return arrays.where(tiny, -100.0, arrays.log(arrays.where(tiny, 1.0, q)))
 
 
 def weighted(name: str, losses: Any, weight: Any) -> Any:
     if weight is None:
         return losses
-    weight = array.asarray(weight, dtype=None if hasattr(weight, "dtype") else losses.dtype)
-    if array.broadcast_shapes(weight.shape, losses.shape) != losses.shape:
+    weight = arrays.asarray(weight, dtype=None if hasattr(weight, "dtype") else losses.dtype)
+    if arrays.broadcast_shapes(weight.shape, losses.shape) != losses.shape:
         raise ShapeError(f"{name}: weights of shape {weight.shape} for losses of shape {losses.shape}.", "fewer axes")
     return losses * weight
 
 
 def counted_mean(name: str, losses: Any, counted: Any, share: Any, reduction: str) -> Tensor:
     """The reduction over the examples that count; `share` are the weights of the mean."""
-    losses = array.where(counted, losses, 0.0)
+    losses = arrays.where(counted, losses, 0.0)
     if reduction != "mean":
         return reduced(name, losses, reduction)
-    total = array.sum(array.astype(counted, losses.dtype) if share is None else array.where(counted, share, 0.0))
-    return array.sum(losses) / array.where(total == 0, 1.0, total)
+    total = arrays.sum(arrays.astype(counted, losses.dtype) if share is None else arrays.where(counted, share, 0.0))
+    return arrays.sum(losses) / arrays.where(total == 0, 1.0, total)
 
 
 def reduced(name: str, losses: Any, reduction: str) -> Tensor:
     if reduction == "mean":
-        return array.mean(losses)
+        return arrays.mean(losses)
     if reduction == "sum":
-        return array.sum(losses)
+        return arrays.sum(losses)
     if reduction == "none":
         return losses
     raise InputError(f"{name}: reduction={reduction!r}.", '"mean", "sum" or "none"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .... import array
+from .... import arrays
 from ....tensor import Tensor
 from .cautions import warn_of_classes
 from .reduction import check_setting, pair, reduced
@@ -21,7 +21,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     tensor(2.)
     """
     prediction, target = _numbers("mse_loss", input, target)
-    return reduced("mse_loss", array.square(prediction - target), reduction)
+    return reduced("mse_loss", arrays.square(prediction - target), reduction)
 
 
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -32,7 +32,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     tensor(1.)
     """
     prediction, target = _numbers("l1_loss", input, target)
-    return reduced("l1_loss", array.abs(prediction - target), reduction)
+    return reduced("l1_loss", arrays.abs(prediction - target), reduction)
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
@@ -44,8 +44,8 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     prediction, target = _numbers("huber_loss", input, target)
     check_setting("huber_loss", "delta", delta, delta > 0, "delta > 0")
-    d = array.abs(prediction - target)
-    return reduced("huber_loss", array.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
+    d = arrays.abs(prediction - target)
+    return reduced("huber_loss", arrays.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
 
 
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
@@ -57,9 +57,9 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     """
     prediction, target = _numbers("smooth_l1_loss", input, target)
     check_setting("smooth_l1_loss", "beta", beta, beta >= 0, "beta >= 0")
-    d = array.abs(prediction - target)
+    d = arrays.abs(prediction - target)
     if beta:
-        d = array.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
+        d = arrays.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
     return reduced("smooth_l1_loss", d, reduction)
 
 
@@ -72,10 +72,10 @@ def log_cosh_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """
     prediction, target = _numbers("log_cosh_loss", input, target)
     d = prediction - target
-    small = array.abs(d) < 1  # where cosh d = 1 + 2 sinh(d/2)^2 keeps the digits
-    near = array.log1p(2.0 * array.square(array.sinh(0.5 * array.where(small, d, 0.0))))
-    far = array.abs(d) + array.softplus(-2.0 * array.abs(d)) - math.log(2.0)
-    return reduced("log_cosh_loss", array.where(small, near, far), reduction)
+    small = arrays.abs(d) < 1  # where cosh d = 1 + 2 sinh(d/2)^2 keeps the digits
+    near = arrays.log1p(2.0 * arrays.square(arrays.sinh(0.5 * arrays.where(small, d, 0.0))))
+    far = arrays.abs(d) + arrays.softplus(-2.0 * arrays.abs(d)) - math.log(2.0)
+    return reduced("log_cosh_loss", arrays.where(small, near, far), reduction)
 
 
 def quantile_loss(input: Any, target: Any, quantile: float = 0.5, reduction: str = "mean") -> Tensor:
@@ -90,7 +90,7 @@ def quantile_loss(input: Any, target: Any, quantile: float = 0.5, reduction: str
     check_setting("quantile_loss", "quantile", quantile, 0.0 < quantile < 1.0, "a number between 0 and 1")
     prediction, target = _numbers("quantile_loss", input, target)
     d = target - prediction
-    return reduced("quantile_loss", array.maximum(quantile * d, (quantile - 1.0) * d), reduction)
+    return reduced("quantile_loss", arrays.maximum(quantile * d, (quantile - 1.0) * d), reduction)
 
 
 def _numbers(name: str, prediction: Any, target: Any) -> list[Any]:

@@ -31,7 +31,7 @@ from .updates import At as At
 # fmt: off
 __all__ = [
     # conversion
-    "asarray", "from_dlpack", "tensor",
+    "array", "asarray", "from_dlpack", "tensor",
     # creation
     "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace",
     "meshgrid", "one_hot", "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..arguments import as_int
 from ..cell import Cell
 from ..dtypes import KIND, DType, as_dtype, is_complex, is_inexact, is_integer, promote_types, with_scalar
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import elementwise as p
 from ..tensor import Tensor, Tracer, wrap
 
-__all__ = ["asarray", "from_dlpack", "tensor"]
+__all__ = ["array", "asarray", "from_dlpack", "tensor"]
 
 SCALAR_KIND = {bool: 0, int: 1, float: 2, complex: 3}
 SCALAR_DTYPE = (dtypes.bool_, dtypes.default_int, dtypes.default_float, dtypes.default_complex)
@@ -35,6 +36,20 @@ def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tens
     if not requires_grad:
         return made
     return (wrap(made._data) if type(made) is Tensor else made).requires_grad_()
+
+
+def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0) -> Tensor:
+    """A tensor of `object`, under the name that users of NumPy and JAX type first; it copies unless told not to.
+
+    >>> import wonderland as wl
+    >>> wl.array([1, 2]), wl.array(3.0, ndmin=2).shape
+    (tensor([1, 2]), (1, 1))
+
+    `copy=None` (or False, which refuses what cannot be shared) is `asarray`. `ndmin` puts axes of size 1 in front.
+    """
+    made = asarray(object, dtype=dtype, copy=copy)
+    lacking = as_int("array", "ndmin", ndmin, 0) - made.ndim
+    return made if lacking <= 0 else made[(None,) * lacking]
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:

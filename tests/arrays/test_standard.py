@@ -79,13 +79,13 @@ def test_wider_signatures_take_every_standard_call() -> None:
 
 
 def test_no_module_or_helper_leaks_into_the_namespace() -> None:
-    import wonderland.array as array
+    import wonderland.arrays as arrays
 
-    assert len(set(array.__all__)) == len(array.__all__)
-    files = [importlib.import_module(f"wonderland.array.{m.name}") for m in pkgutil.iter_modules(array.__path__)]
+    assert len(set(arrays.__all__)) == len(arrays.__all__)
+    files = [importlib.import_module(f"wonderland.arrays.{m.name}") for m in pkgutil.iter_modules(arrays.__path__)]
     declared = {name for file in files for name in file.__all__}
-    assert declared | {"stop_gradient"} == set(array.__all__)
-    for name in array.__all__:
+    assert declared | {"stop_gradient"} == set(arrays.__all__)
+    for name in arrays.__all__:
         assert not inspect.ismodule(getattr(wl, name)), name
     for module in (
         "conversion",
@@ -103,9 +103,9 @@ def test_no_module_or_helper_leaks_into_the_namespace() -> None:
 
 
 def test_every_public_function_has_a_docstring_with_an_example() -> None:
-    import wonderland.array as array
+    import wonderland.arrays as arrays
 
-    for name in array.__all__:
+    for name in arrays.__all__:
         value = getattr(wl, name)
         if inspect.isfunction(value):
             assert value.__doc__, name

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from wonderland import array
+from wonderland import arrays
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.1, 0.9, size=(3, 4))
@@ -100,6 +100,7 @@ CALLS: dict[str, Call] = {
     "swapaxes": lambda x, y, i: wl.swapaxes(x, 0, 1),
     "take": lambda x, y, i: wl.take(x, i, axis=1),
     "take_along_axis": lambda x, y, i: wl.take_along_axis(x, i, axis=1),
+    "array": lambda x, y, i: wl.array([x[0, 0], y[0, 0], 1.0], ndmin=2),
     "tensor": lambda x, y, i: wl.tensor([x[0, 0], y[0, 0], 1.0]),
     "tensordot": lambda x, y, i: wl.tensordot(x, y, axes=((0,), (0,))),
     "tile": lambda x, y, i: wl.tile(x, (2, 1)),
@@ -119,7 +120,7 @@ unique_values
 
 
 def test_no_function_is_forgotten() -> None:
-    functions = {name for name in array.__all__ if inspect.isfunction(getattr(wl, name))}
+    functions = {name for name in arrays.__all__ if inspect.isfunction(getattr(wl, name))}
     assert functions == set(CALLS) | set(APART.split())
 
 
