@@ -37,6 +37,7 @@ class State(threading.local):
     grad_enabled: bool = True  # whether tensors that require gradients record what happens to them
     backend: str | None = None  # the engine that runs graphs, see `wonderland.backends`; None: the default
     strict_broadcast: bool = False  # whether accidental broadcasting is refused, see `wonderland.shape`
+    fill: int | None = None  # the byte that memory holds before a compiled program runs, see `wonderland.debug`
     phase: str = FORWARD  # what is being computed, such as "backward pass, derivative of sqrt"
     origin: Origin | None = None  # where that was written, if it was earlier: see `at`
 

@@ -1,4 +1,4 @@
-"""Where NaN and infinity come from. Book, section 6 (numerical stability of derivatives).
+"""Where NaN and infinity come from, and what reads memory that nobody wrote. Book, section 6 (numerical stability).
 
 `nans()` watches every operation that is computed and stops at the one that *made* the first NaN or infinity:
 its inputs are in order and its result is not. Operations that only pass a NaN on are not reported.
@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from . import arrays, trees
+from .arguments import as_int
 from .context import at, place, state, switch
 from .dtypes import is_inexact
 from .errors import InputError, NonFiniteError, TraceError
 from .primitives.primitive import Primitive
 from .tensor import Tensor
 
-__all__ = ["check_finite", "disable_nans", "enable_nans", "nans"]
+__all__ = ["check_finite", "disable_nans", "enable_nans", "filled_memory", "nans"]
 
 Array = np.ndarray[Any, Any]
 
@@ -123,6 +124,25 @@ def check_finite(tree: Any, name: str = "value") -> Any:
                 "wl.debug.nans() around the computation to find the operation that made it, or cleaner data",
             )
     return tree
+
+
+@contextlib.contextmanager
+def filled_memory(byte: int = 0xFF) -> Iterator[None]:
+    """Compiled programs find this byte in all memory that they have not written to: a check of the compiler itself.
+
+    >>> import wonderland as wl
+    >>> with wl.debug.filled_memory():
+    ...     wl.jit(lambda x: wl.softmax(x).sum(axis=0))(wl.zeros((3, 2)))
+    tensor([1.5, 1.5])
+
+    Filled are the arena and the memory of results, before every run. 0xFF makes a NaN of every floating type, so a
+    result that depends on memory from before is seen at once; any other byte makes another garbage.
+    """
+    before, state.fill = state.fill, as_int("filled_memory", "byte", byte, 0) & 0xFF
+    try:
+        yield
+    finally:
+        state.fill = before
 
 
 def _set(watch: Any) -> None:

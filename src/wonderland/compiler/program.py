@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..context import state
 from ..forking import open_after_fork
 from ..graph.evaluate import located, run_equation
 from ..graph.ir import Graph
@@ -160,6 +161,8 @@ class Program:
             given = self._given(owned, flags) if owned else {}
             outs = [arrays[given[i]] if i in given else self._fresh(i) for i in range(len(self._results))]
             self._outputs(outs)
+            if state.fill is not None:
+                self._fill(state.fill, [out for i, out in enumerate(outs) if i not in given])
             if len(self._carried[0]):
                 self._table[self._carried[0]] = self._carried[1]
             try:
@@ -207,6 +210,12 @@ class Program:
         if kept is None or sys.getrefcount(kept) > _UNHELD:
             kept = self._kept[position] = np.empty(shape, dtype)
         return kept
+
+    def _fill(self, byte: int, fresh: list[Array]) -> None:
+        """Fill all memory that nobody has written to yet: what a routine reads before it is written is seen then."""
+        self._arena.fill(byte)
+        for out in fresh:
+            ctypes.memset(out.ctypes.data, byte, out.nbytes)
 
     def _complain(self) -> None:
         """Raise the error of the first equation that found something wrong, if one did."""

@@ -20,6 +20,7 @@ from ..products.epilogue import Epilogue, Stores, WithEpilogue
 from ..text.builder import computed, typed
 from ..text.describe import Description
 from ..text.routine import Routine, slots_of
+from ..text.sums import PART, levels, sum_with
 from ..values import Buffer, Hole, Value, View, leaves, reshape_strides, whole
 from .patches import (
     Axis,
@@ -314,14 +315,18 @@ class Convolve(WithEpilogue):
 
             if run == unroll:
                 return inner("0", sums)
-            return b.loop_with([(kind, s) for s in sums], run, unroll, inner)
+            return sum_with(b, kind, sums, run, unroll, inner, turns=run // unroll, terms=unroll * held)
 
         def nest(index: list[str], sums: list[str]) -> list[str]:
             if len(index) == len(taps):
                 return terms(index, sums)
             if taps[len(index)] == "1":
                 return nest([*index, "0"], sums)
-            return b.loop_with([(kind, s) for s in sums], taps[len(index)], 1, lambda t, s: nest([*index, t], s))
+            turns, *below = self.filter.taps[len(index) :]
+            added = run * math.prod(below)
+            added = -(-added // PART ** levels(added))  # longer sums come in parts
+            count = taps[len(index)]
+            return sum_with(b, kind, sums, count, 1, lambda t, s: nest([*index, t], s), turns=turns, terms=added)
 
         return nest([], zero)
 

@@ -232,9 +232,11 @@ class FilterSums:
             return b.loop_with([(kind, s) for s in sums], counts[len(index)], step, lambda i, s: walk([*index, i], s))
 
         where = [offset + j * lanes for _, offset in rows for j in range(wide)]
-        sums = walk([], [load(target, offset) for offset in where])
+        # a tile's places are a sum of their own: one running sum over all images would lose digits
+        sums = walk([], ["zeroinitializer"] * len(where))
         for offset, s in zip(where, sums, strict=True):
-            b.do(f"store {kind} {s}, ptr {at(target, offset)}, align {item}")
+            total = b.emit(f"fadd {kind} {load(target, offset)}, {s}")
+            b.do(f"store {kind} {total}, ptr {at(target, offset)}, align {item}")
 
 
 class AddParts(WithEpilogue):

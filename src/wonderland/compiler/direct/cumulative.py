@@ -1,7 +1,7 @@
 """Along one axis, step by step: running sums and products, and where the largest or smallest element stands.
 
 Where there are axes behind it, a vector runs across them. Along the last axis a running sum is made one element after
-the other, for several rows at once so that the additions do not wait for each other; the order is that of NumPy.
+the other, for several rows at once so that the additions do not wait for each other; long ones in parts.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ... import dtypes
 from ...graph.ir import Equation
-from ..text.builder import computed, is_float, splat, typed
+from ..text.builder import computed, is_float, literal, splat, typed
 from ..text.operations import TABLE
 from ..text.routine import Routine, lane_mask
+from ..text.sums import LONGEST, PART
 from ..values import Const, Op, Value, View
 from .scatters import HEAVY
 from .step import Direct, Share, flat_view, grouped, lanes_for, on_groups, spread_index, takes_rows, vectors_between
@@ -161,10 +162,42 @@ class Running(_Along):
                 r.store(self.target, value, index(place(i)), w, n)
             return made
 
+        if self.name == "cumsum" and is_float(dtype) and self.length > LONGEST:
+            self._in_parts(r, indices, place, w, n)
+            return
         first = [r.value(self.value, index(place("0")), w, n) for index in indices]
         for index, value in zip(indices, first, strict=True):
             r.store(self.target, value, index(place("0")), w, n)
         r.b.loop_with([(kind, x) for x in first], self.length, 1, step, 1)
+
+    def _in_parts(
+        self,
+        r: Routine,
+        indices: list[Callable[[str], list[str]]],
+        place: Callable[[str], str],
+        w: int,
+        n: int,
+    ) -> None:
+        """A long running sum: what came before a part is added to the part's own running sum."""
+        scalar = computed(self.target.dtype)
+        kind = typed(scalar, w)
+        zeros = [(kind, splat(literal(-0.0, scalar), scalar, w))] * len(indices)
+        span = max(PART, math.isqrt(self.length))
+
+        def added(x: list[str], y: list[str]) -> list[str]:
+            return [r.b.emit(f"fadd {kind} {a}, {b}") for a, b in zip(x, y, strict=True)]
+
+        def part(start: str, before: list[str]) -> list[str]:
+            def step(i: str, sums: list[str]) -> list[str]:
+                sums = added(sums, [r.value(self.value, index(place(i)), w, n) for index in indices])
+                for index, value in zip(indices, added(before, sums), strict=True):
+                    r.store(self.target, value, index(place(i)), w, n)
+                return sums
+
+            end = r.b.intrinsic("smin", "i64", r.linear((1,), (start,), span), str(self.length))
+            return added(before, r.b.loop_with(zeros, end, 1, step, start))
+
+        r.b.loop_with(zeros, self.length, span, part)
 
 
 class Where(_Along):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
 LOGICAL = {"add": "maximum", "multiply": "minimum"}  # of bools
 UNROLLED = 8  # vectors of a row that are written one after the other without a loop
+MANY = 1 << 15  # updates; the sum of more in float32 could lose too many digits
 HEAVY = 8  # the weight from which an expression is better computed in vectors beforehand
 
 
@@ -43,8 +44,7 @@ def scatter(s: Schedule, e: Equation) -> bool:
     if not updates.aval.size:
         s.values[out] = s.value(x)
         return not indices[0].aval.size  # else they are still to be checked
-    wide = mode == "add" and dtypes.is_half(out.dtype)  # half-precision sums are accumulated in float32
-    target = s.new(out.shape, dtypes.float32 if wide else out.dtype)
+    target = s.new(out.shape, _accumulated(out.dtype, indices[0].aval.size) if mode == "add" else out.dtype)
     s.copy(_as(s.value(x), target.dtype), target)
     new = s.value(updates)
     rows = bool(set(range(len(out.shape))) - set(axes)) and len(out.shape) - 1 not in axes
@@ -57,6 +57,13 @@ def scatter(s: Schedule, e: Equation) -> bool:
     s.steps.append(Scatter(target, new, found, axes, mode, label))
     s.values[out] = _as(target, out.dtype)
     return True
+
+
+def _accumulated(dtype: Any, updates: int) -> Any:
+    """The type in which updates of one place are added: all of them may meet there."""
+    if dtypes.is_half(dtype):
+        return dtypes.float32
+    return dtypes.float64 if dtype == dtypes.float32 and updates > MANY else dtype
 
 
 def _as(value: Value, dtype: Any) -> Value:

@@ -3,7 +3,7 @@
 The first axes of the space are the outer ones, the others are a row. For every row, a kernel goes through its items
 in phases: a reduction of the row (the largest element, a sum) is a number that later phases use, so that softmax and
 layer normalisation are one kernel that finds its row in the nearest cache. Sums over outer axes (the gradient of a
-bias) are accumulated on the side; when chunks share such a sum, each makes a partial one, and these are added in order.
+bias) are accumulated on the side; long ones, and those that chunks share, in parts that are added in order.
 
 Axes that step evenly through all memory involved are merged. The last one is vectorised.
 """
@@ -18,11 +18,17 @@ from ..inspect.labels import Work, names, operations
 from ..machine import machine
 from ..text.describe import Description
 from ..text.routine import Routine, slots_of
+from ..text.sums import LONGEST, PART
 from ..values import COSTS, Buffer, Op, Shape, Value, View, accesses, leaves, parts, strides_of, whole
 
 GRAIN = 1 << 18  # operations in a chunk, roughly: some ten microseconds
 TOUCH = 10  # what reading or writing an element costs, in operations
 MOST = 32  # chunks
+
+
+def rounds(name: str, dtype: dtypes.DType) -> bool:
+    """Whether a reduction loses digits the longer it gets, so that its order matters."""
+    return name == "sum" and dtypes.is_inexact(dtype)
 
 
 class Store(NamedTuple):
@@ -39,6 +45,10 @@ class Reduce(NamedTuple):
     value: Value
     name: str
 
+    @property
+    def rounds(self) -> bool:
+        return rounds(self.name, self.target.dtype)
+
 
 class Accumulate(NamedTuple):
     """target = a reduction over outer axes: its strides over the space are 0 along these."""
@@ -46,6 +56,7 @@ class Accumulate(NamedTuple):
     target: View
     value: Value
     name: str
+    steps: Shape = ()  # for every group of axes, how many places belong to one part of it; 0 is all
 
 
 Item = Store | Reduce | Accumulate
@@ -113,8 +124,10 @@ class Kernel:
             self.width = 1
         while self.row and self.width > 1 and self.width // 2 >= self.row[-1]:
             self.width //= 2
-        self._cut()
-        extra = [self._shared(i, item) for i, item in enumerate(self.items) if isinstance(item, Accumulate)]
+        sums = {i: item for i, item in enumerate(self.items) if isinstance(item, Accumulate)}
+        steps = {i: self._steps(item) for i, item in sums.items()}
+        self._cut([step[0] for step in steps.values() if step and step[0]])
+        extra = [self._shared(i, item, steps[i]) for i, item in sums.items()]
         self.closed = True
         return [self, *[kernel for kernels in extra for kernel in kernels]]
 
@@ -126,8 +139,24 @@ class Kernel:
             target = strides_of(self.outer) + (0,) * (rank - split)
         return [target, *[_padded(s, rank) for s in accesses(item.value)]]
 
-    def _cut(self) -> None:
-        """How the first group of axes is shared out. A 1-D space without reductions is cut along its row."""
+    def _steps(self, item: Accumulate) -> list[int]:
+        """For every group of axes, how many of its places belong to one part of a sum; 0: all of them."""
+        steps, room = [0] * len(self.groups), PART
+        summed = [i for i, group in enumerate(self.groups) if item.target.strides[group[-1]] == 0]
+        if not rounds(item.name, item.target.dtype) or math.prod(self.sizes[i] for i in summed) <= LONGEST:
+            return steps
+        for i in reversed(summed):
+            if self.sizes[i] <= room:
+                room //= self.sizes[i]
+            else:
+                steps[i], room = 1 << room.bit_length() - 1, 1  # powers of two, so that chunks consist of whole parts
+        return steps
+
+    def _cut(self, steps: list[int]) -> None:
+        """How the first group of axes is shared out, if sums over it are made in parts of so many places.
+
+        A 1-D space without reductions is cut along its row.
+        """
         self.chunks, self.step = 1, 0
         touched = sum(1 for strides in self._all if any(strides))
         work = math.prod(self.space) * (self.operations + TOUCH * touched)
@@ -137,35 +166,42 @@ class Kernel:
         units = -(-self.sizes[0] // unit)
         wanted = max(1, min(MOST, work // GRAIN, units))
         self.step = -(-units // wanted) * unit
+        unit = max((step for step in steps if step <= self.step), default=1)
+        self.step = -(-self.step // unit) * unit
         self.chunks = -(-self.sizes[0] // self.step)
 
-    def _shared(self, place: int, item: Accumulate) -> list[Kernel]:
-        """Where several chunks add to one sum, or it is a narrow float: partial sums, and a kernel that adds them."""
-        target, value, name = item
+    def _shared(self, place: int, item: Accumulate, steps: list[int]) -> list[Kernel]:
+        """Where a sum is long, shared by chunks, or a narrow float: parts, and a kernel that adds them."""
+        target, value, name, _ = item
         narrow = target.dtype in (dtypes.float16, dtypes.bfloat16)
-        together = self.chunks > 1 and target.strides[self.groups[0][-1]] == 0  # the axis that is cut is summed over
-        if not narrow and not together:
+        if self.chunks > 1 and target.strides[self.groups[0][-1]] == 0:  # the axis that is cut is summed over
+            steps[0] = min(steps[0] or self.step, self.step)
+        parts = math.prod(-(-n // step) for n, step in zip(self.sizes, steps, strict=True) if step)
+        if not narrow and parts == 1:
+            self.items[place] = item._replace(steps=tuple(steps))
             return []
         kept = tuple(n if s else 1 for s, n in zip(target.strides, self.space, strict=True))
         count = math.prod(kept)
         dtype = dtypes.float32 if narrow else target.dtype
-        partial = Buffer("arena", self.chunks * count, dtype)
+        partial = Buffer("arena", parts * count, dtype)
         inside = tuple(s if n > 1 else 0 for s, n in zip(strides_of(kept), kept, strict=True))
-        self.items[place] = Accumulate(View(partial, self.space, inside), value, name)
+        self.items[place] = Accumulate(View(partial, self.space, inside), value, name, tuple(steps))
+        rounding = Kernel((count,))
+        if parts == 1:
+            rounding.add(_narrowed(target, partial, count))
+            return rounding.close()
         wide = Buffer("arena", count, dtype) if narrow else target.buffer
         offset = 0 if narrow else target.offset
         # pieces of the sum in front, so that chunks can share them
         piece = 512 if count % 512 == 0 else count
-        lead = (count // piece, self.chunks, piece)
+        lead = (count // piece, parts, piece)
         total = Kernel(lead)
         total.whole = piece == count
         sums = View(partial, lead, (piece, count, 1))
         total.add(Accumulate(View(wide, lead, (piece, 0, 1), offset), sums, name))
         if not narrow:
             return total.close()
-        rounding = Kernel((count,))
-        narrowed = Op("astype", [whole(wide, (count,))], (count,), target.dtype)
-        rounding.add(Store(View(target.buffer, (count,), (1,), target.offset), narrowed))
+        rounding.add(_narrowed(target, wide, count))
         return [*total.close(), *rounding.close()]
 
     @property
@@ -233,6 +269,12 @@ def merged(shape: Shape, accesses: list[Shape], kinds: list[int]) -> list[list[i
                 continue
         groups.append([axis])
     return groups
+
+
+def _narrowed(target: View, wide: Buffer, count: int) -> Store:
+    """The rounding of sums that were made in float32."""
+    narrow = Op("astype", [whole(wide, (count,))], (count,), target.dtype)
+    return Store(View(target.buffer, (count,), (1,), target.offset), narrow)
 
 
 def _padded(strides: Shape, rank: int) -> Shape:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from ... import dtypes
 from ..text.builder import computed, is_float, literal, splat, typed
 from ..text.operations import TABLE
 from ..text.routine import Memo, Routine, lane_mask, rounded
-from ..values import Buffer, Const, Op, Take, Value, View, accesses, leaves, regrouped, strides_of
+from ..text.sums import LONGEST, PART, levels
+from ..values import Buffer, Const, Op, Shape, Take, Value, View, accesses, leaves, regrouped, strides_of
 from .kernel import Accumulate, Item, Kernel, Reduce, Store
 
 ROW_BYTES = 1 << 15  # of values kept from one phase to the next
@@ -97,12 +99,8 @@ class Emitter:
         single = len(k.row) == 1
         vectors = k.row[-1] // w if k.row else 0
         copies = 4 if reduces and single and vectors >= 4 else 1
-        cells = []
-        for item, _, target in reduces:
-            scalar = computed(target.dtype)
-            kind = typed(scalar, w)
-            start = splat(_neutral(item.name, target.dtype), scalar, w)
-            cells.append([self.r.cell(kind, start) for _ in range(copies)])
+        self.cells = [self._cells(item, copies) for item, _, _ in reduces]
+        self.lossy = [i for i, (item, _, _) in enumerate(reduces) if item.rounds]
 
         even: Memo = {}
         if k.row:
@@ -130,15 +128,15 @@ class Emitter:
             position = 0
             for item, value, target in ready:
                 if isinstance(item, Reduce):
-                    self._into(cells[position][copy], item.name, value, target.dtype, w, n)
+                    self._into(self.cells[position][copy], item.name, value, target.dtype, w, n)
                     position += 1
                 elif isinstance(item, Accumulate):
                     self._accumulate(item, target, value, place, w, n)
                 else:
                     self.r.store(target, value, place, w, n)
 
-        self._along_row(body, copies)
-        for (item, _, target), copies_of in zip(reduces, cells, strict=True):
+        self._along_row(body, copies, [item for item, _, _ in reduces])
+        for (item, _, target), copies_of in zip(reduces, self.cells, strict=True):
             self._settle(item, target, copies_of, index)
 
     def _even_parts(self, value: Value, index: list[str], even: Memo) -> None:
@@ -153,12 +151,73 @@ class Emitter:
         for part in value.args if isinstance(value, Op) else value.indices if isinstance(value, Take) else ():
             self._even_parts(part, index, even)
 
-    def _along_row(self, body: Any, copies: int) -> None:
+    def _cells(self, item: Reduce, copies: int) -> list[str]:
+        """Accumulators of a reduction of the row."""
+        scalar, w = computed(item.target.dtype), self.k.width
+        start = splat(_neutral(item.name, item.target.dtype), scalar, w)
+        return [self.r.cell(typed(scalar, w), start) for _ in range(copies)]
+
+    def _apart(self, reduces: list[Reduce], body: Callable[[], None]) -> None:
+        """The body with accumulators of its own for what loses digits in long sums; they are added to those before."""
+        before = [*self.cells]
+        for i in self.lossy:
+            self.cells[i] = self._cells(reduces[i], len(before[i]))
+        body()
+        for i in self.lossy:
+            item, w = reduces[i], self.k.width
+            kind = typed(computed(item.target.dtype), w)
+            for mine, whole in zip(self.cells[i], before[i], strict=True):
+                value = self.b.emit(f"load {kind}, ptr {mine}")
+                self._into(whole, item.name, value, item.target.dtype, w, w)
+        self.cells = before
+
+    def _levels(self, steps: int) -> tuple[list[int], list[bool]]:
+        """How sums along the row's axes are cut, `steps` being the additions along the last one.
+
+        For every axis: how often its loop is cut into pieces of PART turns, one level around the other; and whether
+        what is inside one turn of its loop is a sum by itself.
+        """
+        cuts, alone = [0] * len(self.k.row), [False] * len(self.k.row)
+        if not self.lossy:
+            return cuts, alone
+        terms = 1
+        for axis, size in reversed(list(enumerate([*self.k.row[:-1], steps]))):
+            if terms * size > LONGEST:
+                alone[axis], terms = terms > 1, 1
+            cuts[axis] = levels(terms * size)
+            terms = -(-terms * size // PART ** cuts[axis])
+        return cuts, alone
+
+    def _along_row(self, body: Any, copies: int, reduces: list[Reduce]) -> None:
         k, b, w = self.k, self.b, self.k.width
+        cuts, alone = self._levels((k.row[-1] // (copies * w)) if k.row else 0)
+
+        def cut(level: int, start: str | int, stop: str | int, step: int, turn: Callable[[str], None]) -> None:
+            """for i in range(start, stop, step), in pieces with accumulators of their own."""
+            if level == 0:
+                b.loop(stop, step, turn, start=start)
+                return
+            span = step * PART**level
+
+            def piece(i: str) -> None:
+                end = b.intrinsic("smin", "i64", b.emit(f"add nsw i64 {i}, {span}"), str(stop))
+                self._apart(reduces, lambda: cut(level - 1, i, end, step, turn))
+
+            b.loop(stop, span, piece, start=start)
 
         def along(axis: int, inner: list[str]) -> None:
             if axis < len(k.row) - 1:
-                self.r.each(k.row[axis], lambda i: along(axis + 1, [*inner, i]))
+
+                def turn(i: str) -> None:
+                    if alone[axis]:
+                        self._apart(reduces, lambda: along(axis + 1, [*inner, i]))
+                    else:
+                        along(axis + 1, [*inner, i])
+
+                if cuts[axis]:
+                    cut(cuts[axis], 0, k.row[axis], 1, turn)
+                else:
+                    self.r.each(k.row[axis], turn)
                 return
             if not k.row:
                 body([], 1, 0)
@@ -184,13 +243,13 @@ class Emitter:
                 if start == copies * w:
                     several("0")
                 else:
-                    b.loop(start, copies * w, several)
+                    cut(cuts[-1], 0, start, copies * w, several)
             rest = (full - start) // w
             if rest == 1 or (0 < rest <= 4 and self._light()):
                 for i in range(start, full, w):
                     body([*inner, str(i)], w, 0)
             elif rest:
-                b.loop(full, w, lambda i: body([*inner, i], w, 0), start=start)
+                cut(cuts[-1] if copies == 1 else 0, start, full, w, lambda i: body([*inner, i], w, 0))
             if full < size:
                 body([*inner, str(full)], size - full, 0)
 
@@ -289,23 +348,45 @@ class Emitter:
     def _sums(self) -> list[tuple[Accumulate, View]]:
         return [(item, target) for item, (_, target) in self.items if isinstance(item, Accumulate)]
 
-    def _partial(self, target: View) -> tuple[View, list[str]]:
-        """Where this chunk accumulates: the index in front is that of the chunk, if chunks have sums of their own."""
-        kept = tuple(n if s else 1 for s, n in zip(target.strides, self.k.sizes, strict=True))
-        if self.k.chunks == 1 or target.strides[0]:
-            return target, []
-        return View(target.buffer, (self.k.chunks, *target.shape), (math.prod(kept), *target.strides)), [self.r.chunk]
+    def _in_parts(self, item: Accumulate, target: View) -> View:
+        """The memory of a sum that is made in parts: in front of its own axes, one for the parts of every group."""
+        counts = self._counts(item)
+        kept = math.prod(n for s, n in zip(target.strides, self.k.sizes, strict=True) if s)
+        strides = tuple(s * kept for s in strides_of(counts))
+        return View(target.buffer, (*counts, *target.shape), (*strides, *target.strides), target.offset)
+
+    def _counts(self, item: Accumulate) -> Shape:
+        """How many parts the sum over every group of axes is made in."""
+        return tuple(-(-n // step) if step else 1 for n, step in zip(self.k.sizes, item.steps, strict=True))
 
     def _start_sums(self) -> None:
         """Every sum begins with its neutral element."""
         for item, target in self._sums():
             start = _neutral(item.name, target.dtype)
-            view, lead = self._partial(target)
+            self._over_parts(item, functools.partial(self._clear_part, self._in_parts(item, target), target, start))
 
-            self._over_kept(target, functools.partial(self._clear, view, lead, start))
+    def _clear_part(self, view: View, target: View, start: str, part: list[str]) -> None:
+        self._over_kept(target, functools.partial(self._clear, view, start, part))
 
-    def _clear(self, view: View, lead: list[str], start: str, place: list[str], w: int, n: int) -> None:
-        self.r.store(view, splat(start, computed(view.dtype), w), [*lead, *place], w, n)
+    def _clear(self, view: View, start: str, part: list[str], place: list[str], w: int, n: int) -> None:
+        self.r.store(view, splat(start, computed(view.dtype), w), [*part, *place], w, n)
+
+    def _over_parts(self, item: Accumulate, body: Any) -> None:
+        """body(index) for the parts of a sum that this chunk makes."""
+        counts = self._counts(item)
+
+        def along(axis: int, index: list[str]) -> None:
+            if axis == len(counts):
+                body(index)
+            elif axis == 0 and self.k.chunks > 1 and item.steps[0]:
+                low = self.b.emit(f"udiv i64 {self.low}, {item.steps[0]}")
+                last = self.b.emit(f"add nsw i64 {self.high}, {item.steps[0] - 1}")
+                high = self.b.emit(f"udiv i64 {last}, {item.steps[0]}")
+                self.b.loop(high, 1, lambda i: along(1, [i]), start=low)
+            else:
+                self.r.each(counts[axis], lambda i: along(axis + 1, [*index, i]))
+
+        along(0, [])
 
     def _over_kept(self, target: View, body: Any) -> None:
         k, b = self.k, self.b
@@ -331,10 +412,17 @@ class Emitter:
         along(0, [])
 
     def _accumulate(self, item: Accumulate, target: View, value: str, place: list[str], w: int, n: int) -> None:
-        view, lead = self._partial(target)
-        where = [*lead, *place]
+        view = self._in_parts(item, target)
+        where = [*self._part_at(item, place), *place]
         old = self.r.load(view, where, w, n)
         self.r.store(view, self._combine(item.name, old, value, target.dtype, w), where, w, n)
+
+    def _part_at(self, item: Accumulate, place: list[str]) -> list[str]:
+        """The part of a sum that a place belongs to."""
+        at = []
+        for i, step, count in zip(place, item.steps, self._counts(item), strict=True):
+            at.append("0" if count == 1 else i if step == 1 else self.b.emit(f"udiv i64 {i}, {step}"))
+        return at
 
 
 def _neutral(name: str, dtype: Any) -> str:

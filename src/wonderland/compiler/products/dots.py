@@ -8,6 +8,7 @@ from ..inspect.labels import Work
 from ..machine import machine
 from ..text.builder import computed, typed
 from ..text.routine import Routine
+from ..text.sums import sum_with
 from ..values import View
 from .blocks import Blocks, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
@@ -84,7 +85,7 @@ class Dots(WithEpilogue):
         whole = self.k - self.k % (ways * w)
         names = ["zeroinitializer"] * (ways * width)
         if whole:
-            names = r.b.loop_with([(kind, n) for n in names], whole, ways * w, step)
+            names = sum_with(r.b, kind, names, whole, ways * w, step, turns=self.k // (ways * w))
         sums = names[:width]
         for way in range(1, ways):
             more = names[way * width : (way + 1) * width]

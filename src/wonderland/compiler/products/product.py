@@ -17,6 +17,7 @@ from ..inspect.labels import Work
 from ..machine import machine
 from ..text.builder import computed, typed
 from ..text.routine import Routine
+from ..text.sums import LONGEST
 from ..values import Shape, View
 from .blocks import Blocks, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
@@ -95,6 +96,7 @@ class Product(WithEpilogue):
         cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
         if abs(y.strides[-2]) * self.size >= 2048 and k > 512 and self.blocks.columns > self.width:
             cuts = max(cuts, -(-k // 48))  # rows of y on pages of their own: as many as the processor remembers
+        cuts = max(cuts, -(-k // max(LONGEST, math.isqrt(k))))
         self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
@@ -195,12 +197,9 @@ class Product(WithEpilogue):
         b, count = r.b, len(cells)
         if self.k == 1:
             return terms("0", None)
-        started = ["zeroinitializer"] * count
-        if self.cut < self.k:
-            started = [r.load_vector(cell, self.scalar, self.size, self.w, self.w) for cell in cells]
         # a small block needs several accumulators for each place, or it waits for its own results
-        ways = 1 if self.cut < self.k else min(8, max(1, 8 // count), self.k)
-        carried = [(self.kind, s) for s in started + ["zeroinitializer"] * ((ways - 1) * count)]
+        ways = min(8, max(1, 8 // count), self.k)
+        carried = [(self.kind, "zeroinitializer")] * (ways * count)
 
         def step(k: str, names: list[str]) -> list[str]:
             made: list[str] = []
@@ -208,15 +207,23 @@ class Product(WithEpilogue):
                 made += terms(shifted(r, k, way), names[way * count : (way + 1) * count])
             return made
 
-        whole = str(self.k - self.k % ways) if ways > 1 else length
+        whole = difference(r, length, _remainder(r, length, ways))
         names = b.loop_with(carried, whole, ways, step)
         sums = names[:count]
         for way in range(1, ways):
-            more = names[way * count : (way + 1) * count]
-            sums = [b.emit(f"fadd {self.kind} {s}, {t}") for s, t in zip(sums, more, strict=True)]
-        for k in range(self.k - self.k % ways, self.k):
-            sums = terms(str(k), sums)
+            sums = self._added(r, sums, names[way * count : (way + 1) * count])
+        if length.isdigit():
+            for k in range(int(whole), int(length)):
+                sums = terms(str(k), sums)
+        elif ways > 1:
+            sums = b.loop_with([(self.kind, s) for s in sums], length, 1, terms, whole)
+        if self.cut < self.k:
+            before = [r.load_vector(cell, self.scalar, self.size, self.w, self.w) for cell in cells]
+            sums = self._added(r, before, sums)
         return sums
+
+    def _added(self, r: Routine, left: list[str], right: list[str]) -> list[str]:
+        return [r.b.emit(f"fadd {self.kind} {s}, {t}") for s, t in zip(left, right, strict=True)]
 
     def _terms(
         self,
@@ -329,3 +336,10 @@ class Product(WithEpilogue):
             r.b.loop(place.column_end, self.w, columns, place.column)
 
         stepped(r, place.row, place.row_end, self.w, self.m, rows)
+
+
+def _remainder(r: Routine, length: str, divisor: int) -> str:
+    """length modulo a power of two."""
+    if length.isdigit() or divisor == 1:
+        return str(int(length) % divisor) if divisor > 1 else "0"
+    return r.b.emit(f"and i64 {length}, {divisor - 1}")
