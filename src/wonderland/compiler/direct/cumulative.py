@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes
 from ...graph.ir import Equation
 from ..text.builder import computed, is_float, literal, splat, typed
 from ..text.operations import TABLE
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from ..schedule import Schedule
 
 COMBINE = {"cumsum": "add", "cumprod": "multiply"}
-LOGICAL = {"cumsum": "maximum", "cumprod": "minimum"}  # of bools
 TOGETHER = 4  # rows
 
 
@@ -150,7 +148,7 @@ class Running(_Along):
     def _run(self, r: Routine, indices: list[Callable[[str], list[str]]], w: int, n: int) -> None:
         dtype = self.target.dtype
         kind = typed(computed(dtype), w)
-        combine = TABLE[(LOGICAL if dtype == dtypes.bool_ else COMBINE)[self.name]]
+        combine = TABLE[COMBINE[self.name]]
 
         def place(i: str) -> str:
             return r.linear((-1,), (i,), self.length - 1) if self.reverse else i

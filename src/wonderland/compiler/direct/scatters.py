@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..schedule import Schedule
 
 COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
-LOGICAL = {"add": "maximum", "multiply": "minimum"}  # of bools
 UNROLLED = 8  # vectors of a row that are written one after the other without a loop
 MANY = 1 << 15  # updates; the sum of more in float32 could lose too many digits
 HEAVY = 8  # the weight from which an expression is better computed in vectors beforehand
@@ -182,7 +181,7 @@ class Scatter(Direct):
         # the place is one more axis
         moved = View(view.buffer, (1, *view.shape), (1, *view.strides), view.offset)
         if self.mode != "set":
-            name = LOGICAL.get(self.mode, COMBINE[self.mode]) if dtype == dtypes.bool_ else COMBINE[self.mode]
+            name = COMBINE[self.mode]
             old = r.load(moved, [place, *index], w, n)
             new = TABLE[name](r.b, [old, new], [dtype, dtype], dtype, w)
             if dtypes.is_half(dtype) and name not in EXACT:

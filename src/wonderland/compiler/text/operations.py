@@ -14,9 +14,12 @@ from .builder import STORED, Builder, computed, is_float, literal, narrow, splat
 Emit = Callable[[Builder, list[str], list[DType], DType, int], str]
 
 
+LOGICAL = {"add": "or", "mul": "and"}  # of bools, as NumPy adds and multiplies them
+
+
 def _arith(float_op: str, int_op: str) -> Emit:
     def emit(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> str:
-        op = float_op if is_float(out) else int_op
+        op = float_op if is_float(out) else LOGICAL.get(int_op, int_op) if out == dtypes.bool_ else int_op
         return b.emit(f"{op} {typed(computed(out), w)} {args[0]}, {args[1]}")
 
     return emit
