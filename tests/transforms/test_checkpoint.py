@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from tests.agreement import same, same_array
+from tests.agreement import close_array, same, same_array
 from tests.transforms.counting import operations
 from wonderland import errors, nn
 from wonderland.cell import Cell
@@ -85,7 +85,7 @@ def test_the_imperative_style_and_modules() -> None:
     same(wl.grad(lambda model, x: wl.checkpoint(model)(x).sum())(model, X), expected)
     wl.checkpoint(loss)(model, X).backward()
     for path, parameter in model.named_parameters():
-        np.testing.assert_allclose(parameter.grad, expected[path], rtol=1e-6)
+        close_array(parameter.grad, expected[path])
 
 
 def test_static_arguments() -> None:

@@ -65,7 +65,8 @@ class Dots(WithEpilogue):
     def _sums(self, r: Routine, x: str, y: str, width: int, scalar: str) -> list[str | None]:
         """A register of partial sums for each column."""
         w, kind, size = self.w, typed(scalar, self.w), self.x.dtype.itemsize
-        ways = max(1, min(8 // width, self.k // w))  # few sums need several registers each
+        # few sums need several registers each; those at the edge have as many as the others
+        ways = max(1, min(8 // min(w, self.n), self.k // w))
 
         def terms(k: str, sums: list[str], lanes: int) -> list[str]:
             left = r.load_vector(r.at(x, scalar, (1,), [k]), scalar, size, w, lanes)

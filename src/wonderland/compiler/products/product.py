@@ -197,8 +197,9 @@ class Product(WithEpilogue):
         b, count = r.b, len(cells)
         if self.k == 1:
             return terms("0", None)
-        # a small block needs several accumulators for each place, or it waits for its own results
-        ways = min(8, max(1, 8 // count), self.k)
+        # small blocks need several accumulators for each place, or they wait for their own results; blocks at the edges
+        # have as many as the others, so that a row's sums do not depend on where it stands
+        ways = min(8, max(1, 8 // (self.rows * self.vectors)), self.k)
         carried = [(self.kind, "zeroinitializer")] * (ways * count)
 
         def step(k: str, names: list[str]) -> list[str]:
