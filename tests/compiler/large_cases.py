@@ -30,7 +30,20 @@ NEAR_ONE = {"low": 0.98, "high": 1.02}  # products of many such numbers stay awa
 # What NumPy computes in the native engine, too: no kernel of ours is behind it.
 BY_NUMPY = frozenset(
     {
-        *("cholesky", "cofactor", "det", "eigh", "fft", "inv", "irfft", "matrix_exp", "matrix_exp_derivative", "pinv"),
+        *(
+            "cholesky",
+            "cofactor",
+            "det",
+            "eig",
+            "eigh",
+            "fft",
+            "inv",
+            "irfft",
+            "lu",
+            "matrix_exp",
+            "matrix_exp_derivative",
+            "pinv",
+        ),
         *("qr", "rfft", "slogdet", "solve", "solve_triangular", "svd", "attention_tangent"),
     }
 )

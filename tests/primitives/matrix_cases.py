@@ -53,6 +53,11 @@ def phases(u: Any, s: Any, vh: Any) -> list[Any]:
     return [s, wl.abs(u), wl.abs(vh), (u * s) @ vh]
 
 
+def without_phases(w: Any, v: Any) -> list[Any]:
+    """What does not change when an eigenvector is turned by a phase."""
+    return [w, wl.abs(v)]
+
+
 CASES: dict[str, list[Case]] = {
     "solve": solutions({}),
     "solve_triangular": [
@@ -67,6 +72,25 @@ CASES: dict[str, list[Case]] = {
         Case("batched", (spread(2, 3, 2), fixed([[1e-8]])), wrt=(0,)),
         Case("complex", (spread_matrices(3, 2, complex_=True), fixed([[1e-8]])), wrt=(0,)),
         Case("empty", (spread(0, 3, 2), fixed([[1e-8]])), wrt=(0,)),
+    ],
+    "lu": [
+        Case("square", (spread(3, 3),)),
+        Case("tall", (spread(4, 3),)),
+        Case("wide", (spread(2, 4),)),
+        Case("batched", (spread(2, 3, 3),)),
+        Case("empty", (spread(0, 3, 3),)),
+        Case("no columns", (spread(3, 0),)),
+        Case("complex", (spread_matrices(3, 3, complex_=True),)),
+    ],
+    "eig": [
+        Case(label, (maker,), observe=without_phases)
+        for label, maker in (
+            ("matrix", spread(3, 3)),
+            ("a turn", fixed([[0.3, -1.0], [2.0, 0.5]])),
+            ("batched", spread(2, 3, 3)),
+            ("empty", spread(0, 3, 3)),
+            ("complex", spread_matrices(3, 3, complex_=True)),
+        )
     ],
     "det": squares(matrices, spread_matrices(3, 3, complex_=True)),
     "cofactor": squares(matrices, spread_matrices(3, 3, complex_=True)),

@@ -20,6 +20,7 @@ from .namespace import *
 from .products import *
 from .rearrangement import *
 from .reductions import *
+from .scattering import *
 from .segments import *
 from .similarity import *
 from .sorting import *
@@ -64,13 +65,16 @@ __all__ = [
     "expand_dims", "flatten", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "reshape",
     "squeeze", "swapaxes", "transpose", "unsqueeze",
     # joining
-    "concat", "concatenate", "flip", "hstack", "pad", "repeat", "roll", "split", "stack", "tile",
+    "block_diag", "concat", "concatenate", "flip", "hstack", "pad", "repeat", "roll", "split", "stack", "tile",
     "unstack", "vstack",
     # rearrangement
     "rearrange", "reduce",
     # gathering
     "diagonal", "dynamic_slice", "dynamic_update_slice", "masked_fill", "nonzero", "put_along_axis",
     "searchsorted", "take", "take_along_axis",
+    # scattering
+    "gather", "index_add", "index_copy", "index_fill", "index_select", "scatter", "scatter_add",
+    "scatter_reduce",
     # segments
     "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
     # products
@@ -78,7 +82,7 @@ __all__ = [
     # einstein
     "einsum", "einsum_path",
     # similarity
-    "cosine_similarity", "is_binary", "is_simplex", "norm", "normalize", "pairwise_sq_distances",
+    "cdist", "cosine_similarity", "is_binary", "is_simplex", "norm", "normalize", "pairwise_sq_distances",
     "sq_norm",
     # activations
     "log_sigmoid", "log_softmax", "logit", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "xlogy",

@@ -34,7 +34,8 @@ __all__ = [
 ]
 
 
-def _as_indices(name: str, indices: Any) -> Any:
+def as_indices(name: str, indices: Any) -> Any:
+    """Positions as a tensor of integers."""
     indices = as_tensor(name, indices)
     if not dtypes.is_integer(indices.dtype):
         raise DTypeError(f"{name}: the indices are {indices.dtype}.", "integers; x[mask] for bools")
@@ -51,7 +52,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
 
     `indices` may have any shape, which then stands in the place of the axis. Out of range raises.
     """
-    x, indices = as_tensor("take", x), _as_indices("take", indices)
+    x, indices = as_tensor("take", x), as_indices("take", indices)
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     place = normalize_axis("take", axis, x.ndim)
@@ -97,7 +98,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
 
     `indices` has as many axes as x; the other axes broadcast.
     """
-    x, indices = as_tensor("take_along_axis", x), _as_indices("take_along_axis", indices)
+    x, indices = as_tensor("take_along_axis", x), as_indices("take_along_axis", indices)
     place = normalize_axis("take_along_axis", axis, x.ndim)
     return p.gather(x, *_along_axis("take_along_axis", x, indices, place), axes=tuple(range(x.ndim)))
 
@@ -110,7 +111,7 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int = -1, *, mode
     tensor([[1., 0., 0.],
             [0., 0., 1.]])
     """
-    x, indices = as_tensor("put_along_axis", x), _as_indices("put_along_axis", indices)
+    x, indices = as_tensor("put_along_axis", x), as_indices("put_along_axis", indices)
     if mode not in ("set", "add", "multiply", "min", "max"):
         raise InputError(f"put_along_axis: mode={mode!r}.", '"set", "add", "multiply", "min" or "max"')
     place = normalize_axis("put_along_axis", axis, x.ndim)

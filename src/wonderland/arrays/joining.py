@@ -21,6 +21,7 @@ from .conversion import as_shape, as_tensor, convert_into, promote
 from .manipulation import broadcast_to, expand_dims, reshape
 
 __all__ = [
+    "block_diag",
     "concat",
     "concatenate",
     "flip",
@@ -146,6 +147,30 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         cuts = [as_int("split", "a position", c) for c in as_list("split", "indices", indices_or_sections)]
         edges = [0, *[slice(None, c).indices(n)[1] for c in cuts], n]
     return [p.take_slice(x, place, a, max(a, b)) for a, b in itertools.pairwise(edges)]
+
+
+def block_diag(*matrices: Any) -> Tensor:
+    """The matrix with the given ones along its diagonal and zeros elsewhere; vectors count as rows.
+
+    >>> import wonderland as wl
+    >>> wl.block_diag(wl.tensor([[1, 2], [3, 4]]), wl.tensor([5, 6]))
+    tensor([[1, 2, 0, 0],
+            [3, 4, 0, 0],
+            [0, 0, 5, 6]])
+    """
+    parts = _parts("block_diag", matrices)
+    if any(part.ndim > 2 for part in parts):
+        shapes = ", ".join(str(part.shape) for part in parts)
+        raise ShapeError(f"block_diag: received the shapes {shapes}.", "matrices, vectors and numbers")
+    blocks = [reshape(part, (1,) * (2 - part.ndim) + part.shape) for part in parts]
+    width = sum(block.shape[1] for block in blocks)
+    check_size("block_diag", (sum(block.shape[0] for block in blocks), width), blocks[0].dtype)
+    rows, before = [], 0
+    for block in blocks:
+        m, n = block.shape
+        rows.append(p.place(block, shape=(m, width), index=((0, m, 1), (before, before + n, 1))))
+        before += n
+    return p.concatenate(*rows, axis=0)
 
 
 # --- turning and moving

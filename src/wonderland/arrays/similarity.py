@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ..errors import ShapeError
+from ..arguments import as_number
+from ..errors import InputError, ShapeError
 from ..primitives import elementwise as p
+from ..primitives.elementwise import FLOATING, check_kind
 from ..tensor import Tensor
 from .activations import relu
 from .arithmetic import abs as abs_
-from .arithmetic import clip, maximum
+from .arithmetic import clip, maximum, power
 from .conversion import as_inexact, as_tensor, promote_inexact
 from .gathering import diagonal
-from .manipulation import expand_dims, matrix_transpose
+from .logic import where
+from .manipulation import astype, expand_dims, matrix_transpose
 from .products import matmul
+from .reductions import max as max_
 from .reductions import root
 from .reductions import sum as sum_
 
 __all__ = [
+    "cdist",
     "cosine_similarity",
     "is_binary",
     "is_simplex",
@@ -100,6 +106,43 @@ def pairwise_sq_distances(x1: Any, x2: Any, /) -> Tensor:
     else:
         squares1, squares2 = sq_norm(x1, axis=-1), sq_norm(x2, axis=-1)
     return relu(expand_dims(squares1, axis=-1) + expand_dims(squares2, axis=-2) - 2 * products)
+
+
+def cdist(x1: Any, x2: Any, /, p: float = 2.0) -> Tensor:
+    r"""The distances \(\|x_i - y_j\|_p\) of all rows: (..., n, d) and (..., m, d) give (..., n, m).
+
+    >>> import wonderland as wl
+    >>> X, Y = wl.tensor([[0.0, 0.0], [3.0, 4.0]]), wl.tensor([[3.0, 0.0]])
+    >>> wl.cdist(X, Y), wl.cdist(X, Y, p=1.0), wl.cdist(X, Y, p=wl.inf)
+    (tensor([[3.],
+            [4.]]), tensor([[3.],
+            [4.]]), tensor([[3.],
+            [4.]]))
+
+    p is at least 0 (the number of components that differ) and may be infinite (the largest difference). The differences
+    are formed, n m d numbers, so that near points lose no digits; `pairwise_sq_distances` needs n m and rounds more.
+    The derivative at distance 0 is 0.
+    """
+    x1, x2 = promote_inexact("cdist", x1, x2)
+    check_kind("cdist", FLOATING, x1)
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise ShapeError(f"cdist: shapes {x1.shape} and {x2.shape}.", "matrices (..., n, d) and (..., m, d)")
+    order = as_number("cdist", "p", p)
+    if not order >= 0:
+        raise InputError(f"cdist: p={p}.", "a number from 0 to wl.inf")
+    apart = expand_dims(x1, axis=-2) - expand_dims(x2, axis=-3)
+    if order == 2:
+        return norm(apart, axis=-1)
+    size = abs_(apart)
+    if order == math.inf:
+        return max_(size, axis=-1) if size.shape[-1] else sum_(size, axis=-1)
+    if order == 0:
+        return sum_(astype(size != 0, size.dtype), axis=-1)
+    if order == 1:
+        return sum_(size, axis=-1)
+    total = sum_(power(size, order), axis=-1)
+    positive = total > 0  # the root has no derivative at 0
+    return where(positive, power(where(positive, total, 1), 1 / order), 0)
 
 
 # --- constraints of the book's notation

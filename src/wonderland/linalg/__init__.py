@@ -9,11 +9,16 @@ element, `wl.linalg.matrix_exp` on the matrix.
 from ..arrays import cross, diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
 from .factorizations import (
     EighResult,
+    EigResult,
+    LUResult,
     QRResult,
     SVDResult,
     cholesky,
+    eig,
     eigh,
+    eigvals,
     eigvalsh,
+    lu,
     qr,
     svd,
     svdvals,
@@ -44,6 +49,9 @@ __all__ = [
     # factorisations
     "cholesky",
     "qr",
+    "lu",
+    "eig",
+    "eigvals",
     "eigh",
     "eigvalsh",
     "svd",
@@ -70,6 +78,8 @@ __all__ = [
     "vecdot",
     # results with several parts
     "EighResult",
+    "EigResult",
+    "LUResult",
     "LstsqResult",
     "QRResult",
     "SVDResult",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from ml_dtypes import finfo
 
@@ -11,6 +11,7 @@ from ..arrays.conversion import as_inexact
 from ..dtypes import real_of
 from ..errors import InputError
 from ..primitives import factorization as p
+from ..primitives import general_matrices as general
 from ..tensor import Tensor
 
 
@@ -68,6 +69,73 @@ def _phases(vectors: Tensor) -> Tensor:
     return sign(first)
 
 
+class LUResult(NamedTuple):
+    """A matrix as P @ L @ U."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+def lu(x: Any, /) -> LUResult:
+    r"""A permutation P, a unit lower triangular L and an upper triangular U with \(P L U = A\), for A (..., m, n).
+
+    >>> import wonderland as wl
+    >>> P, L, U = wl.linalg.lu(wl.tensor([[1.0, 2.0], [4.0, 6.0]]))
+    >>> P
+    tensor([[0., 1.],
+            [1., 0.]])
+    >>> L
+    tensor([[1.  , 0.  ],
+            [0.25, 1.  ]])
+    >>> U
+    tensor([[4. , 6. ],
+            [0. , 0.5]])
+
+    Gaussian elimination with exchanges of rows. L is (..., m, k) and U (..., k, n) with k = min(m, n). The derivative
+    needs the first k columns (after the exchanges) to be independent; P is constant. `solve`, `det` and `inv` do this
+    inside and are faster.
+    """
+    return LUResult(*general.lu(as_inexact("lu", x)))
+
+
+class EigResult(NamedTuple):
+    """Complex eigenvalues, and eigenvectors as columns of norm 1."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def eig(x: Any, /) -> EigResult:
+    r"""Eigenvalues and eigenvectors of any square matrices: \(A V = V\,\mathrm{diag}(w)\), both complex.
+
+    >>> import wonderland as wl
+    >>> w, V = wl.linalg.eig(wl.tensor([[0.0, -1.0], [1.0, 0.0]]))  # a quarter turn
+    >>> wl.sort(w.imag)
+    tensor([-1.,  1.])
+    >>> wl.allclose(wl.tensor([[0.0, -1.0], [1.0, 0.0]]) @ V, V * w)
+    True
+
+    A is (..., n, n), real or complex; w (..., n) comes in no particular order, and the columns of V (..., n, n) have
+    norm 1 and any phase. For symmetric matrices `eigh` is better in every respect.
+
+    Derivatives: \(dw = \mathrm{diag}(V^{-1}\,dA\,V)\); those of vectors divide by differences of eigenvalues, and
+    terms between equal ones are left out. They hold for what does not depend on the phases of the vectors. A matrix
+    that has no basis of eigenvectors has no derivative.
+    """
+    return EigResult(*general.eig(as_inexact("eig", x)))
+
+
+def eigvals(x: Any, /) -> Tensor:
+    """The complex eigenvalues (..., n) of square matrices (..., n, n), in no particular order. See `eig`.
+
+    >>> import wonderland as wl
+    >>> wl.sort(wl.linalg.eigvals(wl.tensor([[2.0, 1.0], [0.0, 3.0]])).real)
+    tensor([2., 3.])
+    """
+    return general.eig(as_inexact("eigvals", x))[0]
+
+
 class EighResult(NamedTuple):
     """Eigenvalues in ascending order, and eigenvectors as columns."""
 
@@ -118,7 +186,11 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+@overload
+def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: Literal[True] = True) -> SVDResult: ...
+@overload
+def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool) -> SVDResult | Tensor: ...
+def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Tensor:
     r"""The singular value decomposition \(A = U\,\mathrm{diag}(S)\,V^H\) of matrices (..., m, n).
 
     >>> import wonderland as wl
@@ -134,8 +206,11 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     and of each of the first k columns of U the first component of the largest size is positive.
 
     Singular vectors of equal or zero singular values are any basis and have no derivative; terms between them
-    are left out, see `eigh`. With `full_matrices` only square matrices have a derivative.
+    are left out, see `eigh`. With `full_matrices` only square matrices have a derivative. With `compute_uv=False`
+    the result is S alone, as `svdvals` gives it.
     """
+    if not compute_uv:
+        return svdvals(x)
     x = as_inexact("svd", x)
     p.check_matrices("svd", x)
     m, n = x.shape[-2:]

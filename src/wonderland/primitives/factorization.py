@@ -126,18 +126,18 @@ def _column(x: Any) -> Any:
     return reshape(x, shape=(*x.shape, 1))
 
 
-def _pairs(values: Any) -> tuple[Any, Any]:
+def pairs(values: Any) -> tuple[Any, Any]:
     """values_j and values_i, as matrices with elements (i, j)."""
     shape = (*values.shape, values.shape[-1])
     return broadcast_to(_row(values), shape=shape), broadcast_to(_column(values), shape=shape)
 
 
-def _inverse_or_zero(x: Any, zero: Any) -> Any:
+def inverse_or_zero(x: Any, zero: Any) -> Any:
     """1 / x, and 0 where `zero` holds; also its derivative is 0 there."""
     return elementwise.where(zero, creation.zeros_like(x), 1 / elementwise.where(zero, creation.ones_like(x), x))
 
 
-def _rounding(values: Any) -> Any:
+def rounding(values: Any) -> Any:
     """The size of the rounding errors of the singular values or eigenvalues, with an axis of size 1."""
     total = sum_(elementwise.abs_(values), axes=(values.ndim - 1,))
     return _column(total) * float(ml_dtypes.finfo(values.dtype).eps)
@@ -145,8 +145,8 @@ def _rounding(values: Any) -> Any:
 
 def _indistinct(values: Any) -> Any:
     """Which pairs (i, j) of values are equal but for rounding."""
-    row, column = _pairs(values)
-    return elementwise.abs_(row - column) <= _column(_rounding(values))
+    row, column = pairs(values)
+    return elementwise.abs_(row - column) <= _column(rounding(values))
 
 
 def _eigh_abstract(x: Any) -> list[Aval]:
@@ -158,8 +158,8 @@ def _eigh_jvp(primals: list[Any], tangents: list[Any], out: list[Any]) -> list[A
     (t,), (w, v) = tangents, out
     moved = hermitian_part(t) @ v
     dw = sum_(conj(v) * moved, axes=(len(moved.shape) - 2,))
-    row, column = _pairs(w)
-    gaps = _inverse_or_zero(row - column, _indistinct(w))
+    row, column = pairs(w)
+    gaps = inverse_or_zero(row - column, _indistinct(w))
     dv = v @ ((adjoint(v) @ moved) * gaps)
     return [elementwise.real(dw) if is_complex(dw.dtype) else dw, dv]
 
@@ -198,9 +198,9 @@ def _svd_jvp(primals: list[Any], tangents: list[Any], out: list[Any], full: bool
     inner = adjoint(u) @ right  # U^H dA V = (U^H dU) S + dS - S (V^H dV)
     diagonal = sum_(conj(u) * right, axes=(len(t.shape) - 2,))
     ds = elementwise.real(diagonal) if is_complex(x.dtype) else diagonal
-    row, column = _pairs(s)
-    gaps = _inverse_or_zero((row - column) * (row + column), _indistinct(s))
-    inverse = _row(_inverse_or_zero(s, s <= _rounding(s)))
+    row, column = pairs(s)
+    gaps = inverse_or_zero((row - column) * (row + column), _indistinct(s))
+    inverse = _row(inverse_or_zero(s, s <= rounding(s)))
     turn_u = (inner * row + column * adjoint(inner)) * gaps
     turn_v = (column * inner + adjoint(inner) * row) * gaps
     if is_complex(x.dtype):
