@@ -233,6 +233,7 @@ EXCEPTIONS = {
         "binary_cross_entropy": "BCELoss computes with it",
         "binary_cross_entropy_with_logits": "BCEWithLogitsLoss computes with it",
         "interpolate": "Upsample computes with it",
+        "affine_grid": "tests/nn/test_grids.py compares it with its formula; no module computes with it",
         "fold": PATCHES,
         "unfold": PATCHES,
         "batch_norm": "BatchNorm1d, 2d and 3d compute with it",

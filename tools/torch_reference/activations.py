@@ -31,6 +31,7 @@ CASES = [
     *[Case(name, (X,)) for name in ("Softsign", "Tanhshrink", "RReLU", "Identity")],
     *[Case(name, (np.zeros(2),)) for name in ("ELU", "CELU", "SELU", "Softsign")],
     *[Case("Hardsigmoid", (x,), tolerance=1e-7) for x in (X, KINKS)],  # the slope 1/6 is a float32 there
+    Case("Softmax2d", (IMAGES,), channels_first=True),
     Case("LeakyReLU", (X,), (0.3,)),
     Case("ELU", (X,), (0.7,)),
     Case("CELU", (X,), (2.0,)),

@@ -16,8 +16,8 @@ class Case:
     `inputs` are arrays in our layout, or shapes of normal numbers; the last ones have `names` if they are passed by
     name. All that are floating get gradients, unless `wrt` lists the positions. `modes` is a letter for each pass
     through the same module, "t" in training and "e" in evaluation mode. With `channels_first`, PyTorch has the channels
-    of all floating inputs and of the output along axis 1. `wrapped_by` is a function that changes the layer's weight.
-    A `tolerance` above 1e-10 is for what PyTorch itself rounds.
+    of all floating inputs (but those at the positions `kept`) and of the output along axis 1. `wrapped_by` is a
+    function that changes the layer's weight. A `tolerance` above 1e-10 is for what PyTorch itself rounds.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Case:
     channels_first: bool = False
     names: tuple[str, ...] = ()
     wrt: tuple[int, ...] | None = None
+    kept: tuple[int, ...] = ()
     wrapped_by: str | None = None
     tolerance: float | None = None
 

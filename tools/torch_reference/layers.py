@@ -24,6 +24,8 @@ def images(name: str, shape: tuple[int, ...], *args: Any, **settings: Any) -> Ca
 DENSE = [
     Case("Linear", ((5, 4),), (4, 3)),
     Case("Linear", ((2, 3, 4),), (4, 2), {"bias": False}),
+    Case("Bilinear", ((5, 2), (5, 3)), (2, 3, 4)),
+    Case("Bilinear", ((2, 2, 3), (2, 2, 2)), (3, 2, 2), {"bias": False}),
     Case("Embedding", (ROWS,), (5, 3)),
     Case("Embedding", (ROWS,), (5, 3), {"padding_idx": 2}),
     Case("EmbeddingBag", (ROWS,), (5, 3)),
@@ -94,6 +96,25 @@ RESIZING = [
     images("Upsample", (1, 5, 3, 1), size=[3, 5], mode="nearest-exact"),
 ]
 
+PADDING = [
+    *[images(f"{kind}Pad1d", (2, 4, 2), [2, 1]) for kind in ("Zero", "Reflection", "Replication", "Circular")],
+    *[images(f"{kind}Pad2d", (1, 3, 4, 2), [2, 1, 0, 2]) for kind in ("Zero", "Reflection", "Replication", "Circular")],
+    *[images(f"{kind}Pad3d", (1, 2, 3, 3, 1), 1) for kind in ("Zero", "Reflection", "Replication", "Circular")],
+    images("ZeroPad2d", (1, 4, 4, 2), [-1, 2, 1, -2]),
+    images("ConstantPad1d", (2, 4, 2), 2, 3.5),
+    images("ConstantPad2d", (1, 3, 4, 2), [2, -1, 0, 1], -0.5),
+    images("ConstantPad3d", (1, 2, 2, 2, 1), [1, 0, 2, 0, 0, 1], 2.0),
+]
+
+PLACES = np.round(np.random.default_rng(0).uniform(-1.6, 1.6, (2, 3, 4, 2)), 3)  # in and around the image
+SAMPLING = [
+    Case("grid_sample", ((2, 4, 5, 3), PLACES), settings=settings, channels_first=True, kept=(1,), wrt=wrt)
+    for mode, wrt in (("bilinear", None), ("bicubic", None), ("nearest", (0,)))
+    for padding_mode in ("zeros", "border", "reflection")
+    for align_corners in (False, True)
+    for settings in [{"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}]
+]
+
 RECURRENT = [
     *[Case(name, ((4, 2, 3),), (3, 2)) for name in ("RNN", "GRU", "LSTM")],
     *[
@@ -127,4 +148,4 @@ ATTENTION = [
     Case("scaled_dot_product_attention", ((1, 4, 3, 2), (1, 2, 3, 2), (1, 2, 3, 2)), settings={"enable_gqa": True}),
 ]
 
-CASES = DENSE + CONVOLUTIONS + POOLING + RESIZING + RECURRENT + PASSING + ATTENTION
+CASES = DENSE + CONVOLUTIONS + POOLING + RESIZING + PADDING + SAMPLING + RECURRENT + PASSING + ATTENTION

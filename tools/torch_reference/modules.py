@@ -52,7 +52,9 @@ def _passed(case: Case, module: Any, rng: np.random.Generator, training: bool) -
     arrays = [drawn(rng, x) if isinstance(x, tuple) else np.asarray(x) for x in case.inputs]
     wrt = [i for i, x in enumerate(arrays) if x.dtype.kind == "f" and (case.wrt is None or i in case.wrt)]
     tensors = [torch.tensor(x, requires_grad=i in wrt) for i, x in enumerate(arrays)]
-    moved = [_moved(case, x, -1, 1) if x.is_floating_point() else x for x in tensors]
+    moved = [
+        _moved(case, x, -1, 1) if x.is_floating_point() and i not in case.kept else x for i, x in enumerate(tensors)
+    ]
     positional = len(moved) - len(case.names)
     named = dict(zip(case.names, moved[positional:], strict=True))
     if module is None:
@@ -91,6 +93,8 @@ def _path(case: Case, path: str) -> str:
 def _ours(case: Case, path: str, value: Any) -> np.ndarray:
     """A parameter, buffer or gradient in our layout."""
     x = value.detach().numpy().copy()
+    if case.name == "Bilinear" and x.ndim == 3:
+        return x.transpose(1, 2, 0)
     if not case.name.startswith(TRANSPOSED):
         return x
     if path.endswith("original0"):

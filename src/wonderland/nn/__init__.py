@@ -16,6 +16,7 @@ from .activations import (
     Sigmoid,
     SiLU,
     Softmax,
+    Softmax2d,
     Softmin,
     Softplus,
     Softsign,
@@ -25,6 +26,7 @@ from .activations import (
 from .adapters import Adapted, Adapter, LoRALinear, inject_adapters, inject_lora, merge_lora
 from .bases import Basis, BSplineBasis, GaussianBasis
 from .batch_norm_inference import fuse_bn, fuse_conv_bn, fuse_linear_bn, recalibrate_bn
+from .bilinear import Bilinear
 from .class_trees import balanced_tree, clustered_tree, expected_depth, flat_tree, huffman_tree, leaf_depths
 from .containers import ModuleDict, ModuleList, Sequential
 from .conv_block import ConvBlock
@@ -130,6 +132,23 @@ from .normalization import (
     RMSNorm,
     ScaleNorm,
 )
+from .padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
 from .parameter import Buffer, Parameter
 from .patches import Fold, Unfold
 from .piecewise import (
@@ -218,6 +237,22 @@ __all__ = [
     "ModuleDict",
     "Linear",
     "LazyLinear",
+    "Bilinear",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -310,6 +345,7 @@ __all__ = [
     "Step",
     "StochasticBinary",
     "Softmax",
+    "Softmax2d",
     "Softmin",
     "LogSoftmax",
     "PReLU",

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import arrays
 from ..arguments import as_function, as_int
-from ..errors import InputError
+from ..errors import InputError, ShapeError
 from ..tensor import Tensor
 from . import functional as F  # noqa: N812 - as everybody calls it
 from .module import Module
@@ -237,6 +237,21 @@ class Softmax(Module):
 
     def forward(self, x: Any) -> Tensor:
         return arrays.softmax(x, self.axis, temperature=self.temperature)
+
+
+class Softmax2d(Module):
+    r"""The softmax over the channels of every place of images (..., h, w, c).
+
+    >>> import wonderland as wl
+    >>> wl.nn.Softmax2d()(wl.zeros((1, 2, 2, 4)))[0, 0, 0]
+    tensor([0.25, 0.25, 0.25, 0.25])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        x = arrays.asarray(x)
+        if x.ndim not in (3, 4):
+            raise ShapeError(f"Softmax2d: an input of shape {x.shape}.", "images (h, w, c) or (b, h, w, c)")
+        return arrays.softmax(x, -1)
 
 
 class Softmin(Softmax):

@@ -3,12 +3,14 @@
 # ruff: noqa: F403 - every file has an exact `__all__`
 
 from .activations import *
+from .affine import *
 from .attention import *
 from .convolution import *
 from .fft_convolution import *
 from .filters import *
 from .gating import *
 from .global_pooling import *
+from .grids import *
 from .layouts import *
 from .lookup import *
 from .losses import *
