@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .steps import Native
-from .values import Buffer, Hole, Value, View, leaves, replaced, strides_of
+from .values import LARGEST, MOST_ITEMS, Buffer, Hole, Together, Value, View, leaves, replaced, strides_of
 
 Make = Callable[[Hole, list[tuple[View, Value]]], list[Any]]
 
@@ -19,6 +19,7 @@ class Contraction:
         self.operands = operands  # the views that it reads
         self.make = make
         self.stores: list[tuple[View, Value]] = [(target, target)]
+        self._values = Together()
 
     @property
     def writes(self) -> list[Buffer]:
@@ -35,6 +36,12 @@ class Contraction:
 
     def add(self, target: View, value: Value) -> None:
         self.stores.append((target, value))
+        self._values.add(value)
+
+    @property
+    def full(self) -> bool:
+        """Whether more work on the result would be too much for the loop that makes it."""
+        return len(self.stores) > MOST_ITEMS or self._values.operations > 3 * LARGEST
 
     def close(self) -> list[Native]:
         hole = Hole(self.target.shape, self.target.dtype)

@@ -53,9 +53,15 @@ def _needed(kernel: Kernel, read: set[Buffer]) -> list[Item]:
     return kept[::-1]
 
 
-def hoist(steps: list[Step], loop: Loop) -> None:
-    """Move what a loop does in every turn with the same result in front of it: a weight is packed once."""
-    begin, end = steps.index(loop.begin), steps.index(loop.end)
+def hoist(steps: list[Step], loops: list[Loop]) -> None:
+    """Move what loops do in every turn with the same result in front of them: a weight is packed once."""
+    position = {id(step): i for i, step in enumerate(steps)}
+    for loop in loops:  # inner ones come first, and leave the borders of those around them where they are
+        if loop.repeats:
+            _hoist(steps, position[id(loop.begin)], position[id(loop.end)])
+
+
+def _hoist(steps: list[Step], begin: int, end: int) -> None:
     inside = steps[begin:end]
     written = Tally(b for step in inside for b in step.writes)
     written.update([b.base for b in written if b.base is not None])  # a sequence, one step after the other

@@ -14,7 +14,7 @@ from .. import dtypes
 from ..graph.ir import Atom, Equation, Graph, Var
 from .runtime import Op as Code
 from .steps import Control, Label, Loop
-from .values import Buffer, Const, Op, Value, View, whole
+from .values import Buffer, Const, Earlier, Op, Value, View, whole
 
 if TYPE_CHECKING:
     from .schedule import Schedule
@@ -65,7 +65,7 @@ def scan(s: Schedule, e: Equation) -> bool:
     for var, atom in zip(body.inputs[:consts], e.inputs[:consts], strict=True):
         s.values[var] = _fixed(s, s.value(atom))
     _hoist(s, body, consts)
-    outside, s.fixed = s.fixed, {v.buffer for v in s.values.values() if isinstance(v, View)}
+    outside, s.fixed = s.fixed, Earlier()
     extent = _Extent(s)
     state = _state(s, extent, e.inputs[consts:n], body.inputs[consts:n])
     setup: list[Control] = []

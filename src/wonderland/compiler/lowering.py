@@ -20,6 +20,7 @@ from . import checked, loops, values, windows
 from .complexes import pairs
 from .contractions import Contraction
 from .direct.scatters import scatter, wrong_index
+from .pieces import Pieces
 from .products import steps as products
 from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
 
@@ -42,9 +43,7 @@ def _broadcast_to(s: Schedule, e: Equation) -> bool:
 def _transpose(s: Schedule, e: Equation) -> bool:
     axes, x = e.params["axes"], e.inputs[0]
     if isinstance(x, Var) and x in s.pieces:
-        s.pieces[e.outputs[0]] = [
-            (tuple(index[a] for a in axes), values.transposed(part, axes)) for index, part in s.pieces[x]
-        ]
+        s.pieces[e.outputs[0]] = s.pieces[x].transposed(axes)
         return True
     s.values[e.outputs[0]] = values.transposed(s.elsewhere(x), axes)
     return True
@@ -124,7 +123,7 @@ def _concatenate(s: Schedule, e: Equation) -> bool:
             (tuple((start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(out.shape)), s.value(atom))
         )
         start = stop
-    s.pieces[out] = pieces
+    s.pieces[out] = Pieces(out.shape, pieces)
     return True
 
 
@@ -132,7 +131,7 @@ def _place(s: Schedule, e: Equation) -> bool:
     (out,) = e.outputs
     if not out.aval.size:
         return False
-    s.pieces[out] = [(e.params["index"], s.value(e.inputs[0]))]
+    s.pieces[out] = Pieces(out.shape, [(e.params["index"], s.value(e.inputs[0]))])
     return True
 
 
@@ -141,26 +140,10 @@ def _add(s: Schedule, e: Equation) -> bool:
     x, y = e.inputs
     if not isinstance(x, Var) or not isinstance(y, Var) or x not in s.pieces or y not in s.pieces:
         return False
-    shape = e.outputs[0].shape
-    pairs = [(a, b) for a, _ in s.pieces[x] for b, _ in s.pieces[y]]
-    if x.shape != shape or y.shape != shape or not all(_apart(a, b, shape) for a, b in pairs):
-        return False
-    s.pieces[e.outputs[0]] = s.pieces[x] + s.pieces[y]
-    return True
-
-
-def _apart(a: Any, b: Any, shape: tuple[int, ...]) -> bool:
-    """Whether two parts have no element in common: along some axis their ranges do not meet."""
-
-    def meet(one: Any, other: Any, n: int) -> bool:
-        first, second = range(n)[slice(*one)], range(n)[slice(*other)]
-        if not first or not second:
-            return False
-        if first.step == second.step and (first[0] - second[0]) % first.step:
-            return False
-        return max(min(first), min(second)) <= min(max(first), max(second))
-
-    return not all(meet(one, other, n) for one, other, n in zip(a, b, shape, strict=True))
+    both = s.pieces[x].and_those_of(s.pieces[y]) if x.shape == y.shape else None
+    if both is not None:
+        s.pieces[e.outputs[0]] = both
+    return both is not None
 
 
 # --- calls

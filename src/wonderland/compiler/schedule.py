@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter as Tally
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,12 @@ from .contractions import Contraction
 from .finishing import finished, hoist
 from .kernels.kernel import Accumulate, Item, Kernel, Reduce, Store
 from .order import ordered
+from .pieces import Pieces
 from .steps import Fallback, Step
 from .text import operations
-from .values import Buffer, Const, Op, Shape, Value, View, leaves, replaced, strides_of, whole
+from .values import LARGEST, Buffer, Const, Op, Shape, Value, View, leaves, parts, replaced, strides_of, whole
 
 INDEXING = frozenset(["gather", "scatter"])  # they check their indices also where nothing is read or written
-LARGEST = 120  # the weight of an expression; beyond, registers run out
 WAITING = 3  # contractions at a time
 PATIENCE = 8  # how many other steps a kernel waits for more items: what it reads stays in memory
 STORING, READING = 40, 13  # what it costs to write a value and read it again, and to read one, in additions
@@ -36,9 +36,6 @@ STORING, READING = 40, 13  # what it costs to write a value and read it again, a
 Check = tuple[
     Equation, Callable[[int, int], WonderlandError]
 ]  # an equation, and its error from the word that was noted
-
-
-Pieces = list[tuple[tuple[tuple[int, int | None, int], ...], Value]]  # where each part goes, and the part
 
 
 class Schedule:
@@ -53,7 +50,7 @@ class Schedule:
         self.begun = Buffer("word", 1, np.dtype(np.int64))  # whether state is being overwritten
         self.checks: list[Check] = []  # what may be found wrong while the program runs; two words of status each
         self.uses: Tally[Var] = Tally()
-        self.fixed: set[Buffer] = set()  # what is the same in every turn of the loop that is being scheduled
+        self.fixed: Container[Buffer] = ()  # what is the same in every turn of the loop that is being scheduled
         self.loops: list[Any] = []
         self.closings = 0  # how many kernels have been closed
         self.wanted: dict[Var, View] = {}  # where results should be put
@@ -75,9 +72,7 @@ class Schedule:
             self.outputs.append(self._output(i, self.value(atom)))
         self.close_all()
         self.steps = finished(self.steps, self.origins)
-        for loop in self.loops:
-            if loop.repeats:
-                hoist(self.steps, loop)
+        hoist(self.steps, self.loops)
         self.status.size = 2 * len(self.checks)
 
     def run(self, graph: Graph) -> None:
@@ -116,6 +111,11 @@ class Schedule:
             if several or (waiting and waiting[-1].accepts(value)):
                 return self.keep(value)
         return replaced(value, lambda part: part.stored if isinstance(part, Op) else None)
+
+    def often(self, atom: Atom) -> Value:
+        """The value as it is seen by many places of another shape: computed once, unless that takes longer."""
+        self._reused(self.value(atom))
+        return self.elsewhere(atom)
 
     def settled(self, value: Value) -> Value:
         """The value, with everything that a closed kernel has stored read from memory."""
@@ -214,21 +214,14 @@ class Schedule:
         result from then on.
         """
         if isinstance(value, Op) and value.stored is None:
-            work, sources = 0, 0
-            seen: set[int] = set()
-
-            def visit(part: Value) -> bool:
-                nonlocal work, sources
-                if id(part) in seen:
-                    return False
-                seen.add(id(part))
+            work, sources, waits = 0, 0, False
+            for part in parts(value, within=_to_compute):
                 if isinstance(part, Op) and part.stored is None:
                     work += values.COSTS.get(part.name, 1)
-                    return bool(sum(visit(a) for a in part.args))  # all of them are looked at
+                    continue
                 sources += isinstance(part, values.Take) or (isinstance(part, (View, Op)) and _is_large(part))
-                return isinstance(part, View) and isinstance(self.writer.get(part.buffer), Contraction)
-
-            if visit(value) or work + READING * sources > STORING:
+                waits |= isinstance(part, View) and isinstance(self.writer.get(part.buffer), Contraction)
+            if waits or work + READING * sources > STORING:
                 self.keep(value)
 
     def broadcast(self, value: Value, shape: Shape) -> Value:
@@ -269,6 +262,8 @@ class Schedule:
             owner.add(target, value)
             self._note(owner)
             self.writer[target.buffer] = owner
+            if owner.full:
+                self.close(owner)
             return
         if owner is not None and owner.split is not None and value.shape != owner.space:
             if values.dense(target.shape, target.strides):
@@ -314,7 +309,7 @@ class Schedule:
         kernel.touched = self.closings
         self._note(kernel)
         self.writer[item.target.buffer] = kernel
-        if len(kernel.items) >= 16 or kernel.operations > 3 * LARGEST:
+        if kernel.full:
             self.close(kernel)
 
     def _note(self, step: Kernel | Contraction) -> None:
@@ -466,6 +461,11 @@ class Schedule:
         buffer = Buffer("output", math.prod(value.shape), value.dtype, position)
         self.copy(view, whole(buffer, value.shape))
         return buffer
+
+
+def _to_compute(value: Value) -> Sequence[Value]:
+    """The arguments of an operation that is not going to be in memory."""
+    return value.args if isinstance(value, Op) and value.stored is None else ()
 
 
 def _is_large(value: View | Op) -> bool:

@@ -6,8 +6,9 @@ them, so they cost nothing at run time.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ import numpy as np
 from ..dtypes import DType
 
 Shape = tuple[int, ...]
+_numbers = itertools.count()
 
 
 class Buffer:
     """A contiguous piece of memory: an argument, a result, a constant, or a part of the arena."""
 
-    __slots__ = ("base", "data", "dtype", "kind", "offset", "position", "size")
+    __slots__ = ("base", "data", "dtype", "kind", "number", "offset", "position", "size")
 
     def __init__(self, kind: str, size: int, dtype: DType, position: int = 0, data: Any = None) -> None:
         # "input", "output", "constant", "arena"; "carry": the state of a loop, "moving": a step of the sequence `base`,
@@ -31,6 +33,7 @@ class Buffer:
         self.position = position  # of an input or output
         self.data = data  # of a constant
         self.offset = 0  # of an arena buffer, in bytes
+        self.number = next(_numbers)  # later buffers have larger ones
         self.base: Buffer | None = None
 
     @property
@@ -55,6 +58,16 @@ class View:
 
     def is_contiguous(self) -> bool:
         return self.offset == 0 and self.buffer.size == math.prod(self.shape) and dense(self.shape, self.strides)
+
+
+class Earlier:
+    """All buffers that exist when this is made."""
+
+    def __init__(self) -> None:
+        self._end = next(_numbers)
+
+    def __contains__(self, buffer: object) -> bool:
+        return isinstance(buffer, Buffer) and buffer.number < self._end
 
 
 def strides_of(shape: Shape) -> Shape:
@@ -84,6 +97,10 @@ COSTS = dict.fromkeys(["divide", "sqrt", "tan", "hypot"], 4) | dict.fromkeys(
 )
 
 
+LARGEST = 120  # the weight of an expression; beyond, registers run out
+MOST_ITEMS = 16  # expressions that one step computes
+
+
 class Op:
     """An elementwise operation that has not been computed; its arguments have its shape (or are scalars)."""
 
@@ -98,7 +115,8 @@ class Op:
         self.wanted: View | None = None  # where it should be put
         self.sources: list[View] | None = None  # the views inside, once somebody asked
         self.visited = -1  # when it was last looked at, see `Schedule.settled`
-        self.weight: int = COSTS.get(name, 1) + sum(a.weight for a in args if isinstance(a, Op))  # to compute it all
+        # to compute all of it, if nothing were shared: an estimate that says when an expression is small
+        self.weight: int = COSTS.get(name, 1) + sum(a.weight for a in args if isinstance(a, (Op, Take)))
 
 
 class Const:
@@ -145,7 +163,7 @@ class Take:
     spread over the axes of the result, so that no shape of the gathered block is needed.
     """
 
-    __slots__ = ("dtype", "indices", "label", "rest", "shape", "sizes", "steps", "view")
+    __slots__ = ("dtype", "indices", "label", "rest", "shape", "sizes", "steps", "view", "weight")
 
     def __init__(
         self, view: View, indices: list[Value], steps: Shape, sizes: Shape, rest: Shape, shape: Shape, label: View
@@ -158,6 +176,7 @@ class Take:
         self.shape = shape
         self.dtype = view.dtype
         self.label = label  # where the routine leaves a bad index
+        self.weight: int = sum(i.weight for i in indices if isinstance(i, (Op, Take)))  # to compute the places
 
 
 Value = View | Op | Const | Counter | Hole | Take
@@ -195,59 +214,57 @@ def sliced(value: Value, index: Any, shape: Shape) -> Value:
 def _mapped(value: Value, shape: Shape, strides: Any, starts: Any, done: dict[int, Value] | None = None) -> Value:
     """Apply a change of strides to every view inside a value; what is shared stays shared."""
     done = {} if done is None else done
-    if id(value) not in done:
-        done[id(value)] = _mapped_once(value, shape, strides, starts, done)
-    return done[id(value)]
 
-
-def _mapped_once(value: Value, shape: Shape, strides: Any, starts: Any, done: dict[int, Value]) -> Value:
     def moved(old: Shape) -> int:
         return sum(a * b for a, b in zip(starts, old, strict=True)) if starts else 0
 
-    if isinstance(value, Const):
-        return Const(value.value, value.dtype, shape)
-    if isinstance(value, View):
-        return View(value.buffer, shape, strides(value.strides), value.offset + moved(value.strides))
-    if isinstance(value, Counter):
-        return Counter(shape, strides(value.scales), value.start + moved(value.scales), value.dtype)
-    if isinstance(value, Hole):
-        return Hole(shape, value.dtype, value.source)  # only ever broadcast
-    if isinstance(value, Take):
-        view = value.view
-        view = View(view.buffer, view.shape, view.strides, view.offset + moved(value.rest))
-        indices = [_mapped(i, shape, strides, starts, done) for i in value.indices]
-        return Take(view, indices, value.steps, value.sizes, strides(value.rest), shape, value.label)
-    return Op(value.name, [_mapped(a, shape, strides, starts, done) for a in value.args], shape, value.dtype)
-
-
-def reshaped(value: Value, shape: Shape, done: dict[int, Value | None] | None = None) -> Value | None:
-    """The value in another shape, or None where that needs a copy."""
-    done = {} if done is None else done
-    if id(value) not in done:
-        done[id(value)] = _reshaped_once(value, shape, done)
+    for part in parts(value, known=done):
+        if isinstance(part, Const):
+            made: Value = Const(part.value, part.dtype, shape)
+        elif isinstance(part, View):
+            made = View(part.buffer, shape, strides(part.strides), part.offset + moved(part.strides))
+        elif isinstance(part, Counter):
+            made = Counter(shape, strides(part.scales), part.start + moved(part.scales), part.dtype)
+        elif isinstance(part, Hole):
+            made = Hole(shape, part.dtype, part.source)  # only ever broadcast
+        elif isinstance(part, Take):
+            view = View(part.view.buffer, part.view.shape, part.view.strides, part.view.offset + moved(part.rest))
+            indices = [done[id(i)] for i in part.indices]
+            made = Take(view, indices, part.steps, part.sizes, strides(part.rest), shape, part.label)
+        else:
+            made = Op(part.name, [done[id(a)] for a in part.args], shape, part.dtype)
+        done[id(part)] = made
     return done[id(value)]
 
 
-def _reshaped_once(value: Value, shape: Shape, done: dict[int, Value | None]) -> Value | None:
-    if isinstance(value, Const):
-        return Const(value.value, value.dtype, shape)
-    if isinstance(value, View):
-        strides = reshape_strides(value.shape, value.strides, shape)
-        return None if strides is None else View(value.buffer, shape, strides, value.offset)
-    if isinstance(value, Counter):
-        scales = reshape_strides(value.shape, value.scales, shape)
-        return None if scales is None else Counter(shape, scales, value.start, value.dtype)
-    if isinstance(value, Hole):
+def reshaped(value: Value, shape: Shape) -> Value | None:
+    """The value in another shape, or None where that needs a copy."""
+    done: dict[int, Value] = {}
+    for part in parts(value):
+        made = _reshaped(part, shape, done)
+        if made is None:
+            return None
+        done[id(part)] = made
+    return done[id(value)]
+
+
+def _reshaped(part: Value, shape: Shape, done: dict[int, Value]) -> Value | None:
+    """A part in another shape, given those inside it."""
+    if isinstance(part, Const):
+        return Const(part.value, part.dtype, shape)
+    if isinstance(part, Op):
+        return Op(part.name, [done[id(a)] for a in part.args], shape, part.dtype)
+    if isinstance(part, Hole):
         return None
-    inside = value.indices if isinstance(value, Take) else value.args
-    found = [reshaped(a, shape, done) for a in inside]
-    args = [a for a in found if a is not None]
-    if len(args) < len(inside):
+    old = part.strides if isinstance(part, View) else part.scales if isinstance(part, Counter) else part.rest
+    strides = reshape_strides(part.shape, old, shape)
+    if strides is None:
         return None
-    if isinstance(value, Op):
-        return Op(value.name, args, shape, value.dtype)
-    rest = reshape_strides(value.shape, value.rest, shape)
-    return None if rest is None else Take(value.view, args, value.steps, value.sizes, rest, shape, value.label)
+    if isinstance(part, View):
+        return View(part.buffer, shape, strides, part.offset)
+    if isinstance(part, Counter):
+        return Counter(shape, strides, part.start, part.dtype)
+    return Take(part.view, [done[id(i)] for i in part.indices], part.steps, part.sizes, strides, shape, part.label)
 
 
 def regrouped(value: Value, groups: list[list[int]], done: dict[int, Value]) -> Value:
@@ -263,21 +280,28 @@ def regrouped(value: Value, groups: list[list[int]], done: dict[int, Value]) -> 
 def replaced(value: Value, new: Callable[[Value], Value | None], done: dict[int, Value] | None = None) -> Value:
     """The value with parts exchanged: `new(part)` is what stands for a part, None to look inside it."""
     done = {} if done is None else done
-    if id(value) not in done:
-        found = new(value)
-        if found is None:
-            found = value
-            if isinstance(value, Op):
-                args = [replaced(a, new, done) for a in value.args]
-                if any(a is not b for a, b in zip(args, value.args, strict=True)):
-                    found = Op(value.name, args, value.shape, value.dtype)
-                    found.stored, found.wanted = value.stored, value.wanted
-            elif isinstance(value, Take):
-                indices = [replaced(i, new, done) for i in value.indices]
-                if any(a is not b for a, b in zip(indices, value.indices, strict=True)):
-                    found = Take(value.view, indices, value.steps, value.sizes, value.rest, value.shape, value.label)
-        done[id(value)] = found
+    chosen: dict[int, Value | None] = {}
+
+    def looked_into(part: Value) -> Sequence[Value]:
+        if id(part) not in chosen:
+            chosen[id(part)] = new(part)
+        return inside(part) if chosen[id(part)] is None else ()
+
+    for part in parts(value, known=done, within=looked_into):
+        done[id(part)] = chosen[id(part)] or _with(part, [done[id(a)] for a in inside(part)])
     return done[id(value)]
+
+
+def _with(value: Value, args: list[Value]) -> Value:
+    """The value with other arguments, itself if they are the same."""
+    if all(a is b for a, b in zip(args, inside(value), strict=True)):
+        return value
+    if isinstance(value, Take):
+        return Take(value.view, args, value.steps, value.sizes, value.rest, value.shape, value.label)
+    assert isinstance(value, Op)
+    made = Op(value.name, args, value.shape, value.dtype)
+    made.stored, made.wanted = value.stored, value.wanted
+    return made
 
 
 def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
@@ -321,22 +345,48 @@ def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     return tuple(result)
 
 
-def parts(value: Value) -> list[Value]:
-    """A value and everything inside it, each once, arguments before what they are arguments of."""
+class Together:
+    """Expressions that one step computes: what they share is computed, and counts, once."""
+
+    def __init__(self) -> None:
+        self.operations = 0  # in additions
+        self._parts: dict[int, Value] = {}  # by id, and so that no id is used twice
+
+    def add(self, value: Value) -> None:
+        for part in parts(value, known=self._parts):
+            self._parts[id(part)] = part
+            self.operations += COSTS.get(part.name, 1) if isinstance(part, Op) else 0
+
+
+# --- walks. Expressions share parts and may be deep, so each part is visited once, and nothing recurses.
+
+
+def inside(value: Value) -> Sequence[Value]:
+    """What a value is computed from."""
+    return value.args if isinstance(value, Op) else value.indices if isinstance(value, Take) else ()
+
+
+def parts(
+    *values: Value, known: Container[int] = (), within: Callable[[Value], Sequence[Value]] | None = None
+) -> list[Value]:
+    """Values and everything inside them, each once, arguments before what they are arguments of.
+
+    What is `known`, by id, is left out and not looked into; `within` says what to look at inside a value.
+    """
+    look = within or inside
     found: dict[int, Value] = {}
-
-    def visit(value: Value) -> None:
-        if id(value) in found:
-            return
-        if isinstance(value, Op):
-            for a in value.args:
-                visit(a)
-        elif isinstance(value, Take):
-            for i in value.indices:
-                visit(i)
-        found[id(value)] = value
-
-    visit(value)
+    waiting = list(reversed(values))
+    while waiting:
+        part = waiting[-1]
+        missing: list[Value] = []
+        if id(part) not in found and id(part) not in known:
+            missing = [a for a in look(part) if id(a) not in found and id(a) not in known]
+            if not missing:
+                found[id(part)] = part
+        if missing:
+            waiting.extend(reversed(missing))
+        else:
+            waiting.pop()
     return list(found.values())
 
 
@@ -344,26 +394,41 @@ def leaves(value: Value) -> list[View]:
     """The views that an expression reads, each once."""
     if isinstance(value, View):
         return [value]
-    if isinstance(value, Op):
-        if value.sources is None:
-            value.sources = list({id(v): v for a in value.args for v in leaves(a)}.values())
+    if isinstance(value, Op) and value.sources is not None:
         return value.sources
-    if isinstance(value, Take):
-        return [value.view, value.label, *[v for i in value.indices for v in leaves(i)]]
-    return []
+    found: dict[int, View] = {}
+    for part in parts(value, within=_unasked):
+        read: Sequence[View] = ()
+        if isinstance(part, View):
+            read = [part]
+        elif isinstance(part, Take):
+            read = [part.view, part.label]
+        elif isinstance(part, Op):
+            read = part.sources or ()
+        found.update((id(v), v) for v in read)
+    views = list(found.values())
+    if isinstance(value, Op):
+        value.sources = views
+    return views
+
+
+def _unasked(value: Value) -> Sequence[Value]:
+    """What is inside a value whose views nobody has asked for yet."""
+    return () if isinstance(value, Op) and value.sources is not None else inside(value)
 
 
 def accesses(value: Value) -> list[Shape]:
     """The strides of everything inside a value."""
-    found: list[Shape] = []
-    for part in parts(value):
-        if isinstance(part, View):
-            found.append(part.strides)
-        elif isinstance(part, Counter):
-            found.append(part.scales)
-        elif isinstance(part, Take):
-            found.append(part.rest)
-    return found
+    return [strides for part in parts(value) if (strides := steps_of(part)) is not None]
+
+
+def steps_of(part: Value) -> Shape | None:
+    """How a part by itself, whatever is inside it, steps through memory or counts; None if it does neither."""
+    if isinstance(part, View):
+        return part.strides
+    if isinstance(part, Counter):
+        return part.scales
+    return part.rest if isinstance(part, Take) else None
 
 
 def as_array(view: View, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
 from ..graph.ir import Equation, Var
+from ..primitives.pooling import first_places
 from . import values
-from .values import Const, Op, Value, View
+from .pieces import Piece, Pieces
+from .values import LARGEST, Buffer, Const, Op, Value, View
 
 if TYPE_CHECKING:
-    from .schedule import Pieces, Schedule
+    from .schedule import Schedule
 
 MOST = 32  # positions in a window that are written out; larger windows are left to NumPy
 Padding = tuple[tuple[int, int], ...]
@@ -43,9 +45,11 @@ def _padded(s: Schedule, value: Value, padding: Padding, fill: Any) -> Value:
 def _shifted(s: Schedule, e: Equation, fill: Any) -> list[Value]:
     """What the windows see at each of their positions."""
     window, stride, padding, dilation = (e.params[k] for k in ("window", "stride", "padding", "dilation"))
-    value = s.value(e.inputs[0])
+    value = s.elsewhere(e.inputs[0])
     overlap = math.prod(window) > math.prod(stride)
-    if overlap or any(p != (0, 0) for p in padding):
+    # an expression is written out for each place of the window, and where windows overlap also computed again
+    large = isinstance(value, Op) and value.weight * math.prod(window) > LARGEST
+    if overlap or large or any(p != (0, 0) for p in padding):
         value = s.in_memory(value)
     value = _padded(s, value, padding, fill)
     out = e.outputs[0].shape[1:-1]
@@ -64,9 +68,9 @@ def argmax(s: Schedule, e: Equation) -> bool:
         return False
     first, *rest = _shifted(s, e, -math.inf)
     best: Value = first
-    where: Value = Const(0, out.dtype, out.shape)
+    where = _first_inside(e)
     for k, value in enumerate(rest, 1):
-        # larger, or the first that is not a number
+        # larger, or the first that is not a number; -inf never is, so a window of nothing else keeps its first element
         larger: Value = Op("less_equal", [value, best], out.shape, dtypes.bool_)
         larger = Op("bitwise_invert", [larger], out.shape, dtypes.bool_)
         number = Op("equal", [best, best], out.shape, dtypes.bool_)
@@ -74,9 +78,18 @@ def argmax(s: Schedule, e: Equation) -> bool:
         best = Op("where", [larger, value, best], out.shape, x.dtype)
         where = Op("where", [larger, Const(k, out.dtype, out.shape), where], out.shape, out.dtype)
     s.values[out] = where
-    if all(p == (0, 0) for p in e.params["padding"]):
-        s.largest[(x, out)] = best
+    s.largest[(x, out)] = best
     return True
+
+
+def _first_inside(e: Equation) -> Value:
+    """The first place of each window that lies on an element: what begins with padding must not choose that."""
+    (out,), (x,) = e.outputs, e.inputs
+    if all(low <= 0 for low, _ in e.params["padding"]):
+        return Const(0, out.dtype, out.shape)
+    data = first_places(x.shape[1:-1], out.shape[1:-1], **e.params).astype(out.dtype)
+    spatial = values.whole(Buffer("constant", data.size, out.dtype, data=data), data.shape)
+    return View(spatial.buffer, out.shape, (0, *spatial.strides, 0))
 
 
 def pick(s: Schedule, e: Equation) -> bool:
@@ -116,9 +129,9 @@ def spread(s: Schedule, e: Equation) -> bool:
     spatial, counts = out.shape[1:-1], e.inputs[0].shape[1:-1]
     plans = [_axis(*plan) for plan in zip(spatial, counts, window, stride, padding, dilation, strict=True)]
     pads = tuple((low, high) for _, low, high in plans)
-    given = _padded(s, s.keep(s.value(e.inputs[0])) if _overlaps(e) else s.value(e.inputs[0]), pads, 0)
-    where = None if index is None else _padded(s, s.value(index), pads, 0)
-    pieces: Pieces = []
+    given = _padded(s, s.keep(s.value(e.inputs[0])) if _overlaps(e) else s.often(e.inputs[0]), pads, 0)
+    where = None if index is None else _padded(s, s.often(index), pads, 0)
+    pieces: list[Piece] = []
     for parts in itertools.product(*[plan for plan, _, _ in plans]):
         shape = (out.shape[0], *[part.count for part in parts], out.shape[-1])
         total: Value | None = None
@@ -137,7 +150,7 @@ def spread(s: Schedule, e: Equation) -> bool:
         if total is not None and 0 not in shape:
             place = ((0, out.shape[0], 1), *[part.place for part in parts], (0, out.shape[-1], 1))
             pieces.append((place, total))
-    s.pieces[out] = pieces
+    s.pieces[out] = Pieces(out.shape, pieces)
     return True
 
 

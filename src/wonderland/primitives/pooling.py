@@ -81,10 +81,15 @@ def _first_inside(n: int, count: int, window: int, stride: int, padding: tuple[i
     return np.where(inside.any(1), inside.argmax(1), window)
 
 
-def _first_places(
+def _along_axes(
     spatial: Shape, counts: Shape, window: Shape, stride: Shape, padding: Pairs, dilation: Shape
 ) -> list[Any]:
     return list(map(_first_inside, spatial, counts, window, stride, padding, dilation))
+
+
+def first_places(spatial: Shape, counts: Shape, window: Shape, **rest: Any) -> Any:
+    """For each window the number of the first of its places that lies on an element; there is one."""
+    return np.ravel_multi_index(np.ix_(*_along_axes(spatial, counts, window, **rest)), window)
 
 
 def index_dtype(window: Shape) -> DType:
@@ -96,7 +101,7 @@ def _argmax_abstract(x: Any, window: Shape, **rest: Any) -> Aval:
     if x.dtype.kind == "c":
         raise DTypeError(f"window_argmax: {x.dtype} has no order.", "wl.abs(x) or wl.real(x)")
     shape = _pooled("window_argmax", x, window=window, **rest)
-    firsts = _first_places(x.shape[1:-1], shape[1:-1], window, **rest)
+    firsts = _along_axes(x.shape[1:-1], shape[1:-1], window, **rest)
     if any((first == n).any() for first, n in zip(firsts, window, strict=True)):
         raise InputError(
             f"window_argmax: a window of shape {window} over the spatial shape {x.shape[1:-1]} with padding "
@@ -111,10 +116,9 @@ def _argmax(x: Any, window: Shape, stride: Shape, padding: Pairs, dilation: Shap
     if is_half(x.dtype):
         x = x.astype(float32)
     least = -np.inf if x.dtype.kind == "f" else False if x.dtype == bool_ else np.iinfo(x.dtype).min
-    firsts = _first_places(x.shape[1:-1], shape[1:-1], window, stride, padding, dilation)
     # what is not above the least number does not win, so each window starts from its first element
     index = np.empty(shape, dtype)
-    start: Any = np.ravel_multi_index(np.ix_(*firsts), window)
+    start = first_places(x.shape[1:-1], shape[1:-1], window, stride=stride, padding=padding, dilation=dilation)
     index[...] = start[..., None]
     best = np.full(shape, least, x.dtype)
     x = pad(x, padding, least)

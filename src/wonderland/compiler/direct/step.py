@@ -99,7 +99,7 @@ def spread_index(r: Routine, number: str, sizes: Sequence[int]) -> list[str]:
 
 def lanes_for(values: Sequence[Value], size: int) -> int:
     """The lanes of a vector along an axis of a given size: 32-bit lanes fill one, wider types take several."""
-    wide = all(part.dtype.itemsize == 8 for value in values for part in parts(value))
+    wide = all(part.dtype.itemsize == 8 for part in parts(*values))
     w = machine().vector_bytes // (8 if wide else 4)
     while w > 1 and w // 2 >= size:
         w //= 2

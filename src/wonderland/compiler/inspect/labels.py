@@ -14,19 +14,17 @@ Work = tuple[str, int]  # what a step does in a user's words, and how many multi
 def names(values: Iterable[Value]) -> list[str]:
     """The operations of expressions in the order in which they are computed, each name once."""
     found: dict[str, None] = {}
-    for value in values:
-        for part in parts(value):
-            if isinstance(part, Take):
-                found["gather"] = None
-            elif isinstance(part, Op) and part.name != "stop_gradient":
-                found[part.name.removeprefix("checked ")] = None
+    for part in parts(*values):
+        if isinstance(part, Take):
+            found["gather"] = None
+        elif isinstance(part, Op) and part.name != "stop_gradient":
+            found[part.name.removeprefix("checked ")] = None
     return list(found)
 
 
 def operations(values: Iterable[Value]) -> int:
     """How many elementwise operations expressions are, what they share counted once; moving elements is none."""
-    inside = {id(part): part for value in values for part in parts(value)}
-    return sum(math.prod(p.shape) for p in inside.values() if isinstance(p, Op) and p.name not in FREE)
+    return sum(math.prod(p.shape) for p in parts(*values) if isinstance(p, Op) and p.name not in FREE)
 
 
 def fused(values: list[Value]) -> str:

@@ -157,14 +157,14 @@ def _where(equations: list[Equation]) -> str:
 def traffic(step: Any) -> int:
     """The bytes that a step reads and writes, each element once; of what it gathers from, those that it takes."""
     views: list[View] = [*step.inputs, *step.outputs] if isinstance(step, Fallback) else step.views
-    takes = {id(p): p for value in _expressions(step) for p in parts(value) if isinstance(p, Take)}
-    from_tables = {id(take.view) for take in takes.values()}
+    takes = [part for part in parts(*_expressions(step)) if isinstance(part, Take)]
+    from_tables = {id(take.view) for take in takes}
     plain = {(v.buffer, v.offset, v.shape, v.strides) for v in views if id(v) not in from_tables}
     touched: dict[Buffer, int] = {}
     for buffer, _, shape, strides in plain:
         size = math.prod(n for n, s in zip(shape, strides, strict=True) if s)
         touched[buffer] = touched.get(buffer, 0) + size
-    for take in takes.values():
+    for take in takes:
         touched[take.view.buffer] = touched.get(take.view.buffer, 0) + math.prod(take.shape)
     moved = {b: min(n, b.size) * b.dtype.itemsize for b, n in touched.items() if b.kind not in ("status", "word")}
     return sum(moved.get(b, 0) for group in (step.reads, step.writes) for b in dict.fromkeys(group))

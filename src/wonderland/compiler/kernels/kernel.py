@@ -19,7 +19,21 @@ from ..machine import machine
 from ..text.describe import Description
 from ..text.routine import Routine, slots_of
 from ..text.sums import LONGEST, PART
-from ..values import COSTS, Buffer, Op, Shape, Value, View, accesses, leaves, parts, strides_of, whole
+from ..values import (
+    LARGEST,
+    MOST_ITEMS,
+    Buffer,
+    Op,
+    Shape,
+    Together,
+    Value,
+    View,
+    accesses,
+    leaves,
+    parts,
+    strides_of,
+    whole,
+)
 
 GRAIN = 1 << 18  # operations in a chunk, roughly: some ten microseconds
 TOUCH = 10  # what reading or writing an element costs, in operations
@@ -71,8 +85,7 @@ class Kernel:
         self.items: list[Item] = []
         self.own: set[Buffer] = set()  # results of reductions, which later items find in registers
         self.silent: set[Buffer] = set()  # among them, those that nobody else reads
-        self.operations = 1  # per place of the space
-        self._seen: dict[int, Value] = {}
+        self._values = Together()
         self.whole = False  # whether it must not be cut into chunks
         self.closed = False
         self.touched = 0  # when the last item was added
@@ -80,12 +93,19 @@ class Kernel:
 
     def add(self, item: Item) -> None:
         self.items.append(item)
-        for part in parts(item.value):
-            if id(part) not in self._seen:
-                self._seen[id(part)] = part
-                self.operations += COSTS.get(part.name, 1) if isinstance(part, Op) else 0
+        self._values.add(item.value)
         if isinstance(item, Reduce):
             self.own.add(item.target.buffer)
+
+    @property
+    def operations(self) -> int:
+        """What is computed for a place of the space, in additions."""
+        return 1 + self._values.operations
+
+    @property
+    def full(self) -> bool:
+        """Whether another item would be too much for one loop."""
+        return len(self.items) >= MOST_ITEMS or self.operations > 3 * LARGEST
 
     @property
     def outer(self) -> Shape:
@@ -118,7 +138,7 @@ class Kernel:
         self.row = self.sizes[self.rows :]
         values = [item.value for item in self.items]
         # 32-bit lanes fill a vector; wider types take several
-        size = 8 if all(v.dtype.itemsize == 8 for value in values for v in parts(value)) else 4
+        size = 8 if all(part.dtype.itemsize == 8 for part in parts(*values)) else 4
         self.width = machine().vector_bytes // size
         if not self.row:
             self.width = 1

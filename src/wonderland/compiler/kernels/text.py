@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..text.builder import computed, is_float, literal, splat, typed
 from ..text.operations import TABLE
 from ..text.routine import Memo, Routine, lane_mask, rounded
 from ..text.sums import LONGEST, PART, levels
-from ..values import Buffer, Const, Op, Shape, Take, Value, View, accesses, leaves, regrouped, strides_of
+from ..values import Buffer, Const, Op, Shape, Value, View, inside, leaves, parts, regrouped, steps_of, strides_of
 from .kernel import Accumulate, Item, Kernel, Reduce, Store
 
 ROW_BYTES = 1 << 15  # of values kept from one phase to the next
@@ -102,10 +102,7 @@ class Emitter:
         self.cells = [self._cells(item, copies) for item, _, _ in reduces]
         self.lossy = [i for i, (item, _, _) in enumerate(reduces) if item.rounds]
 
-        even: Memo = {}
-        if k.row:
-            for _, value, _ in items:
-                self._even_parts(value, index, even)
+        even = self._even_parts([value for _, value, _ in items], index) if k.row else {}
 
         def body(inner: list[str], n: int, copy: int) -> None:
             memo = dict(even)
@@ -139,17 +136,20 @@ class Emitter:
         for (item, _, target), copies_of in zip(reduces, self.cells, strict=True):
             self._settle(item, target, copies_of, index)
 
-    def _even_parts(self, value: Value, index: list[str], even: Memo) -> None:
-        """Compute what is the same along the row once, in front of the loop over it."""
-        if id(value) in even or isinstance(value, Const):
-            return
-        if not any(any(strides[self.k.rows :]) for strides in accesses(value)):
-            place = [*index, *["0"] * len(self.k.row)]
-            number = self.r.value(value, place, 1, 1, self.numbers)
-            even[id(value)] = self.b.spread(number, computed(value.dtype), self.k.width)
-            return
-        for part in value.args if isinstance(value, Op) else value.indices if isinstance(value, Take) else ():
-            self._even_parts(part, index, even)
+    def _even_parts(self, values: list[Value], index: list[str]) -> Memo:
+        """Compute what is the same along the row once, in front of the loop over it: the largest such parts."""
+        varies: dict[int, bool] = {}
+        for part in parts(*values):
+            steps = steps_of(part)
+            along = steps is not None and any(steps[self.k.rows :])
+            varies[id(part)] = along or any(varies[id(a)] for a in inside(part))
+        even: Memo = {}
+        place = [*index, *["0"] * len(self.k.row)]
+        for part in parts(*values, within=lambda part: inside(part) if varies[id(part)] else ()):
+            if not varies[id(part)] and not isinstance(part, Const):
+                number = self.r.value(part, place, 1, 1, self.numbers)
+                even[id(part)] = self.b.spread(number, computed(part.dtype), self.k.width)
+        return even
 
     def _cells(self, item: Reduce, copies: int) -> list[str]:
         """Accumulators of a reduction of the row."""
@@ -273,22 +273,22 @@ class Emitter:
         first: dict[int, int] = {}
         found: dict[int, tuple[int, Op]] = {}
 
-        def visit(value: Value, phase: int) -> None:
-            if not isinstance(value, Op) or len(value.shape) != len(k.groups):
-                return
-            before = first.setdefault(id(value), phase)
-            if before < phase:
-                if value.weight >= 4 and value.dtype != dtypes.bool_:
-                    found[id(value)] = (before, value)
-                    return
-                first[id(value)] = before
-            for a in value.args:
-                visit(a, phase)
+        def dear(part: Value) -> bool:
+            return isinstance(part, Op) and part.weight >= 4 and part.dtype != dtypes.bool_
 
         for phase in range(max(self.phases) + 1):
-            for (_, (value, _)), p in zip(self.items, self.phases, strict=True):
-                if p == phase:
-                    visit(value, phase)
+
+            def again(part: Value, phase: int = phase) -> Sequence[Value]:
+                """What a phase computes itself: not what it finds remembered, and not numbers of the row."""
+                mine = isinstance(part, Op) and len(part.shape) == len(k.groups)
+                return inside(part) if mine and not (first.get(id(part), phase) < phase and dear(part)) else ()
+
+            values = [value for (_, (value, _)), p in zip(self.items, self.phases, strict=True) if p == phase]
+            for part in parts(*values, within=again):
+                if isinstance(part, Op) and len(part.shape) == len(k.groups):
+                    before = first.setdefault(id(part), phase)
+                    if before < phase and dear(part):
+                        found[id(part)] = (before, part)
         room = ROW_BYTES
         kept = {}
         for key, (before, op) in found.items():

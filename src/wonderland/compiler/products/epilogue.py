@@ -21,10 +21,10 @@ class Epilogue:
 
     def __init__(self, hole: Hole, stores: Stores) -> None:
         self.hole, self.stores = hole, stores
-        inside = {id(part): part for _, value in stores for part in parts(value)}
+        inside = parts(*[value for _, value in stores])
         # instructions, roughly: an elementary function takes some forty
-        self.weight = sum(4 * COSTS.get(p.name, 0) or 1 for p in inside.values() if isinstance(p, Op))
-        self.weight += sum(40 if isinstance(p, Take) else isinstance(p, View) for p in inside.values())
+        self.weight = sum(4 * COSTS.get(p.name, 0) or 1 for p in inside if isinstance(p, Op))
+        self.weight += sum(40 if isinstance(p, Take) else isinstance(p, View) for p in inside)
         self.sources = [leaf for _, value in stores for leaf in leaves(value)]
         self.targets = [target for target, _ in stores]
         self.views = self.sources + self.targets

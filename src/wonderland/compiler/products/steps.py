@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Container
 from typing import cast
 
 from ..text.builder import STORED, computed
@@ -19,7 +19,7 @@ from .totals import Total
 Steps = list[Pack | Product | Dots | Total]
 
 
-def product_steps(x: View, y: View, hole: Hole, stores: Stores, fixed: Collection[Buffer] = ()) -> Steps:
+def product_steps(x: View, y: View, hole: Hole, stores: Stores, fixed: Container[Buffer] = ()) -> Steps:
     """The steps that compute out[..., i, j] = sum_k x[..., i, k] y[..., k, j] and store values in which `hole` is out.
 
     x, y: views of shapes lead + (m, k) and lead + (k, n). The views that the steps read may be copies in memory of
@@ -70,7 +70,7 @@ def _turned(view: View) -> View:
     return cast(View, transposed(view, (*range(rank - 2), rank - 1, rank - 2)))
 
 
-def _summed_along_memory(x: View, y: View, fixed: Collection[Buffer]) -> bool:
+def _summed_along_memory(x: View, y: View, fixed: Container[Buffer]) -> bool:
     """Whether dot products are the better way: few rows, and no row of y to read as vectors."""
     (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(x)
     along = x.strides[-1] == 1 and y.strides[-2] == 1 and computed(x.dtype) == STORED[x.dtype] and k > 1
@@ -78,7 +78,7 @@ def _summed_along_memory(x: View, y: View, fixed: Collection[Buffer]) -> bool:
     return along and (y.strides[-1] != 1 or n == 1) and dots_cost(m, n, k, w) < packing
 
 
-def _cycles(x: View, y: View, epilogue: Epilogue, turned: bool, fixed: Collection[Buffer]) -> float:
+def _cycles(x: View, y: View, epilogue: Epilogue, turned: bool, fixed: Container[Buffer]) -> float:
     """About how many cycles one matrix of a product takes."""
     (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(x)
     stores = (1.5 * epilogue.strided() + 0.5 * turned) * m * n
@@ -87,7 +87,7 @@ def _cycles(x: View, y: View, epilogue: Epilogue, turned: bool, fixed: Collectio
     return block(m, -(-n // w), k)[0] + _packing_cycles(y, fixed) + stores
 
 
-def _packing_cycles(y: View, fixed: Collection[Buffer]) -> float:
+def _packing_cycles(y: View, fixed: Container[Buffer]) -> float:
     """What it takes to bring y into rows, if that is needed; a step by itself costs some microseconds, too."""
     k, n = y.shape[-2:]
     if y.strides[-1] == 1 or n == 1 or y.buffer in fixed:

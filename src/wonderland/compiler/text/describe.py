@@ -29,11 +29,10 @@ class Description:
         return f"[{slot} {view.dtype} {view.shape} {view.strides}]"
 
     def value(self, value: Value) -> str:
-        for part in parts(value):
-            if id(part) not in self._known:
-                self._known[id(part)] = f"#{len(self._known)}"
-                self._alive.append(part)
-                self.lines.append(f"{self._known[id(part)]} = {self._part(part)}")
+        for part in parts(value, known=self._known):
+            self._known[id(part)] = f"#{len(self._known)}"
+            self._alive.append(part)
+            self.lines.append(f"{self._known[id(part)]} = {self._part(part)}")
         return self._known[id(value)]
 
     def _part(self, part: Value) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from ... import dtypes
 from .. import checked
-from ..values import Buffer, Const, Counter, Hole, Op, Take, Value, View, accesses
+from ..values import Buffer, Const, Counter, Hole, Op, Take, Value, View, accesses, inside, parts
 from .builder import STORED, Builder, computed, literal, narrow, splat, typed, widen
 from .operations import TABLE, rounded
 
@@ -219,12 +219,12 @@ class Routine:
         `memo` holds what is known already, by id: at least the holes of the value.
         """
         memo = {} if memo is None else memo
-        found = memo.get(id(value))
-        if found is None:
-            found = memo[id(value)] = self._value(value, index, w, w if n is None else n, memo)
-        return found
+        for part in parts(value, known=memo, within=_operands):
+            memo[id(part)] = self._value(part, index, w, w if n is None else n, memo)
+        return memo[id(value)]
 
     def _value(self, value: Value, index: Sequence[str], w: int, n: int, memo: Memo) -> str:
+        """The register of a value whose operands are known."""
         scalar = computed(value.dtype)
         if isinstance(value, Const):
             return splat(literal(value.value, scalar), scalar, w)
@@ -239,18 +239,18 @@ class Routine:
         if isinstance(value, Take):
             return self._take(value, index, w, n, memo)
         if value.name in checked.TABLE:
-            return self._checked(value, index, w, n, memo)
-        args = [self.value(a, index, w, n, memo) for a in value.args]
+            return self._checked(value, w, n, memo)
+        args = [memo[id(a)] for a in value.args]
         made = TABLE[value.name](self.b, args, [a.dtype for a in value.args], value.dtype, w)
         if value.dtype in (dtypes.float16, dtypes.bfloat16) and value.name not in EXACT:
             made = rounded(self.b, made, value.dtype, w)
         return made
 
-    def _checked(self, op: Op, index: Sequence[str], w: int, n: int, memo: Memo) -> str:
+    def _checked(self, op: Op, w: int, n: int, memo: Memo) -> str:
         """An operation that may refuse its arguments, which is noted in the view that is its last one."""
         *inner, label = op.args
         assert isinstance(label, View)
-        args = [self.value(a, index, w, n, memo) for a in inner]
+        args = [memo[id(a)] for a in inner]
         made, bad, word = checked.TABLE[op.name](self.b, args, [a.dtype for a in inner], op.dtype, w)
         if n < w:
             bad = self.b.emit(f"and <{w} x i1> {bad}, {lane_mask(w, n)}")
@@ -365,6 +365,13 @@ class Routine:
 
 EXACT = frozenset(["where", "relu", "astype", "negative", "stop_gradient", "maximum", "minimum", "abs"])
 SUFFIX = {"i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "half": "f16", "float": "f32", "double": "f64"}
+
+
+def _operands(value: Value) -> Sequence[Value]:
+    """What must be in registers before a value is computed. A gather sees to its places by itself."""
+    if isinstance(value, Take):
+        return ()
+    return value.args[:-1] if isinstance(value, Op) and value.name in checked.TABLE else inside(value)
 
 
 def _is_even(value: Value) -> bool:
