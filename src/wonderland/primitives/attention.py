@@ -13,10 +13,14 @@ With q (lead, t, d), k (lead, s, d), v (lead, s, e), the same leading axes every
     attention_backward(g, h, q, k, v, lse[, mask]) = scale A k, scale A^T q, P^T g
                                 with A = P * (g v^T + h), h_i in all of row i   like q, k, v
 
-The mask is one that broadcasts to (lead, t, s), bool (true: may attend) or of the dtype of q. With `causal`, queries
-and keys are both counted from the start, also if t and s differ: query i sees the keys j <= i. The parameters are
-`causal: bool` and `scale: float`. For half types all sums are in float32, and lse, g, h and the results of
-attention_tangent are float32 tensors; else everything has the dtype of q.
+What a mask or `causal` keeps apart does not contribute, whatever is there: a NaN or an infinity among q, k, v or their
+tangents and adjoints changes only what may attend to it, or what it may attend to.
+
+The mask is one that broadcasts to (lead, t, s), bool (true: may attend) or of the dtype of q (-inf: may not). If
+there is one, any score of -inf counts as kept apart. With `causal`, queries and keys are both counted from the start,
+also if t and s differ: query i sees the keys j <= i. The parameters are `causal: bool` and `scale: float`. For half
+types all sums are in float32, and lse, g, h and the results of attention_tangent are float32 tensors; else everything
+has the dtype of q.
 
 The last two primitives are transposes of each other, in (tq, tk, tv) and in (g, h). The derivative of attention is
 
@@ -24,7 +28,7 @@ The last two primitives are transposes of each other, in (tq, tk, tv) and in (g,
 
 so that g is the adjoint of out, and h = (adjoint of lse) - rowsum(g * out). The derivatives of the last two with
 respect to their other arguments, and that of attention with respect to a floating mask, form the matrix P: second
-derivatives take memory in proportion to t s.
+derivatives take memory in proportion to t s. There, what is not finite is kept out where nobody may attend to it.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ from .attention_tiles import wide_of
 from .broadcasting import broadcasts_to
 from .contraction import swap_last
 from .primitive import Aval, Primitive, Rule
-from .reduction import sum_
+from .reduction import any_, sum_
 from .structure import broadcast_to, reshape
 
 # --- types and shapes
@@ -141,22 +145,52 @@ def _column(x: Any) -> Any:
     return reshape(x, shape=(*x.shape, 1))
 
 
+class Seen:
+    """Which queries and keys meet, as a mask and `causal` say."""
+
+    def __init__(self, q: Any, k: Any, mask: tuple[Any, ...], causal: bool) -> None:
+        t, s = q.shape[-2], k.shape[-2]
+        self.pairs: Any = None  # None: all
+        for m in mask:
+            self.pairs = m if m.dtype == bool_ else e.not_equal(m, creation.full((), -math.inf, m.dtype))
+        if causal:
+            first, second = creation.iota(size=t, dtype=int64), creation.iota(size=s, dtype=int64)
+            until = e.less_equal(reshape(second, shape=(1, s)), reshape(first, shape=(t, 1)))
+            self.pairs = until if self.pairs is None else e.bitwise_and(self.pairs, until)
+        if self.pairs is not None and self.pairs.shape[-2:] != (t, s):
+            self.pairs = broadcast_to(self.pairs, shape=(*self.pairs.shape[:-2], t, s))
+
+    def where(self, x: Any, otherwise: float = 0.0) -> Any:
+        """A matrix of scores or weights, with another number where no query and key meet."""
+        return x if self.pairs is None else e.where(self.pairs, x, creation.full((), otherwise, x.dtype))
+
+    def queries(self, x: Any) -> Any:
+        """Rows, one for each query, with zeros for those that see nothing: 0 times NaN is NaN."""
+        return self._rows(x, -1)
+
+    def keys(self, x: Any) -> Any:
+        """Rows, one for each key, with zeros for those that nobody sees."""
+        return self._rows(x, -2)
+
+    def _rows(self, x: Any, axis: int) -> Any:
+        if self.pairs is None:
+            return x
+        met = any_(self.pairs, axes=(self.pairs.ndim + axis,))
+        return e.where(_column(met), x, creation.full((), 0, x.dtype))
+
+
 def scores(q: Any, k: Any, *mask: Any, causal: bool, scale: float) -> Any:
     """The matrix S, with -inf where a query may not attend."""
-    found = (_wide(q) @ swap_last(_wide(k))) * scale
-    never = creation.full((), -math.inf, found.dtype)
+    seen = Seen(q, k, mask, causal)
+    found = (_wide(seen.queries(q)) @ swap_last(_wide(seen.keys(k)))) * scale
     for m in mask:
-        found = e.where(m, found, never) if m.dtype == bool_ else found + _wide(m)
-    if causal:
-        t, s = found.shape[-2:]
-        first, second = creation.iota(size=t, dtype=int64), creation.iota(size=s, dtype=int64)
-        seen = e.less_equal(reshape(second, shape=(1, s)), reshape(first, shape=(t, 1)))
-        found = e.where(seen, found, never)
-    return found
+        found = found if m.dtype == bool_ else found + _wide(m)
+    return seen.where(found, -math.inf)
 
 
 def _weights(q: Any, k: Any, lse: Any, *mask: Any, causal: bool, scale: float) -> Any:
-    return e.exp(scores(q, k, *mask, causal=causal, scale=scale) - _column(lse))
+    found = e.exp(scores(q, k, *mask, causal=causal, scale=scale) - _column(lse))
+    return Seen(q, k, mask, causal).where(found)  # also if lse is not a number
 
 
 def _row_sum(x: Any) -> Any:
@@ -166,19 +200,22 @@ def _row_sum(x: Any) -> Any:
 def _whole_tangent(
     tq: Any, tk: Any, tv: Any, q: Any, k: Any, v: Any, lse: Any, *mask: Any, causal: bool, scale: float
 ) -> list[Any]:
-    p = _weights(q, k, lse, *mask, causal=causal, scale=scale)
-    q, k, v, tq, tk, tv = (_wide(x) for x in (q, k, v, tq, tk, tv))
-    change = p * ((tq @ swap_last(k) + q @ swap_last(tk)) * scale)
+    p, seen = _weights(q, k, lse, *mask, causal=causal, scale=scale), Seen(q, k, mask, causal)
+    q, tq = (seen.queries(_wide(x)) for x in (q, tq))
+    k, v, tk, tv = (seen.keys(_wide(x)) for x in (k, v, tk, tv))
+    change = seen.where(p * ((tq @ swap_last(k) + q @ swap_last(tk)) * scale))
     return [change @ v + p @ tv, _row_sum(change)]
 
 
 def _whole_backward(
     g: Any, h: Any, q: Any, k: Any, v: Any, lse: Any, *mask: Any, causal: bool, scale: float
 ) -> list[Any]:
-    p = _weights(q, k, lse, *mask, causal=causal, scale=scale)
-    change = p * (g @ swap_last(_wide(v)) + _column(h)) * scale
-    found = [change @ _wide(k), swap_last(change) @ _wide(q), swap_last(p) @ g]
-    return [d if d.dtype == q.dtype else e.astype(d, dtype=q.dtype) for d in found]
+    p, seen, dtype = _weights(q, k, lse, *mask, causal=causal, scale=scale), Seen(q, k, mask, causal), q.dtype
+    q, g = (seen.queries(_wide(x)) for x in (q, g))
+    k, v = (seen.keys(_wide(x)) for x in (k, v))
+    change = seen.where(p * (g @ swap_last(v) + _column(h)) * scale)
+    found = [change @ k, swap_last(change) @ q, swap_last(p) @ g]
+    return [d if d.dtype == dtype else e.astype(d, dtype=dtype) for d in found]
 
 
 # --- rules
@@ -192,8 +229,10 @@ def _attention_jvp(primals: list[Any], tangents: list[Any], out: list[Any], caus
             *_filled(tangents[:3], primals[:3]), q, k, v, lse, *mask, causal=causal, scale=scale
         )
     if mask and tangents[3] is not None:
-        change = _weights(q, k, lse, *mask, causal=causal, scale=scale) * _wide(tangents[3])
-        moved, shift = add_tangents(moved, change @ _wide(v)), add_tangents(shift, _row_sum(change))
+        seen = Seen(q, k, tuple(mask), causal)
+        change = seen.where(_weights(q, k, lse, *mask, causal=causal, scale=scale) * _wide(tangents[3]))
+        moved = add_tangents(moved, change @ seen.keys(_wide(v)))
+        shift = add_tangents(shift, _row_sum(change))
     turned = moved - _column(shift) * _wide(y)
     return [turned if turned.dtype == y.dtype else e.astype(turned, dtype=y.dtype), shift]
 

@@ -64,14 +64,54 @@ class Scores:
         scores = (self.q[group, rows] * self.scale) @ self.k[group, columns].swapaxes(-1, -2)
         if self.mask is not None:
             mask = self._mask(self.mask, place)
-            if mask.dtype.kind == "b":
-                np.copyto(scores, -np.inf, where=~mask)
-            else:
+            never = ~mask if mask.dtype.kind == "b" else mask == -np.inf
+            if mask.dtype.kind != "b":
                 scores += mask
-        if self.causal and columns.stop > rows.start + 1:
-            later = np.arange(columns.start, columns.stop) > np.arange(rows.start, rows.stop)[:, None]
-            np.copyto(scores, -np.inf, where=later)
+            np.copyto(scores, -np.inf, where=never)  # whatever the product is
+        if self._crosses_diagonal(place):
+            np.copyto(scores, -np.inf, where=~self._until_diagonal(place))
         return scores
+
+    def seen(self, place: Place) -> Array | None:
+        """Which scores of a tile count; None if all do. With a mask, those that are not -inf."""
+        if self.mask is not None:
+            return self.tile(place) != -np.inf
+        return self._until_diagonal(place) if self._crosses_diagonal(place) else None
+
+    def _crosses_diagonal(self, place: Place) -> bool:
+        _, rows, columns = place
+        return self.causal and columns.stop > rows.start + 1
+
+    def _until_diagonal(self, place: Place) -> Array:
+        _, rows, columns = place
+        return np.arange(columns.start, columns.stop) <= np.arange(rows.start, rows.stop)[:, None]
+
+    def product(self, left: Array, right: Array, place: Place, turned: bool = False) -> Array:
+        """left right, or left^T right if turned, for a left that lies as a tile: what is not seen does not count.
+
+        It has the weight 0 there, and 0 times NaN or infinity is NaN. So a result without NaN is right.
+        """
+        left = left.swapaxes(-1, -2) if turned else left
+        out = left @ right
+        seen = self.seen(place) if np.isnan(out).any() else None
+        if seen is None:
+            return out
+        seen = seen.swapaxes(-1, -2) if turned else seen
+        left = np.where(seen, left, self.wide.type(0))
+        bad = ~np.isfinite(right).all(axis=(0, -1))
+        out = left[..., ~bad] @ right[:, ~bad]
+        for k in np.flatnonzero(bad):
+            out += np.where(seen[..., k, None], left[..., k, None] * right[:, k, None], self.wide.type(0))
+        return out
+
+    def changes(self, found: Array, p: Array, place: Place) -> Array:
+        """found * p, with 0 where nothing is seen."""
+        found *= p
+        if np.isnan(found.sum()):
+            seen = self.seen(place)
+            if seen is not None:
+                np.copyto(found, 0, where=~seen)
+        return found
 
     def _mask(self, mask: Array, place: Place) -> Array:
         group, rows, columns = place
@@ -99,7 +139,7 @@ def attend(q: Array, k: Array, v: Array, mask: Array | None, causal: bool, scale
             weights = np.exp(np.subtract(tile, base, out=tile), out=tile)
             shrink = np.exp(top - base)
             total = total * shrink + weights.sum(axis=-1, keepdims=True)
-            sums = sums * shrink + weights @ values[group, columns]
+            sums = sums * shrink + scores.product(weights, values[group, columns], (group, rows, columns))
             top = higher
         nothing = total == 0
         total[nothing] = 1
@@ -137,11 +177,13 @@ def push(
     moved = np.zeros((scores.count, scores.rows, v.shape[-1]), scores.wide)
     shift = np.zeros((scores.count, scores.rows, 1), scores.wide)
     for group, rows, columns, p in weights_of(scores, lse):
+        place = group, rows, columns
         change = tq[group, rows] @ scores.k[group, columns].swapaxes(-1, -2)
         change += scores.q[group, rows] @ tk[group, columns].swapaxes(-1, -2)
         change *= scale
-        change *= p
-        moved[group, rows] += change @ v[group, columns] + p @ tv[group, columns]
+        change = scores.changes(change, p, place)
+        moved[group, rows] += scores.product(change, v[group, columns], place)
+        moved[group, rows] += scores.product(p, tv[group, columns], place)
         shift[group, rows] += change.sum(axis=-1, keepdims=True)
     return [moved.reshape(*q.shape[:-1], v.shape[-1]), shift.reshape(q.shape[:-1])]
 
@@ -155,11 +197,12 @@ def pull(
     g, h, values = (scores.flat(x) for x in (g, h, v))
     dq, dk, dv = (np.zeros(x.shape, scores.wide) for x in (scores.q, scores.k, values))
     for group, rows, columns, p in weights_of(scores, lse):
-        dv[group, columns] += p.swapaxes(-1, -2) @ g[group, rows]
+        place = group, rows, columns
+        dv[group, columns] += scores.product(p, g[group, rows], place, turned=True)
         change = g[group, rows] @ values[group, columns].swapaxes(-1, -2)
         change += h[group, rows]
-        change *= p
+        change = scores.changes(change, p, place)
         change *= scale
-        dq[group, rows] += change @ scores.k[group, columns]
-        dk[group, columns] += change.swapaxes(-1, -2) @ scores.q[group, rows]
+        dq[group, rows] += scores.product(change, scores.k[group, columns], place)
+        dk[group, columns] += scores.product(change, scores.q[group, rows], place, turned=True)
     return [d.reshape(x.shape).astype(x.dtype, copy=False) for d, x in ((dq, q), (dk, k), (dv, v))]

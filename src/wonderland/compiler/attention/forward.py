@@ -87,17 +87,18 @@ class Attention(Scores):
         needed = self.seen(last, self.w, key, end)
         m.columns(self.k, lead, key, needed, self.keys_turned)
         m.rows(self.v, lead, key, needed, self.values)
+        unfinite = self.unfinite(self.values, needed)
         start = b.intrinsic("smax", "i64", first, key) if self.causal and not self.once else first
 
         def group(i: str) -> None:
-            self._group(self.group(lead, i, key, end), self.minus(i, first))
+            self._group(self.group(lead, i, key, end), self.minus(i, first), unfinite)
             if self.once:
                 self._finish(lead, i, last, "0")
 
         b.loop(last, self.w, group, start)
 
-    def _group(self, g: Group, place: str) -> None:
-        """w queries, whose sums are at a place."""
+    def _group(self, g: Group, place: str, unfinite: str) -> None:
+        """w queries, whose sums are at a place. `unfinite`: whether some of the values are not finite."""
         b, m = self.b, self.m
         place = "0" if self.once else place
         m.rows(self.q, g.lead, g.query, str(self.w), self.query, self.scale)
@@ -117,7 +118,11 @@ class Attention(Scores):
         sums = Tile(m.at(self.sums, place), self.sums.step)
         shrinking = "" if self.once else m.at(self.row, "1")
         lag = self.minus(g.query, g.key) if self.causal else ""
-        m.multiply(self.weights, self.values, sums, str(self.w), self.e_vectors, g.end, lag, shrink=shrinking)
+        marking = (lambda: self.mark(g, self.weights)) if self.mask is None else None
+        sizes = str(self.w), self.e_vectors, g.end, lag
+        self.product(
+            unfinite, self.weights, self.values, sums, sizes, marks=self.weights, marking=marking, shrink=shrinking
+        )
 
     def _largest(self, g: Group) -> Vector:
         """The largest score of each query."""
@@ -139,8 +144,10 @@ class Attention(Scores):
         m.fill(self.parts, self.w)
 
         def part(i: str, column: str, place: str) -> None:
-            base = m.spread(m.at(self.row, "0", i))
-            value = m.vector(functions.exp_flushed(b, [(m.load(place) - base).name], m.scalar, self.w))
+            base, score = m.spread(m.at(self.row, "0", i)), m.load(place)
+            value = m.vector(functions.exp_flushed(b, [(score - base).name], m.scalar, self.w))
+            if self.mask is not None:
+                value = where(score.equals(-math.inf), -0.0, value)
             m.store(value, place)
             sums = m.at(self.parts, i)
             m.store(m.load(sums) + value, sums)

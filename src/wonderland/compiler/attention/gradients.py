@@ -12,6 +12,7 @@ from ... import dtypes
 from ..inspect.labels import Work
 from ..products.blocks import Blocks
 from ..text import functions
+from ..text.functions.vector import where
 from ..text.routine import Routine
 from ..values import Buffer, View, whole
 from .scores import Group, Scores
@@ -111,6 +112,7 @@ class AttentionGradients(Scores):
         m.columns(self.v, lead, key, end, self.values_turned)
         if self.dq is not None:
             m.rows(self.k, lead, key, end, self.key_rows, self.scale)
+            self.keys_unfinite = self.unfinite(self.key_rows, end)
         if self.dkv is not None:
             m.fill(self.into_keys, self.keys)
             m.fill(self.into_values, self.keys)
@@ -139,16 +141,17 @@ class AttentionGradients(Scores):
         b.loop(count, self.w, lambda i: self._group(self.group(lead, r.linear((1, 1), (query, i)), key, end), i))
         lag = self.minus(query, key) if self.causal else ""
         if self.dq is not None:
-            m.multiply(self.changes, self.key_rows, self.into_queries, count, self.d_vectors, end, lag)
+            sizes = count, self.d_vectors, end, lag
+            self.product(self.keys_unfinite, self.changes, self.key_rows, self.into_queries, sizes, marks=self.weights)
             self._store_queries([*lead, query], count, key)
         if self.dkv is not None:
             seen = self.seen(query, self.height, key, end)
-            m.multiply(
-                self.changes, self.query, self.into_keys, seen, self.d_vectors, count, lag, turned=True, add=True
-            )
-            m.multiply(
-                self.weights, self.adjoint, self.into_values, seen, self.e_vectors, count, lag, turned=True, add=True
-            )
+            for left, right, into, vectors in (
+                (self.changes, self.query, self.into_keys, self.d_vectors),
+                (self.weights, self.adjoint, self.into_values, self.e_vectors),
+            ):
+                unfinite, sizes = self.unfinite(right, str(self.height)), (seen, vectors, count, lag)
+                self.product(unfinite, left, right, into, sizes, marks=self.weights, turned=True, add=True)
 
     def _store_queries(self, index: list[str], count: str, key: str) -> None:
         """The first tile of keys begins the sums, the others add to them."""
@@ -176,12 +179,18 @@ class AttentionGradients(Scores):
         def one(a: str, column: str, place: str) -> None:
             row = r.linear((1, 1), (i, a))
             lse, h = (m.spread(m.at(self.row, which, row)) for which in "01")
-            weight = m.vector(functions.exp_flushed(b, [(m.load(place) - lse).name], m.scalar, self.w))
+            score, other = m.load(place), m.at(changes, a, column)
+            weight = m.vector(functions.exp_flushed(b, [(score - lse).name], m.scalar, self.w))
+            change = (m.load(other) + h) * weight
+            if self.mask is not None:
+                nothing = score.equals(-math.inf)
+                weight, change = where(nothing, -0.0, weight), where(nothing, 0.0, change)
             m.store(weight, place)
-            other = m.at(changes, a, column)
-            m.store((m.load(other) + h) * weight, other)
+            m.store(change, other)
 
         self.each(weights, group.vectors, one)
+        if self.causal and self.mask is None:
+            self.mark(group, weights, changes)
 
     def _rounded(self, lead: list[str], queries: tuple[str, str]) -> None:
         """Sums in float32 as half types."""

@@ -2,6 +2,9 @@
 
 With w the number of elements of a vector, queries come in groups of w and keys in vectors, so that only the last vector
 of a group can hold keys that a query does not see: behind the diagonal, or behind the end.
+
+What does not count has the weight 0. Times NaN or infinity that would be NaN, so where a factor is not finite, which
+is found out when it is brought to its tile, products leave out the terms that are marked by a weight of -0.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ from .tiles import Tile, Tiles
 LARGEST = 1024  # features of keys and values together; tiles of more leave too little of the caches
 NEAR = 1 << 15  # bytes of keys and values that are worked on together
 ROWS = 2  # of scores that are worked on together
+
+
+Marking = Callable[[], None] | None
 
 
 class Group(NamedTuple):
@@ -49,6 +55,7 @@ class Scores:
     ) -> None:
         self.q, self.k, self.v = qkv
         self.mask, self.causal, self.scale = mask, causal, scale
+        self.partly = mask is not None or causal  # whether some places may not count
         self.views = [*reads, *([] if mask is None else [mask]), *writes]
         self.reads: list[Buffer] = [v.buffer for v in self.views[: len(self.views) - len(writes)]]
         self.writes: list[Buffer] = [v.buffer for v in writes]
@@ -126,13 +133,10 @@ class Scores:
         self.m.multiply(query, self.keys_turned, into, str(self.w), group.vectors, str(self.d))
         if self.mask is None and not self.causal and self.s % self.w == 0:
             return
-        b, m, r, w = self.b, self.m, self.r, self.w
-        lanes = Vector(b, "<" + ", ".join(f"i32 {t}" for t in range(w)) + ">", "i32", w)
+        m, r = self.m, self.r
 
         def limit(i: str, column: str, place: str) -> None:
-            left = self.seen(r.linear((1, 1), (group.query, i)), 1, group.key, group.end)
-            left = b.emit(f"trunc i64 {self.minus(left, column)} to i32")
-            seen = lanes.compare("slt", lanes.like(b.spread(left, "i32", w)))
+            seen = self._in_sight(group, i, column)
             value = m.load(place)
             if self.mask is not None:
                 row = self.less(r.linear((1, 1), (group.query, i)), str(self.t - 1))
@@ -140,7 +144,59 @@ class Scores:
             m.store(where(seen, value, -math.inf), place)
 
         # without a mask only the last vector holds keys that are not seen
-        self.each(into, group.vectors, limit, "0" if self.mask is not None else r.linear((1,), (group.vectors,), -1))
+        self.each(into, group.vectors, limit, "0" if self.mask is not None else self._last(group))
+
+    def _last(self, group: Group) -> str:
+        return self.r.linear((1,), (group.vectors,), -1)
+
+    def _in_sight(self, group: Group, i: str, column: str) -> Vector:
+        """Which keys of a vector query i of a group sees, if there is no mask."""
+        b, w = self.b, self.w
+        lanes = Vector(b, "<" + ", ".join(f"i32 {t}" for t in range(w)) + ">", "i32", w)
+        left = self.seen(self.r.linear((1, 1), (group.query, i)), 1, group.key, group.end)
+        left = b.emit(f"trunc i64 {self.minus(left, column)} to i32")
+        return lanes.compare("slt", lanes.like(b.spread(left, "i32", w)))
+
+    def mark(self, group: Group, weights: Tile, *others: Tile) -> None:
+        """-0 for the weights, and for what lies as they do, of keys behind the diagonal; for a step without a mask."""
+        m = self.m
+
+        def cut(i: str, column: str, place: str) -> None:
+            seen = self._in_sight(group, i, column)
+            for pointer in [place, *[m.at(tile, i, column) for tile in others]]:
+                m.store(where(seen, m.load(pointer), -0.0), pointer)
+
+        def diagonal() -> None:
+            self.each(weights, group.vectors, cut, self._last(group))
+
+        first, last = self.minus(group.query, group.key), self.r.linear((1,), (group.seen,), -1)
+        self.b.when(self.b.emit(f"icmp slt i64 {first}, {last}"), diagonal)
+
+    def unfinite(self, tile: Tile, rows: str) -> str:
+        """Whether the first rows of a factor hold what is not finite; "" if that does not matter."""
+        return self.m.unfinite(tile, rows) if self.partly else ""
+
+    def product(
+        self, unfinite: str, left: Tile, right: Tile, into: Tile, sizes: tuple[str, str, str, str], marks: Tile,
+        marking: Marking = None, **options: Any,
+    ) -> None:  # fmt: skip
+        """`Tiles.multiply`, but if the right factor is not finite, terms that are marked do not count.
+
+        `sizes`: rows, vectors, terms and lag. `marking` marks what does not count, if that has not been done.
+        """
+
+        def careful() -> None:
+            if marking is not None:
+                marking()
+            self.m.multiply(left, right, into, *sizes, marks=marks, **options)
+
+        def usual() -> None:
+            self.m.multiply(left, right, into, *sizes, **options)
+
+        if unfinite:
+            self.b.when(unfinite, careful, usual)
+        else:
+            usual()
 
     def each(self, tile: Tile, vectors: str, body: Callable[[str, str, str], None], first: str = "0") -> None:
         """body(row, column, place) for vectors of a group's scores, by columns: one loop, whose end is foreseen."""
@@ -169,4 +225,5 @@ class Scores:
             found = widen(r.b, found, mask.dtype, self.w)
         if mask.dtype == dtypes.bool_:
             return where(scores.like(found, "i1"), scores, -math.inf)
-        return scores + scores.like(found)
+        added = scores.like(found)
+        return where(added.equals(-math.inf), -math.inf, scores + added)

@@ -72,6 +72,20 @@ class Tiles:
     def fill(self, tile: Tile, rows: int, value: float = 0.0) -> None:
         self.b.loop(rows * tile.step, self.w, lambda i: self.store(self.number(value), self.at(tile, "0", i)))
 
+    def unfinite(self, tile: Tile, rows: str) -> str:
+        """Whether an element of the first rows is infinite or not a number."""
+        bits = typed("i1", self.w)
+
+        def part(i: str, found: list[str]) -> list[str]:
+            value = self.load(self.at(tile, "0", i))
+            nothing = (value - value).isnan()  # finite numbers leave 0
+            return [self.b.emit(f"or {bits} {found[0]}, {nothing.name}")]
+
+        size = self.r.linear((tile.step,), (rows,))
+        (found,) = self.b.loop_with([(bits, "zeroinitializer")], size, self.w, part)
+        together = self.b.emit(f"bitcast {bits} {found} to i{self.w}")
+        return self.b.emit(f"icmp ne i{self.w} {together}, 0")
+
     # --- between views and tiles
 
     def rows(self, view: View, lead: list[str], first: str, count: str, tile: Tile, scale: float = 1.0) -> None:
@@ -192,12 +206,13 @@ class Tiles:
 
     def multiply(
         self, left: Tile, right: Tile, into: Tile, rows: str, vectors: str, terms: str, lag: str = "",
-        turned: bool = False, add: bool = False, shrink: str = "",
+        turned: bool = False, add: bool = False, shrink: str = "", marks: Tile | None = None,
     ) -> None:  # fmt: skip
         """into = left right for so many rows, vectors of columns, and terms of the sums; or left^T right if turned.
 
-        With a lag, left[i, k] counts only for k <= i + lag. What is there is added if asked for, times a number for
-        each row if `shrink` points to them.
+        With a lag, left[i, k] is 0 unless k <= i + lag. What is there is added if asked for, times a number for
+        each row if `shrink` points to them. With marks, which lie in memory as left does, terms are left out where
+        these are -0.
         """
         r = self.r
         apart = (1, left.step) if turned else (left.step, 1)
@@ -205,6 +220,7 @@ class Tiles:
 
         def body(names: list[str]) -> None:
             first, second, target, *more = names
+            marked = more.pop() if marks else ""
             rows, vectors, terms = (n or more.pop(0) for n in sizes)
             lagging = more.pop(0) if lag else ""
 
@@ -225,7 +241,8 @@ class Tiles:
                     factors = [self.spread(r.at(more[0], self.scalar, (1,), (i,)), a) for a in range(height)]
                     sums = [s * factors[t // width] for t, s in enumerate(sums)]
                 count = r.linear((1, -1), (end, start))
-                made = self._product(x, apart, y, right.step, height, width, count, sums)
+                mark = r.at(marked, self.scalar, apart, (i, start)) if marks else ""
+                made = self._product(x, apart, y, right.step, height, width, count, sums, mark)
                 for cell, sum_ in zip(cells, made, strict=True):
                     self.store(sum_, cell)
 
@@ -234,8 +251,9 @@ class Tiles:
         args = [("ptr", tile.pointer) for tile in (left, right, into)]
         args += [("i64", n) for n in (rows, vectors, terms) if not n.isdigit()]
         args += [("i64", lag)] * bool(lag) + [("ptr", shrink)] * bool(shrink)
+        args += [("ptr", marks.pointer)] if marks else []
         steps = left.step, right.step, into.step
-        self.r.part(("multiply", *steps, *sizes, turned, bool(lag), add, bool(shrink)), args, body)
+        self.r.part(("multiply", *steps, *sizes, turned, bool(lag), add, bool(shrink), bool(marks)), args, body)
 
     def _blocks(self, vectors: str, rows: str, body: Block) -> None:
         """body(row, vector, rows, vectors) for blocks that fit into registers; the last may have rows too many."""
@@ -264,9 +282,10 @@ class Tiles:
 
     def _product(
         self, left: str, apart: tuple[int, int], right: str, step: int, rows: int, vectors: int, terms: str,
-        sums: list[Vector] | None = None,
+        sums: list[Vector] | None = None, marks: str = "",
     ) -> list[Vector]:  # fmt: skip
         """sums[i][c] + sum_k left[i, k] right[k][c] for one block, by rows; the rows and terms of left are `apart`."""
+        bits = "i64" if self.scalar == "double" else "i32"
         started = ["zeroinitializer"] * (rows * vectors) if sums is None else [s.name for s in sums]
 
         def term(k: str, names: list[str]) -> list[str]:
@@ -275,9 +294,20 @@ class Tiles:
             line = [self.load(self.r.at(y, self.scalar, (), (), c * self.w)) for c in range(vectors)]
             made = []
             for i in range(rows):
-                one = self.spread(x, i * apart[0])
-                for c, vector in enumerate(line):
-                    made.append(self.b.intrinsic("fmuladd", self.kind, one.name, vector.name, names[i * vectors + c]))
+                one, before = self.spread(x, i * apart[0]), names[i * vectors : (i + 1) * vectors]
+                after = [
+                    self.b.intrinsic("fmuladd", self.kind, one.name, y.name, z)
+                    for y, z in zip(line, before, strict=True)
+                ]
+                if marks:
+                    place = self.r.at(marks, self.scalar, apart[1:], (k,), i * apart[0])
+                    mark = self.b.emit(f"load {bits}, ptr {place}, align {self.size}")
+                    out = self.b.emit(f"icmp eq {bits} {mark}, {-(1 << (8 * self.size - 1))}")
+                    after = [
+                        self.b.emit(f"select i1 {out}, {self.kind} {old}, {self.kind} {new}")
+                        for old, new in zip(before, after, strict=True)
+                    ]
+                made += after
             return made
 
         found = self.b.loop_with([(self.kind, s) for s in started], terms, 1, term)

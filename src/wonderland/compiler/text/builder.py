@@ -104,13 +104,18 @@ class Builder:
         first = self.emit(f"insertelement {kind} poison, {scalar} {value}, i64 0")
         return self.emit(f"shufflevector {kind} {first}, {kind} poison, <{width} x i32> zeroinitializer")
 
-    def when(self, test: str, body: Callable[[], None]) -> None:
-        """Run the body if the test holds."""
+    def when(self, test: str, body: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+        """Run the body if the test holds, else the other one."""
         inside, after = self.label(), self.label()
-        self.do(f"br i1 {test}, label %{inside}, label %{after}")
+        other = after if otherwise is None else self.label()
+        self.do(f"br i1 {test}, label %{inside}, label %{other}")
         self.start(inside)
         body()
         self.do(f"br label %{after}")
+        if otherwise is not None:
+            self.start(other)
+            otherwise()
+            self.do(f"br label %{after}")
         self.start(after)
 
     def loop(self, stop: str | int, step: int, body: Any, start: str | int = 0) -> None:

@@ -10,7 +10,7 @@ from ...arguments import as_number
 from ...arrays.conversion import as_tensor, promote_inexact
 from ...dtypes import is_floating
 from ...errors import ShapeError
-from ...primitives.attention import attention, scores
+from ...primitives.attention import Seen, attention, scores
 from ...primitives.broadcasting import broadcast_shapes
 from ...tensor import Tensor
 from .noise import dropout
@@ -68,8 +68,9 @@ def scaled_dot_product_attention(
     if not dropout_p:
         return attention(q, k, v, *masks, causal=causal, scale=factor)[0]
     attention.abstract(q, k, v, *masks, causal=causal, scale=factor)  # explains wrong shapes
+    seen = Seen(q, k, tuple(masks), causal)
     weights = arrays.softmax(scores(q, k, *masks, causal=causal, scale=factor)).astype(q.dtype)
-    return dropout(weights, dropout_p, key=random_key) @ v
+    return dropout(weights, dropout_p, key=random_key) @ seen.keys(v)
 
 
 def _broadcast_lead(name: str, *xs: Any) -> list[Any]:
