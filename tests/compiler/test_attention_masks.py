@@ -73,8 +73,6 @@ class Case:
         options: Any = {"causal": self.causal, "scale": SCALE}
         q, k, v, g, h = (x.astype(np.float64) for x in (self.q, self.k, self.v, self.g, self.h))
         with np.errstate(all="ignore"):
-            if self.mask:  # then all scores of -inf are kept apart
-                self.seen = self.seen & ~((q @ k.T) * SCALE + self.bias == -np.inf)
             want = over_pairs(q, k, v, self.bias, self.seen, g, h)
             found = engines(lambda *xs: attention(*xs, **options), self.q, self.k, self.v, *self.mask)
             lse = found["NumPy"][1].astype(self.g.dtype)

@@ -65,9 +65,16 @@ def count(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Cost:
 
 def cost_of(graph: Graph) -> Cost:
     """The cost of a graph."""
-    cost = Cost()
+    return _cost(graph, {})
+
+
+def _cost(graph: Graph, known: dict[Graph, Cost]) -> Cost:
+    """The cost of a graph; one that is carried by several equations is counted through once."""
+    if graph in known:
+        return known[graph]
+    cost = known[graph] = Cost()
     for equation in graph.equations:
-        inner = [cost_of(g) for g in carried(equation)]
+        inner = [_cost(g, known) for g in carried(equation)]
         if not inner:
             cost.operations[equation.primitive.name] += 1
             cost.multiply_adds += multiply_adds(equation)
@@ -81,7 +88,7 @@ def cost_of(graph: Graph) -> Cost:
             cost.operations.update({name: n * times for name, n in part.operations.items()})
             cost.multiply_adds += part.multiply_adds * times
             cost.bytes += part.bytes * times
-    cost.peak_bytes = _peak(graph)
+    cost.peak_bytes = _peak(graph, known)
     return cost
 
 
@@ -95,18 +102,17 @@ def multiply_adds(equation: Equation) -> int:
     return sum(math.prod(v.shape) for v in equation.outputs)
 
 
-def _peak(graph: Graph) -> int:
+def _peak(graph: Graph, known: dict[Graph, Cost]) -> int:
     """The most bytes alive at once when equations run in order and values are dropped after their last use."""
     base: dict[Var, Var] = {}  # a view keeps the value that it looks at alive
 
     def owner(var: Var) -> Var:
-        while var in base:
-            var = base[var]
-        return var
+        return base.get(var, var)
 
     for equation in graph.equations:
-        if equation.primitive.name in VIEWS and isinstance(equation.inputs[0], Var):
-            base[equation.outputs[0]] = equation.inputs[0]
+        source = equation.inputs[0] if equation.primitive.name in VIEWS else None
+        if isinstance(source, Var):
+            base[equation.outputs[0]] = owner(source)
     last: dict[Var, int] = {}
     for i, equation in enumerate(graph.equations):
         for atom in [*equation.inputs, *equation.outputs]:
@@ -124,7 +130,8 @@ def _peak(graph: Graph) -> int:
         live += sum(v.aval.nbytes for v in made)
         for v in made:
             dying[last[v]] = dying.get(last[v], 0) + v.aval.nbytes
-        inside = max((_peak(g) - sum(v.aval.nbytes for v in g.inputs) for g in carried(equation)), default=0)
+        graphs = carried(equation)
+        inside = max((known[g].peak_bytes - sum(v.aval.nbytes for v in g.inputs) for g in graphs), default=0)
         peak = max(peak, live + inside)
         live -= dying.get(i, 0)
     return peak

@@ -41,8 +41,16 @@ def _param(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def to_text(graph: Graph, indent: str = "", sources: bool = False) -> str:
+def to_text(graph: Graph, sources: bool = False) -> str:
     """The graph as readable text; with `sources` each line says where it was written."""
+    return _text(graph, "", sources, set())
+
+
+def _text(graph: Graph, indent: str, sources: bool, done: set[Graph]) -> str:
+    """A graph that several equations carry is shown at the first of them."""
+    if graph in done:
+        return f"{indent}{graph.name}, as above"
+    done.add(graph)
     names = _Names()
     head = ", ".join(f"{names(v)}: {v.aval}" for v in graph.inputs)
     lines = [f"{indent}{graph.name}({head}) {{"]
@@ -58,6 +66,6 @@ def to_text(graph: Graph, indent: str = "", sources: bool = False) -> str:
         for value in equation.params.values():
             for inner in value if isinstance(value, tuple) else (value,):
                 if isinstance(inner, Graph):
-                    lines.append(to_text(inner, indent + "    ", sources))
+                    lines.append(_text(inner, indent + "    ", sources, done))
     lines.append(f"{indent}}} -> {', '.join(names(a) for a in graph.outputs)}")
     return "\n".join(lines)

@@ -10,6 +10,14 @@ from .ir import Equation, Graph, Literal, Var, carried
 
 def verify(graph: Graph) -> None:
     """Raise `GraphError` if the graph, or a graph inside it, breaks a rule."""
+    _verify(graph, set())
+
+
+def _verify(graph: Graph, done: set[Graph]) -> None:
+    """Each graph once, also if several equations carry it."""
+    if graph in done:
+        return
+    done.add(graph)
     defined: set[Var] = set()
     for var in graph.inputs:
         if not isinstance(var, Var):
@@ -22,7 +30,7 @@ def verify(graph: Graph) -> None:
         for atom in equation.inputs:
             _check_defined(f"{place}: uses", atom, defined)
         for inner in carried(equation):
-            verify(inner)
+            _verify(inner, done)
         expected = _types(place, equation)
         if [tuple(a) for a in expected] != [tuple(v.aval) for v in equation.outputs]:
             raise GraphError(

@@ -16,11 +16,10 @@ With q (lead, t, d), k (lead, s, d), v (lead, s, e), the same leading axes every
 What a mask or `causal` keeps apart does not contribute, whatever is there: a NaN or an infinity among q, k, v or their
 tangents and adjoints changes only what may attend to it, or what it may attend to.
 
-The mask is one that broadcasts to (lead, t, s), bool (true: may attend) or of the dtype of q (-inf: may not). If
-there is one, any score of -inf counts as kept apart. With `causal`, queries and keys are both counted from the start,
-also if t and s differ: query i sees the keys j <= i. The parameters are `causal: bool` and `scale: float`. For half
-types all sums are in float32, and lse, g, h and the results of attention_tangent are float32 tensors; else everything
-has the dtype of q.
+The mask is one that broadcasts to (lead, t, s), bool (true: may attend) or of the dtype of q (-inf: may not). With
+`causal`, queries and keys are both counted from the start, also if t and s differ: query i sees the keys j <= i. The
+parameters are `causal: bool` and `scale: float`. For half types all sums are in float32, and lse, g, h and the results
+of attention_tangent are float32 tensors; else everything has the dtype of q.
 
 The last two primitives are transposes of each other, in (tq, tk, tv) and in (g, h). The derivative of attention is
 

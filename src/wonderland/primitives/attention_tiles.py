@@ -64,27 +64,24 @@ class Scores:
         scores = (self.q[group, rows] * self.scale) @ self.k[group, columns].swapaxes(-1, -2)
         if self.mask is not None:
             mask = self._mask(self.mask, place)
-            never = ~mask if mask.dtype.kind == "b" else mask == -np.inf
             if mask.dtype.kind != "b":
                 scores += mask
-            np.copyto(scores, -np.inf, where=never)  # whatever the product is
-        if self._crosses_diagonal(place):
-            np.copyto(scores, -np.inf, where=~self._until_diagonal(place))
+        seen = self.seen(place)
+        if seen is not None:
+            np.copyto(scores, -np.inf, where=~seen)  # whatever the product is
         return scores
 
     def seen(self, place: Place) -> Array | None:
-        """Which scores of a tile count; None if all do. With a mask, those that are not -inf."""
+        """Which scores of a tile count; None if all do."""
+        _, rows, columns = place
+        found: Array | None = None
         if self.mask is not None:
-            return self.tile(place) != -np.inf
-        return self._until_diagonal(place) if self._crosses_diagonal(place) else None
-
-    def _crosses_diagonal(self, place: Place) -> bool:
-        _, rows, columns = place
-        return self.causal and columns.stop > rows.start + 1
-
-    def _until_diagonal(self, place: Place) -> Array:
-        _, rows, columns = place
-        return np.arange(columns.start, columns.stop) <= np.arange(rows.start, rows.stop)[:, None]
+            found = self._mask(self.mask, place)
+            found = found if found.dtype.kind == "b" else found != -np.inf
+        if self.causal and columns.stop > rows.start + 1:
+            until = np.arange(columns.start, columns.stop) <= np.arange(rows.start, rows.stop)[:, None]
+            found = until if found is None else found & until
+        return found
 
     def product(self, left: Array, right: Array, place: Place, turned: bool = False) -> Array:
         """left right, or left^T right if turned, for a left that lies as a tile: what is not seen does not count.

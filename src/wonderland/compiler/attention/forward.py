@@ -118,11 +118,10 @@ class Attention(Scores):
         sums = Tile(m.at(self.sums, place), self.sums.step)
         shrinking = "" if self.once else m.at(self.row, "1")
         lag = self.minus(g.query, g.key) if self.causal else ""
-        marking = (lambda: self.mark(g, self.weights)) if self.mask is None else None
+        if unfinite:
+            b.when(unfinite, lambda: self.mark(g, self.weights))
         sizes = str(self.w), self.e_vectors, g.end, lag
-        self.product(
-            unfinite, self.weights, self.values, sums, sizes, marks=self.weights, marking=marking, shrink=shrinking
-        )
+        self.product(unfinite, self.weights, self.values, sums, sizes, marks=self.weights, shrink=shrinking)
 
     def _largest(self, g: Group) -> Vector:
         """The largest score of each query."""
@@ -144,10 +143,8 @@ class Attention(Scores):
         m.fill(self.parts, self.w)
 
         def part(i: str, column: str, place: str) -> None:
-            base, score = m.spread(m.at(self.row, "0", i)), m.load(place)
-            value = m.vector(functions.exp_flushed(b, [(score - base).name], m.scalar, self.w))
-            if self.mask is not None:
-                value = where(score.equals(-math.inf), -0.0, value)
+            base = m.spread(m.at(self.row, "0", i))
+            value = m.vector(functions.exp_flushed(b, [(m.load(place) - base).name], m.scalar, self.w))
             m.store(value, place)
             sums = m.at(self.parts, i)
             m.store(m.load(sums) + value, sums)

@@ -12,7 +12,7 @@ from ... import dtypes
 from ..inspect.labels import Work
 from ..products.blocks import Blocks
 from ..text import functions
-from ..text.functions.vector import where
+from ..text.functions.vector import Vector
 from ..text.routine import Routine
 from ..values import Buffer, View, whole
 from .scores import Group, Scores
@@ -108,6 +108,7 @@ class AttentionGradients(Scores):
         """One tile of keys, for the queries that see some of it."""
         b, m = self.b, self.m
         end = self.end(key)
+        self.keys_unfinite = ""
         m.columns(self.k, lead, key, end, self.keys_turned)
         m.columns(self.v, lead, key, end, self.values_turned)
         if self.dq is not None:
@@ -133,12 +134,20 @@ class AttentionGradients(Scores):
         m.rows(self.g, lead, query, str(self.height), self.adjoint)
 
         def numbers(i: str) -> None:
+            place = self.less(r.linear((1, 1), (query, i)), str(self.t - 1))  # the last one is repeated
             for row, view in enumerate((self.lse, self.h)):
-                found = r.load(view, [*lead, r.linear((1, 1), (query, i))])
+                found = r.load(view, [*lead, place])
                 b.do(f"store {m.scalar} {found}, ptr {m.at(self.row, str(row), i)}, align {m.size}")
 
-        b.loop(count, 1, numbers)
-        b.loop(count, self.w, lambda i: self._group(self.group(lead, r.linear((1, 1), (query, i)), key, end), i))
+        b.loop(str(self.height), 1, numbers)
+        unfinite = ["" if self.dkv is None else self.unfinite(self.query, str(self.height)), self.keys_unfinite]
+
+        def group(i: str, spoiled: list[str]) -> list[str]:
+            found = self._group(self.group(lead, r.linear((1, 1), (query, i)), key, end), i, unfinite)
+            return [b.emit(f"or i1 {spoiled[0]}, {found}")] if found else []
+
+        carried = [("i1", "false")] if self.partly else []
+        spoiled = b.loop_with(carried, count, self.w, group) or [""]
         lag = self.minus(query, key) if self.causal else ""
         if self.dq is not None:
             sizes = count, self.d_vectors, end, lag
@@ -146,12 +155,12 @@ class AttentionGradients(Scores):
             self._store_queries([*lead, query], count, key)
         if self.dkv is not None:
             seen = self.seen(query, self.height, key, end)
-            for left, right, into, vectors in (
-                (self.changes, self.query, self.into_keys, self.d_vectors),
-                (self.weights, self.adjoint, self.into_values, self.e_vectors),
+            for flag, left, right, into, vectors in (
+                (unfinite[0], self.changes, self.query, self.into_keys, self.d_vectors),
+                (spoiled[0], self.weights, self.adjoint, self.into_values, self.e_vectors),
             ):
-                unfinite, sizes = self.unfinite(right, str(self.height)), (seen, vectors, count, lag)
-                self.product(unfinite, left, right, into, sizes, marks=self.weights, turned=True, add=True)
+                sizes = seen, vectors, count, lag
+                self.product(flag, left, right, into, sizes, marks=self.weights, turned=True, add=True)
 
     def _store_queries(self, index: list[str], count: str, key: str) -> None:
         """The first tile of keys begins the sums, the others add to them."""
@@ -165,8 +174,11 @@ class AttentionGradients(Scores):
             self.b.when(self.b.emit(f"icmp eq i64 {key}, 0"), lambda: store(False))
             self.b.when(self.b.emit(f"icmp ne i64 {key}, 0"), lambda: store(True))
 
-    def _group(self, group: Group, i: str) -> None:
-        """P and A for the group of queries from i on."""
+    def _group(self, group: Group, i: str, unfinite: list[str]) -> str:
+        """P and A for the group of queries from i on. `unfinite`: whether queries and keys are not finite.
+
+        Returns whether some of A is not finite, as it is where adjoints are not.
+        """
         b, m, r = self.b, self.m, self.r
 
         def part(tile: Tile) -> Tile:
@@ -176,21 +188,24 @@ class AttentionGradients(Scores):
         self.scores(group, part(self.query), weights)
         m.multiply(part(self.adjoint), self.values_turned, changes, str(self.w), group.vectors, str(self.e))
 
-        def one(a: str, column: str, place: str) -> None:
+        def one(a: str, column: str, place: str) -> Vector:
             row = r.linear((1, 1), (i, a))
             lse, h = (m.spread(m.at(self.row, which, row)) for which in "01")
-            score, other = m.load(place), m.at(changes, a, column)
-            weight = m.vector(functions.exp_flushed(b, [(score - lse).name], m.scalar, self.w))
-            change = (m.load(other) + h) * weight
-            if self.mask is not None:
-                nothing = score.equals(-math.inf)
-                weight, change = where(nothing, -0.0, weight), where(nothing, 0.0, change)
+            weight = m.vector(functions.exp_flushed(b, [(m.load(place) - lse).name], m.scalar, self.w))
             m.store(weight, place)
+            other = m.at(changes, a, column)
+            change = (m.load(other) + h) * weight
             m.store(change, other)
+            return change
 
-        self.each(weights, group.vectors, one)
-        if self.causal and self.mask is None:
-            self.mark(group, weights, changes)
+        if not self.partly:
+            self.each(weights, group.vectors, one)
+            return ""
+        spoiled = needed = self.each_finite(weights, group.vectors, one)
+        for flag in filter(None, unfinite):
+            needed = b.emit(f"or i1 {needed}, {flag}")
+        b.when(needed, lambda: self.mark(group, weights, changes))
+        return spoiled
 
     def _rounded(self, lead: list[str], queries: tuple[str, str]) -> None:
         """Sums in float32 as half types."""

@@ -3,8 +3,9 @@
 With w the number of elements of a vector, queries come in groups of w and keys in vectors, so that only the last vector
 of a group can hold keys that a query does not see: behind the diagonal, or behind the end.
 
-What does not count has the weight 0. Times NaN or infinity that would be NaN, so where a factor is not finite, which
-is found out when it is brought to its tile, products leave out the terms that are marked by a weight of -0.
+What does not count has the weight 0, but times NaN or infinity that would be NaN. So a factor is looked through when
+it is brought to its tile. Only if it is not finite, the weights of what does not count become -0, and products leave
+out the terms that are marked so.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ NEAR = 1 << 15  # bytes of keys and values that are worked on together
 ROWS = 2  # of scores that are worked on together
 
 
-Marking = Callable[[], None] | None
+Part = Callable[[str, str, str, Vector | None], Vector | None]
 
 
 class Group(NamedTuple):
@@ -133,44 +134,38 @@ class Scores:
         self.m.multiply(query, self.keys_turned, into, str(self.w), group.vectors, str(self.d))
         if self.mask is None and not self.causal and self.s % self.w == 0:
             return
-        m, r = self.m, self.r
 
         def limit(i: str, column: str, place: str) -> None:
-            seen = self._in_sight(group, i, column)
-            value = m.load(place)
-            if self.mask is not None:
-                row = self.less(r.linear((1, 1), (group.query, i)), str(self.t - 1))
-                value = self._masked(value, [*group.lead, row, r.linear((1, 1), (group.key, column))], seen)
-            m.store(where(seen, value, -math.inf), place)
+            self.m.store(self._limited(group, i, column, self.m.load(place)), place)
 
-        # without a mask only the last vector holds keys that are not seen
-        self.each(into, group.vectors, limit, "0" if self.mask is not None else self._last(group))
+        self.each(into, group.vectors, limit, self._first_limited(group))
 
-    def _last(self, group: Group) -> str:
-        return self.r.linear((1,), (group.vectors,), -1)
+    def _first_limited(self, group: Group) -> str:
+        """Without a mask only the last vector holds keys that are not seen."""
+        return "0" if self.mask is not None else self.r.linear((1,), (group.vectors,), -1)
 
-    def _in_sight(self, group: Group, i: str, column: str) -> Vector:
-        """Which keys of a vector query i of a group sees, if there is no mask."""
-        b, w = self.b, self.w
+    def _limited(self, group: Group, i: str, column: str, scores: Vector) -> Vector:
+        """A vector of scores of query i of a group with the mask, and with -inf where they do not count."""
+        b, r, w = self.b, self.r, self.w
         lanes = Vector(b, "<" + ", ".join(f"i32 {t}" for t in range(w)) + ">", "i32", w)
-        left = self.seen(self.r.linear((1, 1), (group.query, i)), 1, group.key, group.end)
-        left = b.emit(f"trunc i64 {self.minus(left, column)} to i32")
-        return lanes.compare("slt", lanes.like(b.spread(left, "i32", w)))
+        query = r.linear((1, 1), (group.query, i))
+        left = b.emit(f"trunc i64 {self.minus(self.seen(query, 1, group.key, group.end), column)} to i32")
+        seen = lanes.compare("slt", lanes.like(b.spread(left, "i32", w)))
+        if self.mask is not None:
+            index = [*group.lead, self.less(query, str(self.t - 1)), r.linear((1, 1), (group.key, column))]
+            scores = self._masked(scores, index, seen)
+        return where(seen, scores, -math.inf)
 
-    def mark(self, group: Group, weights: Tile, *others: Tile) -> None:
-        """-0 for the weights, and for what lies as they do, of keys behind the diagonal; for a step without a mask."""
+    def mark(self, group: Group, *tiles: Tile) -> None:
+        """-0 for what does not count, in tiles that lie as the group's scores do."""
         m = self.m
 
         def cut(i: str, column: str, place: str) -> None:
-            seen = self._in_sight(group, i, column)
-            for pointer in [place, *[m.at(tile, i, column) for tile in others]]:
-                m.store(where(seen, m.load(pointer), -0.0), pointer)
+            nothing = self._limited(group, i, column, m.number(0.0)).equals(-math.inf)
+            for pointer in [place, *[m.at(tile, i, column) for tile in tiles[1:]]]:
+                m.store(where(nothing, -0.0, m.load(pointer)), pointer)
 
-        def diagonal() -> None:
-            self.each(weights, group.vectors, cut, self._last(group))
-
-        first, last = self.minus(group.query, group.key), self.r.linear((1,), (group.seen,), -1)
-        self.b.when(self.b.emit(f"icmp slt i64 {first}, {last}"), diagonal)
+        self.each(tiles[0], group.vectors, cut, self._first_limited(group))
 
     def unfinite(self, tile: Tile, rows: str) -> str:
         """Whether the first rows of a factor hold what is not finite; "" if that does not matter."""
@@ -178,16 +173,14 @@ class Scores:
 
     def product(
         self, unfinite: str, left: Tile, right: Tile, into: Tile, sizes: tuple[str, str, str, str], marks: Tile,
-        marking: Marking = None, **options: Any,
+        **options: Any,
     ) -> None:  # fmt: skip
         """`Tiles.multiply`, but if the right factor is not finite, terms that are marked do not count.
 
-        `sizes`: rows, vectors, terms and lag. `marking` marks what does not count, if that has not been done.
+        `sizes`: rows, vectors, terms and lag.
         """
 
         def careful() -> None:
-            if marking is not None:
-                marking()
             self.m.multiply(left, right, into, *sizes, marks=marks, **options)
 
         def usual() -> None:
@@ -198,19 +191,36 @@ class Scores:
         else:
             usual()
 
-    def each(self, tile: Tile, vectors: str, body: Callable[[str, str, str], None], first: str = "0") -> None:
+    def each(self, tile: Tile, vectors: str, body: Callable[[str, str, str], Any], first: str = "0") -> None:
         """body(row, column, place) for vectors of a group's scores, by columns: one loop, whose end is foreseen."""
-        b, r, w = self.b, self.r, self.w
+        self._each(tile, vectors, lambda i, column, place, _: body(i, column, place), first, [])
+
+    def each_finite(self, tile: Tile, vectors: str, body: Callable[[str, str, str], Vector]) -> str:
+        """The same, and whether one of the vectors that the body gives is not finite."""
+
+        def part(i: str, column: str, place: str, found: Vector | None) -> Vector:
+            assert found is not None
+            return self.m.nought(body(i, column, place), found)
+
+        return self.m.spoiled(self._each(tile, vectors, part, "0", [self.m.number(0.0)] * ROWS))
+
+    def _each(self, tile: Tile, vectors: str, body: Part, first: str, sums: list[Vector]) -> list[Vector]:
+        """With sums that the body goes on with, one for each of the rows that are worked on together, or none."""
+        b, r, w, m = self.b, self.r, self.w, self.m
         shift = w.bit_length() - 1
 
-        def some(at: str) -> None:
+        def some(at: str, names: list[str]) -> list[str]:
             i, column = b.emit(f"and i64 {at}, {w - 1}"), b.emit(f"and i64 {at}, {-w}")
+            made = []
             for a in range(ROWS):
-                place = r.at(tile.pointer, self.m.scalar, (tile.step, 1), (i, column), a * tile.step)
-                body(r.linear((1,), (i,), a), column, place)
+                place = r.at(tile.pointer, m.scalar, (tile.step, 1), (i, column), a * tile.step)
+                sum_ = body(r.linear((1,), (i,), a), column, place, m.vector(names[a]) if names else None)
+                made += [sum_.name] if sum_ is not None else []
+            return made
 
         ends = [str(int(x) << shift) if x.isdigit() else b.emit(f"shl i64 {x}, {shift}") for x in (vectors, first)]
-        b.loop(ends[0], ROWS, some, ends[1])
+        found = b.loop_with([(m.kind, s.name) for s in sums], ends[0], ROWS, some, ends[1])
+        return [m.vector(name) for name in found]
 
     def _masked(self, scores: Vector, index: list[str], seen: Vector) -> Vector:
         """Scores plus a floating mask, or -inf where a bool one is false; where nothing is seen nothing is read."""

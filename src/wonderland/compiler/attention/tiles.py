@@ -6,6 +6,7 @@ last one is repeated, and columns are filled with zeros, so that no loop needs a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -74,17 +75,28 @@ class Tiles:
 
     def unfinite(self, tile: Tile, rows: str) -> str:
         """Whether an element of the first rows is infinite or not a number."""
-        bits = typed("i1", self.w)
+        vectors = tile.step // self.w
+        some = next(n for n in (4, 3, 2, 1) if vectors % n == 0)  # sums that do not wait for each other
 
         def part(i: str, found: list[str]) -> list[str]:
-            value = self.load(self.at(tile, "0", i))
-            nothing = (value - value).isnan()  # finite numbers leave 0
-            return [self.b.emit(f"or {bits} {found[0]}, {nothing.name}")]
+            values = [self.load(self.r.at(tile.pointer, self.scalar, (1,), (i,), c * self.w)) for c in range(some)]
+            return [self.nought(value, self.vector(sum_)).name for value, sum_ in zip(values, found, strict=True)]
 
         size = self.r.linear((tile.step,), (rows,))
-        (found,) = self.b.loop_with([(bits, "zeroinitializer")], size, self.w, part)
-        together = self.b.emit(f"bitcast {bits} {found} to i{self.w}")
-        return self.b.emit(f"icmp ne i{self.w} {together}, 0")
+        found = self.b.loop_with([(self.kind, "zeroinitializer")] * some, size, some * self.w, part)
+        return self.spoiled([self.vector(name) for name in found])
+
+    def nought(self, value: Vector, sum_: Vector) -> Vector:
+        """The sum plus 0 times the value, which is NaN unless the value is finite."""
+        return self.vector(self.b.intrinsic("fmuladd", self.kind, value.name, self.number(0.0).name, sum_.name))
+
+    def spoiled(self, sums: list[Vector]) -> str:
+        """Whether such sums have met what is not finite, which is rare."""
+        nan = functools.reduce(total, sums).isnan()
+        bits = self.b.emit(f"bitcast {nan.kind} {nan.name} to i{self.w}")
+        self.b.declarations.add("declare i1 @llvm.expect.i1(i1, i1)")
+        some = self.b.emit(f"icmp ne i{self.w} {bits}, 0")
+        return self.b.emit(f"call i1 @llvm.expect.i1(i1 {some}, i1 false)")
 
     # --- between views and tiles
 
