@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wonderland as wl
-from tests.compiler.engines import chunks, same
+from tests.compiler.engines import chunks, native, same
 from wonderland.compiler.direct.sorting import network
+from wonderland.compiler.program import text_of
 from wonderland.primitives.primitive import TABLE
 
 argsort, searchsorted = TABLE["argsort"], TABLE["searchsorted"]
@@ -48,6 +49,15 @@ def test_long_rows(n: int, dtype: Any) -> None:
     x = np.random.default_rng(n).normal(size=(40, n)).astype(dtype)
     program = same(lambda x: [argsort(x, axis=1, descending=d) for d in (False, True)], x, threads=True)
     assert chunks(program) > 1 or n < 100
+
+
+def test_the_code_does_not_grow_with_the_row() -> None:
+    """A row is filled up to a power of two times a short run, at most: by a loop."""
+    sizes = []
+    for n in (104, 100_003):  # runs of 13
+        program, _ = native(lambda x: argsort(x, axis=0, descending=False), np.zeros(n, np.float32))
+        sizes.append(len(text_of(program.routines[-1][1], "sort").splitlines()))
+    assert sizes[1] < 1.2 * sizes[0]
 
 
 @pytest.mark.parametrize("n", range(1, 17))

@@ -157,9 +157,11 @@ class Sort(Direct):
             both = b.emit(f"or {kind} {upper}, {b.emit(f'zext i{self.half} {place} to {kind}')}")
             b.do(f"store {kind} {both}, ptr {r.at(to, kind, (1,), [i])}, align 8")
 
+        def above_all(i: str) -> None:
+            b.do(f"store {kind} -1, ptr {r.at(to, kind, (1,), [i])}, align 8")
+
         b.loop(self.n, 1, one)
-        for i in range(self.n, self.size):
-            b.do(f"store {kind} -1, ptr {r.at(to, kind, [], [], i)}, align 8")
+        b.loop(self.size, 1, above_all, str(self.n))
 
     def _runs(self, r: Routine, at: str, kind: str) -> None:
         b = r.b
