@@ -1,0 +1,1 @@
+"""Random programs and damaged files: `python -m tools.fuzz`."""

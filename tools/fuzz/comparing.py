@@ -1,0 +1,184 @@
+"""One case on both engines: what is wrong with it, if anything."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import wonderland as wl
+from wonderland.compiler import Program
+from wonderland.graph.evaluate import evaluate
+from wonderland.graph.simplify import simplify
+from wonderland.graph.stage import stage
+from wonderland.primitives.primitive import Aval
+
+from .case import Case
+from .rounding import bounds, other_roundings
+from .transformed import KINDS, STATEFUL
+
+Array = np.ndarray[Any, Any]
+THREADS = (1, 2, 3, 7)
+PATTERNS = (0xFF, 0x41)  # NaN in every floating type; some number
+FEW, MANY = 3, 24  # computations with other roundings: at first, and before a difference is reported
+
+
+class UnfitError(Exception):
+    """The case asks for something that is refused, such as the derivative of a loop of unknown length."""
+
+
+class Engines:
+    """A case made ready: functions that run it natively and with the reference."""
+
+    native: Callable[[], list[Array]]
+    reference: Callable[[], list[Array]]
+    program: Program | None = None
+
+    def __init__(self, case: Case) -> None:
+        rule, f, arrays = KINDS[case.kind], case.function(), case.arrays()
+        if rule in STATEFUL:
+            self.native = lambda: self._leaves("native", rule, f, arrays)
+            self.reference = lambda: self._leaves("numpy", rule, f, arrays)
+            return
+        avals = [Aval(a.shape, wl.dtypes.as_dtype(a.dtype)) for a in arrays]
+        try:
+            staged = stage(lambda *xs: wl.tree.leaves(rule(f, *xs)), avals)
+        except wl.errors.WonderlandError as error:
+            raise UnfitError(str(error)) from error
+        inputs = [np.asarray(c) for c in staged.captured] + arrays
+        program = self.program = Program(simplify(staged.graph))
+        self.native = lambda: program(inputs)
+        self.reference = lambda: evaluate(staged.graph, inputs)
+
+    @staticmethod
+    def _leaves(backend: str, rule: Any, f: Any, arrays: list[Array]) -> list[Array]:
+        with wl.using_backend(backend):
+            return [np.array(y) for y in wl.tree.leaves(rule(f, *[wl.asarray(a.copy()) for a in arrays]))]
+
+
+def outcome(run: Callable[[], list[Array]], backend: str = "native") -> tuple[list[Array], Exception | None]:
+    """The results, or the error."""
+    try:
+        with wl.using_backend(backend), np.errstate(all="ignore"):
+            return [np.asarray(y) for y in run()], None
+    except wl.errors.WonderlandError as error:
+        return [], error
+
+
+def problem(case: Case, threads: bool = True) -> str | None:
+    """What is wrong with the case, None if both engines agree."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            engines = Engines(case)
+            native, raised = outcome(engines.native)
+        except UnfitError:
+            return None
+        except Exception as error:
+            return f"{type(error).__name__} in the compiler: {error}"
+        try:
+            reference, expected = outcome(engines.reference, "numpy")
+        except Exception as error:
+            return f"{type(error).__name__} in the reference: {error}"
+        if raised or expected:
+            if type(raised) is type(expected):
+                return None
+            if doubtful(engines, expected):
+                return None
+            return f"native: {_said(raised)}; reference: {_said(expected)}"
+        return (
+            difference(case, engines, native, reference)
+            or dirty_memory(engines, native)
+            or (dependence_on_threads(engines, native) if threads else None)
+        )
+
+
+def _said(error: Exception | None) -> str:
+    return "no error" if error is None else f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+def doubtful(engines: Engines, expected: Exception | None) -> bool:
+    """Whether it depends on rounding if there is an error."""
+    for k in range(MANY):
+        with other_roundings(k):
+            if type(outcome(engines.reference, "numpy")[1]) is not type(expected):
+                return True
+    return False
+
+
+def difference(case: Case, engines: Engines, native: list[Array], reference: list[Array]) -> str | None:
+    """Where native code gives other numbers than rounding explains."""
+    for k, (x, y) in enumerate(zip(native, reference, strict=True)):
+        if (x.shape, x.dtype) != (y.shape, y.dtype):
+            return f"result {k}: {x.dtype}{list(x.shape)} instead of {y.dtype}{list(y.shape)}"
+
+    def again() -> list[Array]:
+        with wl.using_backend("numpy"), np.errstate(all="ignore"):
+            return [np.asarray(y) for y in engines.reference()]
+
+    for times, units in ((0, 1.0), (FEW, 1.0), (MANY, 1.0), (MANY, 3.0)):
+        found = bounds(reference, again, times, seed=100 * times, units=units)
+        wrong = [b.violations(x) for b, x in zip(found, native, strict=True)]
+        if not any(w.any() for w in wrong):
+            break
+    else:
+        k = next(k for k, w in enumerate(wrong) if w.any())
+        where = np.unravel_index(int(np.argmax(wrong[k])), wrong[k].shape)
+        x, y = _shown(native[k], where), _shown(reference[k], where)
+        sort = "other numbers" if np.isfinite(x) == np.isfinite(y) else "what is finite differs"
+        count = f"{int(wrong[k].sum())} of {wrong[k].size} elements of result {k}"
+        return f"{sort}: {count}, first at {tuple(map(int, where))}: {x}, reference {y}"
+    if case.kind == "adjoint" and len(reference) == 2:
+        return unequal_halves(reference, again)
+    return None
+
+
+def unequal_halves(reference: list[Array], again: Callable[[], list[Array]]) -> str | None:
+    """Forward and reverse mode give the same number."""
+    ahead, back = bounds(reference, again, MANY)
+    if ahead.stable.all() and back.stable.all() and np.isfinite(reference[0]) and np.isfinite(reference[1]):
+        allowed = 16 * (ahead.movement + back.movement) + 64 * float(wl.finfo(reference[0].dtype).eps) * np.abs(
+            ahead.parts
+        )
+        if np.abs(ahead.parts - back.parts) > allowed:
+            return f"forward mode gives {reference[0]}, reverse mode {reference[1]} (reference)"
+    return None
+
+
+def dirty_memory(engines: Engines, native: list[Array]) -> str | None:
+    """Whether results depend on what memory holds before the run."""
+    if engines.program is None:
+        return None
+    native = [x.copy() for x in native]
+    for pattern in PATTERNS:
+        engines.program._arena[...] = pattern
+        again, _ = outcome(engines.native)
+        if not same_bits(native, again):
+            return f"the results depend on what memory holds before the run (filled with {pattern:#x})"
+    return None
+
+
+def dependence_on_threads(engines: Engines, native: list[Array]) -> str | None:
+    """Whether results depend on the number of threads."""
+    if engines.program is not None and not engines.program.shares:
+        return None
+    before = wl.get_threads()
+    native = [x.copy() for x in native]
+    try:
+        for count in THREADS:
+            wl.set_threads(count)
+            if not same_bits(native, outcome(engines.native)[0]):
+                return f"other bits on {count} threads"
+    finally:
+        wl.set_threads(before)
+    return None
+
+
+def same_bits(xs: list[Array], ys: list[Array]) -> bool:
+    return len(xs) == len(ys) and all(x.tobytes() == y.tobytes() for x, y in zip(xs, ys, strict=True))
+
+
+def _shown(x: Array, where: tuple[Any, ...]) -> Any:
+    return x[where[: x.ndim]]

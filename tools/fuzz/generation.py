@@ -1,0 +1,63 @@
+"""Program number n of a seed: the same on any machine, whoever computes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import wonderland as wl
+from wonderland.graph.stage import stage
+from wonderland.primitives.primitive import Aval
+
+from .case import Case
+from .statements import STATEMENTS
+from .transformed import KINDS
+from .writer import UnsuitableError, Writer, random_inputs
+
+_NAMES = list(STATEMENTS)
+_WEIGHTS = np.array([weight for _, weight in STATEMENTS.values()])
+# how often each transformation is asked for
+_KINDS = {
+    "value": 9,
+    "grad": 3,
+    "value and grad": 1.5,
+    "jvp": 1.2,
+    "vmap": 1.2,
+    "vmap of grad": 0.6,
+    "grad of grad": 0.6,
+    "adjoint": 1,
+    "state": 1.2,
+}
+assert set(_KINDS) == set(KINDS)
+
+
+def random_case(seed: int, number: int) -> Case:
+    """A random program. `RefusedError` says that it cannot be traced, though it should."""
+    pick = np.random.default_rng([seed, number])
+    inputs = random_inputs(pick)
+    avals = [Aval(a.shape, wl.dtypes.as_dtype(a.dtype)) for a in (i.array() for i in inputs)]
+    made: list[Case] = []
+
+    def write(*tracers: Any) -> list[Any]:
+        writer = Writer(pick, list(zip(inputs, tracers, strict=True)))
+        wanted = int(pick.choice([1, 1, 2, 2, 3, 4, 5, 7]))
+        written: list[str] = []
+        for _ in range(3 * wanted):
+            statement = STATEMENTS[str(pick.choice(_NAMES, p=_WEIGHTS / _WEIGHTS.sum()))][0]
+            try:
+                statement(writer)
+            except UnsuitableError:
+                continue
+            written.append(writer.lines[-1].name)
+            if len(written) == wanted:
+                break
+        results = written[-1:] + [name for name in written[:-1] if pick.random() < 0.25]
+        made.append(writer.case(results or [inputs[0].name]).alive())
+        return []
+
+    stage(write, avals)
+    names = list(_KINDS)
+    weights = np.array(list(_KINDS.values()))
+    return replace(made[0], kind=str(pick.choice(names, p=weights / weights.sum())))

@@ -1,0 +1,256 @@
+"""How far rounding may take a result: the reference is computed again with other roundings.
+
+NumPy's evaluation of a graph is repeated with a random relative change of some units in the last place of every result
+that is rounded, and of the terms of everything that is summed. How much the final results move tells how much rounding
+matters there: a sum that cancels, a comparison that is nearly a tie, a number that nearly overflows move a lot, and
+what follows from the inputs without rounding does not move at all. So there is one bound for everything,
+
+    |native - reference| <= FACTOR * (largest movement) + UNITS * eps * |reference|,
+
+and where the movements disagree about what is a number, nothing is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import wonderland as wl
+from wonderland.graph.ir import Equation, Var
+
+Array = np.ndarray[Any, Any]
+engine: Any = importlib.import_module("wonderland.graph.evaluate")  # the function of this name hides the module
+
+FACTOR = 16.0
+UNITS = 16.0
+
+# Results that are among the arguments, or that no rounding touches.
+EXACT = frozenset(
+    [
+        *["max", "min", "any", "all", "argmax", "argmin", "negative", "conj", "real", "imag", "complex", "abs", "sign"],
+        *[
+            "floor",
+            "ceil",
+            "trunc",
+            "round",
+            "maximum",
+            "minimum",
+            "remainder",
+            "copysign",
+            "nextafter",
+            "where",
+            "relu",
+        ],
+        *["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isfinite", "isinf", "isnan"],
+        *["signbit", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert", "bitwise_left_shift"],
+        *[
+            "bitwise_right_shift",
+            "full",
+            "iota",
+            "reshape",
+            "transpose",
+            "broadcast_to",
+            "concatenate",
+            "slice",
+            "place",
+        ],
+        *["stop_gradient", "gather", "argsort", "searchsorted", "random_bits", "constant", "window_argmax"],
+        *["window_pick"],
+    ]
+)
+# They carry graphs, whose equations are changed one by one.
+CARRIERS = frozenset(
+    ["custom_jvp", "custom_linear", "custom_vjp", "call", "checkpoint", "scan", "linear_scan", "while", "branch"]
+)
+# They add or multiply many terms, in an order of their own.
+SUMS = frozenset(
+    [
+        *["sum", "prod", "cumsum", "cumprod", "scatter", "matmul", "attention", "attention_tangent", "convolution"],
+        *["attention_backward", "convolution_input", "convolution_weight", "fft", "rfft", "irfft", "window_put"],
+        *["window_sum", "window_spread", "solve", "solve_triangular", "inv", "pinv", "det", "cofactor", "slogdet"],
+        *["cholesky", "qr", "eigh", "svd", "matrix_exp", "matrix_exp_derivative"],
+    ]
+)
+CHECKED = frozenset(["sum", "cumsum", "matmul", "scatter", "convolution", "window_sum"])
+VIEWS = frozenset(["reshape", "transpose", "broadcast_to", "slice", "negative"])
+
+
+def eps_of(dtype: Any) -> float:
+    return float(wl.finfo(dtype).eps)
+
+
+def is_rounded(dtype: Any) -> bool:
+    return wl.isdtype(dtype, ("real floating", "complex floating"))
+
+
+class Roundings:
+    """A way to compute every equation with another rounding."""
+
+    def __init__(self, seed: int, units: float) -> None:
+        self.pick = np.random.default_rng(seed)
+        self.units = units
+        # what an addition may be fused with, so that it is not rounded before; whether it is too large for its type
+        self.products: dict[Var, bool] = {}
+        self.original = engine.run_equation
+
+    def moved(self, x: Array) -> Array:
+        """The array with every number a little larger or smaller."""
+        if not is_rounded(x.dtype):
+            return x
+        change: Any = self.pick.uniform(-1, 1, x.shape)
+        if x.dtype.kind == "c":
+            change = change + 1j * self.pick.uniform(-1, 1, x.shape)
+        wide = np.complex128 if x.dtype.kind == "c" else np.float64
+        made = np.asarray((x.astype(wide) * (1 + self.units * eps_of(x.dtype) * change)).astype(x.dtype))
+        return np.where(np.isfinite(x), made, x)
+
+    def __call__(self, equation: Equation, args: list[Array]) -> Any:
+        name = equation.primitive.name
+        if name in CARRIERS:
+            return self.original(equation, args)
+        terms = [np.asarray(a) for a in args]
+        if name in SUMS:
+            terms = [self.moved(a) for a in terms]
+        elif name in ("add", "subtract"):
+            for i, v in enumerate(equation.inputs):
+                if isinstance(v, Var) and v in self.products:
+                    terms[i] = self.moved(saturated(terms[i]) if self.products[v] else terms[i])
+        made = [np.asarray(y) for y in self.original(equation, terms)]
+        if name == "multiply" and is_rounded(made[0].dtype):
+            over = too_large(terms[0], terms[1])
+            self.products[equation.outputs[0]] = bool(over.any())
+            if over.any() and made[0].dtype.kind == "c":
+                return [contrary(made[0], over)]
+        elif name in VIEWS and equation.inputs[0] in self.products:
+            self.products[equation.outputs[0]] = self.products[equation.inputs[0]]
+        if name == "astype" and (not is_rounded(args[0].dtype) or made[0].dtype.itemsize >= args[0].dtype.itemsize):
+            return made
+        if name in SUMS:
+            made = [self.doubtful(name, equation, args, y) for y in made]
+        return made if name in EXACT else [self.moved(y) for y in made]
+
+    def doubtful(self, name: str, equation: Equation, args: list[Array], made: Array) -> Array:
+        """Something else where the order of a sum decides whether it overflows, or where 0 meets what is not finite.
+
+        Outside its shape an argument of a convolution is 0; whether the transposes multiply by that is not promised.
+        """
+        if name in ("convolution_input", "convolution_weight") and not np.isfinite(args[1]).all():
+            return contrary(made, np.ones(made.shape, bool))
+        if name not in CHECKED or not is_rounded(made.dtype):
+            return made
+        largest = [np.max(np.abs(a), initial=0, where=np.isfinite(a)) for a in args if is_rounded(a.dtype)]
+        limit = float(wl.finfo(made.dtype).max)
+        if np.prod([float(a) for a in largest]) * max(a.size for a in args) < limit:
+            return made
+        sizes = [np.where(np.isfinite(a), np.abs(a), 0).astype(a.dtype) if is_rounded(a.dtype) else a for a in args]
+        reach = np.asarray(self.original(equation, sizes)[0])
+        return contrary(made, ~np.isfinite(reach))
+
+
+def too_large(x: Array, y: Array) -> Array:
+    """Where a product of finite parts is not finite."""
+    over = np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
+    for a in (x.real, x.imag) if x.dtype.kind == "c" else (x,):
+        for b in (y.real, y.imag) if y.dtype.kind == "c" else (y,):
+            over |= ~np.isfinite(a * b) & np.isfinite(a) & np.isfinite(b)
+    return over
+
+
+def saturated(x: Array) -> Array:
+    """The largest number in place of infinity."""
+    return np.where(np.isinf(x), np.sign(x) * np.array(wl.finfo(x.dtype).max, x.dtype), x)
+
+
+def contrary(x: Array, where: Array) -> Array:
+    """Something else where it is not known what the result is."""
+    return np.where(where, np.where(np.isnan(x), 0, np.nan), x).astype(x.dtype)
+
+
+@contextlib.contextmanager
+def other_roundings(seed: int, units: float = 1.0) -> Iterator[None]:
+    """Within, the reference rounds otherwise."""
+    before = engine.run_equation
+    engine.run_equation = Roundings(seed, units)
+    try:
+        yield
+    finally:
+        engine.run_equation = before
+
+
+def as_parts(x: Array) -> Array:
+    """Numbers as float64, complex ones as pairs."""
+    if x.dtype.kind == "c":
+        x = np.ascontiguousarray(x).reshape(x.shape)
+        return np.stack([x.real, x.imag], axis=-1).astype(np.float64)
+    return x.astype(np.float64)
+
+
+def class_of(x: Array) -> Array:
+    """0 finite, 1 infinite, -1 negative infinite, 2 NaN."""
+    return np.where(np.isnan(x), 2.0, np.where(np.isinf(x), np.sign(x), 0.0))
+
+
+class Bound:
+    """What is known of one result from several computations of it."""
+
+    def __init__(self, reference: Array) -> None:
+        self.dtype = reference.dtype
+        self.reference = reference
+        self.rounded = is_rounded(reference.dtype)
+        self.stable = np.ones(reference.shape, bool)
+        if self.rounded:
+            self.parts = as_parts(reference)
+            self.stable = np.ones(self.parts.shape, bool)
+            self.movement = np.zeros(self.parts.shape)
+
+    def sees(self, other: Array) -> None:
+        """Another computation of the same."""
+        if not self.rounded:
+            self.stable &= self.reference == other
+            return
+        parts = as_parts(other)
+        self.stable &= class_of(parts) == class_of(self.parts)
+        with np.errstate(all="ignore"):
+            moved = np.abs(parts - self.parts)
+            if self.dtype.kind == "c":
+                moved = np.broadcast_to(np.max(moved, axis=-1, keepdims=True), moved.shape)
+            self.movement = np.fmax(self.movement, np.where(np.isfinite(moved), moved, 0))
+
+    def violations(self, native: Array, factor: float = FACTOR, units: float = UNITS) -> Array:
+        """Where the native result is not what it should be."""
+        if not self.rounded:
+            return self.stable & (native != self.reference)
+        found = as_parts(native)
+        eps, tiny = eps_of(self.dtype), float(wl.finfo(self.dtype).smallest_normal)
+        with np.errstate(all="ignore"):
+            size = np.where(np.isfinite(self.parts), np.abs(self.parts), 0)
+            if self.dtype.kind == "c":
+                size = np.broadcast_to(np.max(size, axis=-1, keepdims=True), size.shape)
+            allowed = factor * self.movement + units * eps * np.maximum(size, tiny)
+            far = np.abs(found - self.parts) > allowed
+        other = class_of(found) != class_of(self.parts)
+        finite = np.isfinite(self.parts) & np.isfinite(found)
+        return self.stable & (other | (finite & far))
+
+
+Run = Callable[[], list[Array]]
+
+
+def bounds(reference: list[Array], again: Run, times: int, seed: int = 0, units: float = 1.0) -> list[Bound]:
+    """The bounds of several results; `again` computes them with the reference."""
+    made = [Bound(y) for y in reference]
+    for k in range(times):
+        with other_roundings(seed + k, units):
+            try:
+                found = again()
+            except wl.errors.WonderlandError:  # whether it raises depends on rounding
+                for bound in made:
+                    bound.stable &= False
+                return made
+        for bound, y in zip(made, found, strict=True):
+            bound.sees(y)
+    return made
