@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,8 +34,8 @@ _KINDS = {
 assert set(_KINDS) == set(KINDS)
 
 
-def random_case(seed: int, number: int) -> Case:
-    """A random program. `RefusedError` says that it cannot be traced, though it should."""
+def random_case(seed: int, number: int, statements: Sequence[str] = (), kind: str | None = None) -> Case:
+    """A random program, of some statements only if they are named. `RefusedError`: it cannot be traced, but should."""
     pick = np.random.default_rng([seed, number])
     inputs = random_inputs(pick)
     avals = [Aval(a.shape, wl.dtypes.as_dtype(a.dtype)) for a in (i.array() for i in inputs)]
@@ -42,12 +43,12 @@ def random_case(seed: int, number: int) -> Case:
 
     def write(*tracers: Any) -> list[Any]:
         writer = Writer(pick, list(zip(inputs, tracers, strict=True)))
-        wanted = int(pick.choice([1, 1, 2, 2, 3, 4, 5, 7]))
+        wanted = len(statements) or int(pick.choice([1, 1, 2, 2, 3, 4, 5, 7]))
         written: list[str] = []
         for _ in range(3 * wanted):
-            statement = STATEMENTS[str(pick.choice(_NAMES, p=_WEIGHTS / _WEIGHTS.sum()))][0]
+            name = statements[len(written)] if statements else str(pick.choice(_NAMES, p=_WEIGHTS / _WEIGHTS.sum()))
             try:
-                statement(writer)
+                STATEMENTS[name][0](writer)
             except UnsuitableError:
                 continue
             written.append(writer.lines[-1].name)
@@ -58,6 +59,5 @@ def random_case(seed: int, number: int) -> Case:
         return []
 
     stage(write, avals)
-    names = list(_KINDS)
-    weights = np.array(list(_KINDS.values()))
-    return replace(made[0], kind=str(pick.choice(names, p=weights / weights.sum())))
+    names, weights = list(_KINDS), np.array(list(_KINDS.values()))
+    return replace(made[0], kind=kind or str(pick.choice(names, p=weights / weights.sum())))

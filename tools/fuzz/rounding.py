@@ -7,7 +7,8 @@ what follows from the inputs without rounding does not move at all. So there is 
 
     |native - reference| <= FACTOR * (largest movement) + UNITS * eps * |reference|,
 
-and where the movements disagree about what is a number, nothing is asked.
+and where the movements disagree about what is a number, nothing is asked. Sums of this reference are made in a wider
+type: NumPy adds up some of them one term after the other, which is less accurate than native code may be.
 """
 
 from __future__ import annotations
@@ -75,6 +76,14 @@ SUMS = frozenset(
         *["cholesky", "qr", "eigh", "svd", "matrix_exp", "matrix_exp_derivative"],
     ]
 )
+# Those that NumPy can compute in a wider type, so that its own sums, which run over many terms, do not count.
+WIDER = {wl.float32: np.dtype(np.float64), wl.complex64: np.dtype(np.complex128)}
+WIDEST = WIDER | {wl.float64: np.dtype(np.longdouble), wl.complex128: np.dtype(np.clongdouble)}
+WIDENED: dict[str, dict[Any, Any]] = {
+    **dict.fromkeys(["sum", "prod", "cumsum", "cumprod"], WIDEST),
+    **dict.fromkeys(["scatter", "matmul", "convolution", "convolution_input", "convolution_weight"], WIDER),
+    **dict.fromkeys(["window_sum", "window_spread", "window_put"], WIDER),
+}
 CHECKED = frozenset(["sum", "cumsum", "matmul", "scatter", "convolution", "window_sum"])
 VIEWS = frozenset(["reshape", "transpose", "broadcast_to", "slice", "negative"])
 
@@ -91,6 +100,7 @@ class Roundings:
     """A way to compute every equation with another rounding."""
 
     def __init__(self, seed: int, units: float) -> None:
+        """`units`: the largest change, in units of the last place; 0 for the reference itself."""
         self.pick = np.random.default_rng(seed)
         self.units = units
         # what an addition may be fused with, so that it is not rounded before; whether it is too large for its type
@@ -99,7 +109,7 @@ class Roundings:
 
     def moved(self, x: Array) -> Array:
         """The array with every number a little larger or smaller."""
-        if not is_rounded(x.dtype):
+        if not is_rounded(x.dtype) or not self.units:
             return x
         change: Any = self.pick.uniform(-1, 1, x.shape)
         if x.dtype.kind == "c":
@@ -117,21 +127,30 @@ class Roundings:
             terms = [self.moved(a) for a in terms]
         elif name in ("add", "subtract"):
             for i, v in enumerate(equation.inputs):
-                if isinstance(v, Var) and v in self.products:
+                if isinstance(v, Var) and v in self.products and self.units:
                     terms[i] = self.moved(saturated(terms[i]) if self.products[v] else terms[i])
-        made = [np.asarray(y) for y in self.original(equation, terms)]
+        made = [np.asarray(y) for y in self.widened(equation, terms)]
         if name == "multiply" and is_rounded(made[0].dtype):
             over = too_large(terms[0], terms[1])
             self.products[equation.outputs[0]] = bool(over.any())
-            if over.any() and made[0].dtype.kind == "c":
+            if over.any() and self.units and made[0].dtype.kind == "c":
                 return [contrary(made[0], over)]
         elif name in VIEWS and equation.inputs[0] in self.products:
             self.products[equation.outputs[0]] = self.products[equation.inputs[0]]
         if name == "astype" and (not is_rounded(args[0].dtype) or made[0].dtype.itemsize >= args[0].dtype.itemsize):
             return made
-        if name in SUMS:
+        if name in SUMS and self.units:
             made = [self.doubtful(name, equation, args, y) for y in made]
         return made if name in EXACT else [self.moved(y) for y in made]
+
+    def widened(self, equation: Equation, args: list[Array]) -> list[Array]:
+        """The results of an equation, with sums in a wider type if there is one."""
+        wider = WIDENED.get(equation.primitive.name, {})
+        dtypes = [a.dtype for a in args if a.dtype in wider]
+        if not dtypes:
+            return self.original(equation, args)
+        made = self.original(equation, [a.astype(wider[a.dtype]) if a.dtype in wider else a for a in args])
+        return [np.asarray(y).astype(dtypes[0]) for y in made]
 
     def doubtful(self, name: str, equation: Equation, args: list[Array], made: Array) -> Array:
         """Something else where the order of a sum decides whether it overflows, or where 0 meets what is not finite.
@@ -140,6 +159,8 @@ class Roundings:
         """
         if name in ("convolution_input", "convolution_weight") and not np.isfinite(args[1]).all():
             return contrary(made, np.ones(made.shape, bool))
+        if name in ("prod", "cumprod") and is_rounded(made.dtype):
+            return contrary(made, out_of_reach(args[0], made.shape, **equation.params))
         if name not in CHECKED or not is_rounded(made.dtype):
             return made
         largest = [np.max(np.abs(a), initial=0, where=np.isfinite(a)) for a in args if is_rounded(a.dtype)]
@@ -158,6 +179,20 @@ def too_large(x: Array, y: Array) -> Array:
         for b in (y.real, y.imag) if y.dtype.kind == "c" else (y,):
             over |= ~np.isfinite(a * b) & np.isfinite(a) & np.isfinite(b)
     return over
+
+
+def out_of_reach(x: Array, shape: tuple[int, ...], **params: Any) -> Array:
+    """Where the order of a product may decide whether it becomes 0 or infinite on the way."""
+    axes = params.get("axes", (params.get("axis"),))
+    size = np.abs(x).astype(np.float64)
+    logs = np.log(np.where(np.isfinite(size) & (size > 0), size, 1.0))
+    limits = wl.finfo(x.dtype)
+    over = np.maximum(logs, 0).sum(axis=axes, keepdims=True) > np.log(float(limits.max)) - 2
+    under = np.minimum(logs, 0).sum(axis=axes, keepdims=True) < np.log(float(limits.smallest_normal)) + 2
+    found = over | under
+    if "axes" in params:
+        found = found.reshape(shape)
+    return np.broadcast_to(found, shape)
 
 
 def saturated(x: Array) -> Array:
@@ -240,9 +275,10 @@ class Bound:
 Run = Callable[[], list[Array]]
 
 
-def bounds(reference: list[Array], again: Run, times: int, seed: int = 0, units: float = 1.0) -> list[Bound]:
+def bounds(again: Run, times: int, seed: int = 0, units: float = 1.0) -> list[Bound]:
     """The bounds of several results; `again` computes them with the reference."""
-    made = [Bound(y) for y in reference]
+    with other_roundings(seed, 0.0):
+        made = [Bound(y) for y in again()]
     for k in range(times):
         with other_roundings(seed + k, units):
             try:
