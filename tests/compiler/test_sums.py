@@ -36,6 +36,16 @@ def test_sums_over_all_axes_keep_their_digits(shape: tuple[int, ...]) -> None:
             assert error(found, x.sum(axis=axes, dtype=np.float64)) < 1e-6
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_sums_beside_stores_of_single_columns(dtype: str) -> None:
+    """Its rows have no axis of their own."""
+    x, weight = wl.ones((50001, 1), dtype=dtype), wl.arange(50001).reshape(50001, 1).astype(dtype)
+    total, slope = wl.jit(wl.value_and_grad(lambda x: (wl.sin(x) * wl.cos(weight)).sum()))(x)
+    terms = np.cos(np.asarray(weight, np.float64))
+    assert error(slope, np.cos(1.0) * terms) < 4 * float(wl.finfo(dtype).eps)
+    assert abs(float(total) - np.sin(1.0) * terms.sum()) < 300 * float(wl.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(3, 5, 4335), (2000, 3, 37), (5, 700, 64)])
 def test_reductions_of_inner_axes_read_only_what_was_written(shape: tuple[int, ...], dtype: str) -> None:

@@ -178,7 +178,7 @@ class Emitter:
         what is inside one turn of its loop is a sum by itself.
         """
         cuts, alone = [0] * len(self.k.row), [False] * len(self.k.row)
-        if not self.lossy:
+        if not self.lossy or not self.k.row:  # a row without axes is one term
             return cuts, alone
         terms = 1
         for axis, size in reversed(list(enumerate([*self.k.row[:-1], steps]))):
