@@ -191,7 +191,11 @@ def _exponent_factor(out: Any, x: Any, p: Any) -> Any:
 def _integer_power(x: Any, p: Any) -> Any:
     if x.dtype.kind in "iu" and np.any(p < 0):
         raise negative_power(x)
-    return np.power(x, p)
+    out = np.power(x, p)
+    if x.dtype.kind == "f" and p.size == 1 and p == 0.5:
+        # of a single exponent NumPy takes the root, which at -0 and -inf is something else
+        return np.where(x == -np.inf, np.inf, out + 0)
+    return out
 
 
 def negative_power(x: Any) -> InputError:
