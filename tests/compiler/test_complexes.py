@@ -63,6 +63,15 @@ def test_values_at_infinity_and_on_branch_cuts(name: str) -> None:
     close(TABLE[name], np.concatenate([z, ends]))
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_the_pole_of_the_area_tangent_from_near(dtype: Any) -> None:
+    tiny = np.finfo(dtype).smallest_subnormal
+    steps = np.array([1e-3, 1e-5, 1e-8, 1e-19, 1e-25, 1e-30, tiny, 0.0])
+    x = np.concatenate([1 + 1j * steps, -1 - 1j * steps, 1 - steps + 1j * steps]).astype(dtype)
+    same(wl.atanh, x, rtol=20 * float(np.finfo(dtype).eps))
+    same(wl.atan, 1j * x, rtol=20 * float(np.finfo(dtype).eps))
+
+
 def test_quotients_of_large_and_small_numbers() -> None:
     parts = [0.0, -1.5, 1e-200, 1e200, 3.0, np.inf]
     z = np.array([complex(a, b) for a in parts[:-1] for b in parts[:-1]])

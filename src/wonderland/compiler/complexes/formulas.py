@@ -308,7 +308,9 @@ def _acosh(x: Pair) -> Pair:
 
 def _atanh(x: Pair) -> Pair:
     a, b = abs(x.real), x.imag
-    real = 0.25 * el.log1p(4 * a / ((1 - a) * (1 - a) + b * b))
+    pole = el.hypot(1 - a, b)  # how far 1 is
+    near = pole < (1e-4 if a.dtype == dtypes.float32 else 1e-8)  # there the square of the distance may be 0
+    real = el.where(near, 0.25 * el.log(4 * a) - 0.5 * el.log(pole), 0.25 * el.log1p(4 * a / (pole * pole)))
     imag = 0.5 * el.atan2(2 * b, (1 - a) * (1 + a) - b * b)
     size = el.hypot(a, b)
     far = size > (1e4 if a.dtype == dtypes.float32 else 1e8)  # there it is 1 / x and a right angle
