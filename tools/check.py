@@ -20,6 +20,7 @@ STEPS: tuple[tuple[str, tuple[str, ...], dict[str, str]], ...] = (
     ("format", ("ruff", "format", "--check"), {}),
     ("types", ("mypy",), {}),
     ("map of the book", ("tools.book_map", "--check"), {}),
+    ("random programs", ("tools.fuzz", "--minutes", "1", "--seed", "0"), {}),
     ("tests with NumPy", ("pytest", "-q", "-n", "2", *ENGINE), {"WONDERLAND_BACKEND": "numpy"}),
     ("tests", ("pytest", "-n", "2"), {}),
 )

@@ -14,6 +14,7 @@ type: NumPy adds up some of them one term after the other, which is less accurat
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -84,6 +85,8 @@ WIDENED: dict[str, dict[Any, Any]] = {
     **dict.fromkeys(["scatter", "matmul", "convolution", "convolution_input", "convolution_weight"], WIDER),
     **dict.fromkeys(["window_sum", "window_spread", "window_put"], WIDER),
 }
+ARITHMETIC = (EXACT - {"sign"}) | {"add", "subtract", "multiply", "divide", "log", "astype"}
+EXTREMES = frozenset(["max", "min", "maximum", "minimum", "relu", "window_pick"])
 CHECKED = frozenset(["sum", "cumsum", "matmul", "scatter", "convolution", "window_sum"])
 VIEWS = frozenset(["reshape", "transpose", "broadcast_to", "slice", "negative"])
 
@@ -130,6 +133,10 @@ class Roundings:
                 if isinstance(v, Var) and v in self.products and self.units:
                     terms[i] = self.moved(saturated(terms[i]) if self.products[v] else terms[i])
         made = [np.asarray(y) for y in self.widened(equation, terms)]
+        if self.units and equation.primitive.elementwise and name not in ARITHMETIC:
+            made = [contrary(made[0], np.broadcast_to(unpromised(terms), made[0].shape))]
+        if self.units and (name in SUMS or name in EXTREMES or any(v in self.products for v in equation.inputs)):
+            made = [self.unsigned(y) for y in made]
         if name == "multiply" and is_rounded(made[0].dtype):
             over = too_large(terms[0], terms[1])
             self.products[equation.outputs[0]] = bool(over.any())
@@ -142,6 +149,12 @@ class Roundings:
         if name in SUMS and self.units:
             made = [self.doubtful(name, equation, args, y) for y in made]
         return made if name in EXACT else [self.moved(y) for y in made]
+
+    def unsigned(self, x: Array) -> Array:
+        """The array with zeros of either sign: neither is larger, and the sign of a sum of zeros is not promised."""
+        if not is_rounded(x.dtype) or x.dtype.kind == "c" or (x != 0).all():
+            return x
+        return np.where(x == 0, np.copysign(0, self.pick.uniform(-1, 1, x.shape)), x).astype(x.dtype)
 
     def widened(self, equation: Equation, args: list[Array]) -> list[Array]:
         """The results of an equation, with sums in a wider type if there is one."""
@@ -170,6 +183,11 @@ class Roundings:
         sizes = [np.where(np.isfinite(a), np.abs(a), 0).astype(a.dtype) if is_rounded(a.dtype) else a for a in args]
         reach = np.asarray(self.original(equation, sizes)[0])
         return contrary(made, ~np.isfinite(reach))
+
+
+def unpromised(args: list[Array]) -> Array:
+    """Where complex functions get something that is not finite: C's many rules for that are not promised."""
+    return functools.reduce(np.logical_or, [~np.isfinite(a) for a in args if a.dtype.kind == "c"], np.array(False))
 
 
 def too_large(x: Array, y: Array) -> Array:
