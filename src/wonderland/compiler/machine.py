@@ -16,6 +16,7 @@ import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 from .. import cache
+from ..errors import GraphError
 from ..forking import open_after_fork
 
 
@@ -53,12 +54,18 @@ class Machine:
         self._threads = threading.local()
         self._addresses: dict[str, int] = {}
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.target())
-        self._version = "\n".join([llvmlite.__version__, self.cpu, self.features, _sources()])
+        self._version = self.version()
 
     def target(self) -> Any:
         """A description of the host for the code generator; an engine takes it over and frees it."""
         triple = llvm.Target.from_default_triple()
         return triple.create_target_machine(cpu=self.cpu, features=self.features, opt=2, jit=True)
+
+    def version(self) -> str:
+        """All that code depends on beside its description: who makes it, and for whom."""
+        made_by = [llvmlite.__version__, *llvm.llvm_version_info, _sources()]
+        made_for = [llvm.get_default_triple(), self.cpu, self.features, self.vector_bytes, self.registers]
+        return "\n".join(map(str, made_by + made_for))
 
     def name(self, description: str) -> str:
         """The name under which code is kept, from everything that it depends on."""
@@ -99,8 +106,16 @@ class Machine:
             for code in _together(make, missing):
                 self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
-        for name in [name for module in missing for name in module.names]:
-            self._addresses[name] = self._engine.get_function_address(name)
+        for module in missing:
+            self._addresses.update(self._found(module))
+
+    def _found(self, module: Module) -> dict[str, int]:
+        """The addresses of a module's functions; 0, for a function that is not there, must never be called."""
+        addresses = {name: self._engine.get_function_address(name) for name in module.names}
+        if absent := [name for name, address in addresses.items() if not address]:
+            what = f"compiling: the code of {module.description[:80]!r} has no function {absent[0]!r}."
+            raise GraphError(what, "wl.cache.clear(), and the same again")
+        return addresses
 
     def function(self, description: str, text: Callable[[str], str]) -> int:
         """The address of one function."""
@@ -199,9 +214,10 @@ class Progress:
 
 
 def _sources() -> str:
-    """A fingerprint of the compiler itself: what an older one has stored is not used."""
+    """A fingerprint of the compiler, and of what it takes constants from: what an older one has stored is not used."""
     digest = hashlib.sha256()
-    for path in sorted(pathlib.Path(__file__).parent.rglob("*.py")):
+    package = pathlib.Path(__file__).parent.parent
+    for path in sorted([package / "dtypes.py", *package.glob("compiler/**/*.py"), *package.glob("primitives/**/*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
