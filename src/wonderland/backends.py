@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .context import state, uncollected
-from .errors import InputError, WonderlandError
+from .errors import InputError, SizeError, WonderlandError
 from .graph.evaluate import evaluate
 from .graph.ir import Graph
 
@@ -105,7 +105,12 @@ def run(
     program = graph.derived.get("native")
     if program is None:
         program = graph.derived["native"] = _compiled(graph)
-    return program(arrays, owned, made)
+    try:
+        return program(arrays, owned, made)
+    except MemoryError as error:  # others may need so much memory that there is none left for results
+        if isinstance(error, WonderlandError):
+            raise
+        raise SizeError(f"{graph.name}: {error}.", "smaller shapes, or wl.map over parts of the data") from error
 
 
 def _compiled(graph: Graph) -> Any:
@@ -117,6 +122,8 @@ def _compiled(graph: Graph) -> Any:
             return Program(simplify(graph), graph.derived.get("states"))
     except WonderlandError:
         raise
+    except MemoryError as error:
+        raise SizeError(f"{graph.name}: {error}.", "smaller shapes, or wl.map over parts of the data") from error
     except Exception as error:
         # an unexpected failure of the compiler must not take the user's program down, nor go unnoticed
         warnings.warn(f"{graph.name}: native code failed ({error!r}); NumPy runs it.", CompileWarning, stacklevel=2)

@@ -13,6 +13,8 @@ from ..cell import Cell
 from ..dtypes import KIND, DType, as_dtype, is_complex, is_inexact, is_integer, promote_types, with_scalar
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import elementwise as p
+from ..primitives.creation import check_size
+from ..room import GIBIBYTE
 from ..tensor import Tensor, Tracer, wrap
 
 __all__ = ["array", "asarray", "from_dlpack", "tensor"]
@@ -126,6 +128,8 @@ def _from_numpy(data: np.ndarray[Any, Any], dtype: DType | None, copy: bool | No
             "the real part, the imaginary part or the modulus",
         )
     if copy or data.dtype != target:
+        if data.size > GIBIBYTE // 16:  # the copy may be too large, should this be a broadcast view
+            check_size("tensor", data.shape, target)
         with np.errstate(all="ignore"):
             data = data.astype(target, copy=True)
     # an unpickled array may carry an equal dtype that is another object; ours are compared by identity

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from ..errors import FileError, InputError, WonderlandError
+from ..errors import FileError, InputError, SizeError, WonderlandError
 from .parsing import UsageError, add_command
 
 HELP = """\
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
         settings = recipes.Settings.of(options.model, options.data, options.file, options.set)
         start = time.perf_counter()
         done = recipes.run(settings, options.out, fresh=options.fresh, progress=False if options.quiet else None)
-    except (InputError, FileError) as error:
+    except (InputError, FileError, SizeError) as error:
         if isinstance(error, ArithmeticError):
             raise
         raise mistake(error) from None

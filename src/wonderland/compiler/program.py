@@ -17,6 +17,7 @@ from ..forking import open_after_fork
 from ..graph.evaluate import located, run_equation
 from ..graph.ir import Graph
 from ..primitives.creation import check_size
+from ..room import check_room
 from . import runtime, threads
 from .donation import donations
 from .machine import machine
@@ -52,9 +53,11 @@ class Program:
         self.graph = graph
         self.schedule = Schedule(graph)
         self.arena_bytes = plan(self.schedule)
-        check_size(graph.name, (self.arena_bytes,), np.dtype(np.uint8))
         self.states = states or {}
         self.donations = donations(self.schedule, self.states)
+        results = sum(a.aval.nbytes for i, a in enumerate(graph.outputs) if i not in self.donations)
+        what = "its results and intermediate values need"
+        check_room(graph.name, self.arena_bytes + results, what, "smaller shapes, or wl.map over parts of the data")
         buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
         self.places = {b: i for i, b in enumerate(dict.fromkeys([*buffers, *self.schedule.outputs]))}
         self.places.setdefault(self.schedule.status, len(self.places))
@@ -156,6 +159,8 @@ class Program:
         with self._lock:
             flags = self._inputs(arrays)
             if not flags & runtime.CONTIGUOUS:
+                for a in arrays:
+                    check_size(self.graph.name, a.shape, a.dtype)  # of the copy, should it be a broadcast view
                 arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
                 flags = self._inputs(arrays)
             given = self._given(owned, flags) if owned else {}

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import bool_, is_complex
-from ..errors import ShapeError, SizeError
+from ..errors import ShapeError
+from ..room import GIBIBYTE, check_room
 from .primitive import Aval, Primitive, Shape
-
-
-@functools.cache
-def _memory() -> int:
-    """The bytes that the machine has, or the container in which we run."""
-    import contextlib
-    import os
-
-    limit = 2**63 - 1  # where the system does not say, the allocation itself will
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with contextlib.suppress(ValueError, OSError), open(path) as file:
-            limit = min(limit, int(file.read()))
-    return limit
 
 
 def check_size(name: str, shape: Shape, dtype: Any) -> None:
@@ -33,12 +18,9 @@ def check_size(name: str, shape: Shape, dtype: Any) -> None:
     if any(n < 0 for n in shape):
         raise ShapeError(f"{name}: the shape {shape} has a negative size.", "sizes of 0 or more")
     nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes > 1 << 30 and nbytes > _memory():
-        raise SizeError(
-            f"{name}: a {dtype} tensor of shape {shape} needs {nbytes / 2**30:,.1f} GiB, "
-            f"the machine has {_memory() / 2**30:,.1f} GiB.",
-            "a smaller shape, or a loop over parts of it",
-        )
+    if nbytes > GIBIBYTE:  # writing the message takes longer than most tensors
+        what = f"a {dtype} tensor of shape {shape} needs"
+        check_room(name, nbytes, what, "a smaller shape, or a loop over parts of it")
 
 
 def _full_abstract(value: Any, shape: Shape, dtype: Any) -> Aval:

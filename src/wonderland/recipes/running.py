@@ -20,11 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, nn, optim, random, train
+from .. import __version__, nn, optim, random, train, trees
+from ..cell import Cell
 from ..data import DataLoader, TensorDataset, transforms
 from ..errors import FileError, InputError
+from ..room import check_room
 from ..storage import save
 from ..storage.atomic import write_atomically
+from ..transforms.jit import eval_shape
 from .catalogue import build, entry
 from .settings import Settings, TrainSettings, schedule_of
 from .tasks import TASKS, Prepared, Task
@@ -67,6 +70,7 @@ def run(
     found = entry(settings.model["name"])
     task, how = TASKS[found.task], settings.training(found.train)
     data = task.prepare(settings.data, how.validation, how.seed)
+    _check_room(settings, how, data)
     random.seed(how.seed)
     model = task.around(build(settings.model, data.shape, data.outputs, data.about), data.train[0])
     folder = os.fspath(folder) if folder is not None else _folder(settings)
@@ -80,6 +84,20 @@ def run(
     ]
     files += _report(folder, settings, how, task, data, model, history, results, png)
     return Run(folder, history, results, model, tuple(files))
+
+
+def _check_room(settings: Settings, how: TrainSettings, data: Prepared) -> None:
+    """Refuse a model whose weights, with what the optimizer keeps of each, can never fit: before any are drawn."""
+
+    def state() -> list[Any]:
+        model = build(settings.model, data.shape, data.outputs, data.about)
+        kept = [model, _optimizer(how, model), *([optim.EMA(model, how.average)] if how.average else [])]
+        return [
+            cell.value for cell in trees.leaves(kept) if isinstance(cell, Cell)
+        ]  # each once, though two may hold it
+
+    nbytes = sum(aval.nbytes for aval in eval_shape(state))
+    check_room("train", nbytes, "the weights and the state of the optimizer need", "a smaller model")
 
 
 def _loss(task: Task, how: TrainSettings, about: Any) -> nn.Module:
