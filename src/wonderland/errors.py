@@ -22,6 +22,7 @@ __all__ = [
     "BroadcastError",
     "ConversionError",
     "DTypeError",
+    "DepthError",
     "FileError",
     "GradientError",
     "GraphError",
@@ -109,6 +110,10 @@ class GradientError(WonderlandError, TypeError):
 
 class TraceError(WonderlandError, TypeError):
     """A traced value used where only a computed one can be, or outside its transformation."""
+
+
+class DepthError(WonderlandError, RecursionError):
+    """Modules, calls or containers inside each other, more levels deep than can be followed."""
 
 
 class TreeError(WonderlandError, TypeError):

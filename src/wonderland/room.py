@@ -1,8 +1,8 @@
 """How much memory there is. What can never fit is refused before anything is allocated, compiled or written.
 
-The limit is what the process could have if everything else stood still: the memory of the machine and its swap space, or
-what its control group (a container, a batch job) or the limit of its address space leaves it. So nothing is refused that
-could work; what is below the limit may still fail, if others need the memory.
+The limit is what the process could have if everything else stood still: the memory of the machine and its swap space,
+or what its control group (a container, a batch job) or the limit of its address space leaves it. So nothing is refused
+that could work; what is below the limit may still fail, if others need the memory.
 """
 
 from __future__ import annotations

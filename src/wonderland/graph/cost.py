@@ -104,7 +104,7 @@ def multiply_adds(equation: Equation) -> int:
 
 def _peak(graph: Graph, known: dict[Graph, Cost]) -> int:
     """The most bytes alive at once when equations run in order and values are dropped after their last use."""
-    base: dict[Var, Var] = {}  # a view keeps the value that it looks at alive
+    base: dict[Var, Var] = {}  # a view keeps the value that it looks at, perhaps through others, alive
 
     def owner(var: Var) -> Var:
         return base.get(var, var)

@@ -17,7 +17,7 @@ import numpy as np
 from ..cell import Cell
 from ..errors import ModuleError, TreeError
 from ..tensor import Tensor
-from ..trees import Static
+from ..trees import DEEPEST, Static
 from .lazy import Lazy
 
 
@@ -83,6 +83,9 @@ def collect(value: Any, path: str, members: dict[str, Any], above: tuple[int, ..
     elif what == "container":
         if id(value) in above:
             raise TreeError(f"module: the {type(value).__name__} at {path!r} contains itself.", "a tree without cycles")
+        if len(above) == DEEPEST:
+            name = path.partition(".")[0]
+            raise TreeError(f"module: the attribute {name!r} is nested more than {DEEPEST} levels deep.", "one list")
         inside = (*above, id(value))
         for key, entry in _entries(value).items():
             collect(entry, f"{path}.{key}", members, inside)

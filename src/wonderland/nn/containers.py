@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -21,7 +22,8 @@ class Numbered(Module):
             self.append(entry)
 
     def __len__(self) -> int:
-        return sum(name.isdigit() for name in vars(self))
+        held = vars(self)
+        return bisect.bisect_left(range(len(held)), True, key=lambda i: str(i) not in held)
 
     def __iter__(self) -> Iterator[Any]:
         return iter([vars(self)[str(i)] for i in range(len(self))])

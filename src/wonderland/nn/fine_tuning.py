@@ -129,18 +129,20 @@ def layers_of(model: Module) -> list[tuple[str, list[tuple[str, Parameter]]]]:
         if new:
             found.append((path, new))
 
-    def visit(path: str, module: Module) -> None:
+    model.parameters()  # raises if some are still to be made
+    waiting: list[tuple[str, Module]] = [("", model)]  # the next one last
+    while waiting:
+        path, module = waiting.pop()
         if module is not model and not isinstance(module, (Sequential, ModuleList, ModuleDict)):
             take(path, module.named_parameters())
-            return
+            continue
         inside = members(module)
         take(path, list(inside.items()))
-        for name, member in inside.items():
-            if isinstance(member, Module):
-                visit(f"{path}.{name}" if path else name, member)
-
-    model.parameters()  # raises if some are still to be made
-    visit("", model)
+        waiting += [
+            (f"{path}.{name}" if path else name, member)
+            for name, member in reversed(inside.items())
+            if isinstance(member, Module)
+        ]
     return found
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..cell import Cell
+from ..errors import DepthError
 from .attributes import collect
 from .lazy import Lazy
+
+DEEPEST = 10_000  # levels of modules; the paths of more would fill the memory
 
 
 def members(owner: Any) -> dict[str, Any]:
@@ -25,18 +28,23 @@ def walk(root: Any, *, again: bool = False) -> list[tuple[str, Any]]:
     """
     found: list[tuple[str, Any]] = []
     seen: set[int] = set()
-
-    def visit(member: Any, path: str, above: tuple[int, ...]) -> None:
-        if id(member) in (above if again else seen):
-            return
-        seen.add(id(member))
-        found.append((path, member))
-        if not isinstance(member, (Cell, Lazy)):
-            prefix = f"{path}." if path else ""
-            for name, inner in members(member).items():
-                visit(inner, prefix + name, (*above, id(member)))
-
-    visit(root, "", ())
+    above: set[int] = set()  # the members that the next one is in
+    waiting: list[tuple[str | None, Any]] = [("", root)]  # the next one last; without a path, the end of one
+    while waiting:
+        path, member = waiting.pop()
+        if path is None:
+            above.discard(id(member))
+        elif id(member) not in (above if again else seen):
+            seen.add(id(member))
+            found.append((path, member))
+            if not isinstance(member, (Cell, Lazy)):
+                above.add(id(member))
+                if len(above) > DEEPEST:
+                    what = f"{type(root).__name__}: modules in modules, more than {DEEPEST:,} levels deep."
+                    raise DepthError(what, "one list of modules, as in a flat Sequential")
+                prefix = f"{path}." if path else ""
+                inside = [(prefix + name, inner) for name, inner in members(member).items()]
+                waiting += [(None, member), *reversed(inside)]
     return found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import fnmatch
 import reprlib
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -13,7 +15,7 @@ import numpy as np
 from .. import arrays, dtypes
 from ..cell import Cell
 from ..context import note_structure_change, state
-from ..errors import DTypeError, ModuleError, TraceError
+from ..errors import DepthError, DTypeError, ModuleError, TraceError, WonderlandError
 from ..tensor import Tensor
 from .attributes import category, join, outline
 from .hooks import Hook, call_with_hooks
@@ -24,6 +26,14 @@ from .state_dict import Loaded, load_state_dict, state_dict
 
 M = TypeVar("M", bound="Module")
 _OWN = ("training", "_hooks")  # attributes with a default on the class
+SHOWN = 50  # levels of modules in modules that `repr` shows
+
+
+class _Shown(threading.local):
+    level = 0  # of the module that is being shown
+
+
+_shown = _Shown()
 
 
 class Module:
@@ -69,6 +79,10 @@ class Module:
             if self._hooks:
                 return call_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
+        except RecursionError as error:
+            if len(stack) > 1 or isinstance(error, WonderlandError):
+                raise
+            raise _too_deep(self) from error
         finally:
             stack.pop()
 
@@ -132,7 +146,10 @@ class Module:
 
     def copy(self: M) -> M:
         """A deep copy with cells of its own, shared where they are shared here; without the hooks."""
-        return copy.deepcopy(self)
+        try:
+            return copy.deepcopy(self)
+        except RecursionError as error:
+            raise _too_deep(self) from error
 
     # --- what is in it
 
@@ -321,15 +338,14 @@ class Module:
     def apply(self: M, f: Callable[[Module], Any]) -> M:
         """Call `f` on every module in this one and on itself, the inner ones first."""
         seen: set[int] = set()
-
-        def visit(module: Module) -> None:
-            if id(module) not in seen:
-                seen.add(id(module))
-                for child in module.children():
-                    visit(child)
+        waiting: list[tuple[Module, bool]] = [(self, False)]  # the next one last, and whether its children are done
+        while waiting:
+            module, ready = waiting.pop()
+            if ready:
                 f(module)
-
-        visit(self)
+            elif id(module) not in seen:
+                seen.add(id(module))
+                waiting += [(module, True), *((child, False) for child in reversed(module.children()))]
         return self
 
     # --- hooks
@@ -405,10 +421,26 @@ class Module:
             return self._describe()
         settings = self.extra_repr()
         lines = [f"{type(self).__name__}({settings}{',' if settings else ''}"]
-        for name, part in parts:
-            text = repr(part) if isinstance(part, Module) else getattr(part, "__name__", repr(part))
-            lines += f"{name}: {text}".splitlines()
+        level = _shown.level
+        if level == SHOWN:
+            return f"{lines[0]}...)"
+        _shown.level = level + 1
+        try:
+            for name, part in parts:
+                text = repr(part) if isinstance(part, Module) else getattr(part, "__name__", repr(part))
+                lines += f"{name}: {text}".splitlines()
+        finally:
+            _shown.level = level
         return "\n  ".join(lines) + "\n)"
+
+
+def _too_deep(module: Module) -> DepthError:
+    """The error for modules in modules that Python's stack has no room for."""
+    name, levels = type(module).__name__, sys.getrecursionlimit()
+    return DepthError(
+        f"{name}: calls inside calls, more than the {levels:,} levels of Python's stack.",
+        "one list of modules, as in a flat Sequential, or sys.setrecursionlimit",
+    )
 
 
 _RESERVED = frozenset(name for name, value in vars(Module).items() if callable(value)) - {"forward"}

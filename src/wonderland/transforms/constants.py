@@ -13,7 +13,9 @@ import numpy as np
 
 from ..cell import Cell
 from ..context import structure_version
+from ..errors import TreeError
 from ..tensor import Tensor
+from ..trees import DEEPEST as LEVELS
 from ..trees import Static, flatten, is_stateful
 
 ATOMS = {bool, int, float, complex, str, type(None)}
@@ -53,6 +55,9 @@ def fixed(value: Any, above: tuple[int, ...] = ()) -> Any:
         parts = opened(value)
         return (Same(value), parts.kind, parts.identities)  # a trace reads these very cells, not others of the kind
     if kind in (list, tuple, dict) and id(value) not in above:
+        if len(above) == LEVELS:
+            what = f"jit: a {kind.__name__} that the function refers to is nested more than {LEVELS} levels deep."
+            raise TreeError(what, "a flatter one, or an argument")
         above = (*above, id(value))
         keys = tuple(value) if kind is dict else ()
         return (kind, keys, tuple(fixed(v, above) for v in (value.values() if keys else value)))
