@@ -193,7 +193,11 @@ class Scores:
 
     def each(self, tile: Tile, vectors: str, body: Callable[[str, str, str], Any], first: str = "0") -> None:
         """body(row, column, place) for vectors of a group's scores, by columns: one loop, whose end is foreseen."""
-        self._each(tile, vectors, lambda i, column, place, _: body(i, column, place), first, [])
+
+        def part(i: str, column: str, place: str, _: Vector | None) -> None:
+            body(i, column, place)
+
+        self._each(tile, vectors, part, first, [])
 
     def each_finite(self, tile: Tile, vectors: str, body: Callable[[str, str, str], Vector]) -> str:
         """The same, and whether one of the vectors that the body gives is not finite."""
