@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,18 +95,23 @@ def load(source: Any, **options: Any) -> Any:
 
     Files are told apart by their content, then by their ending. `expect_size=` and `expect_sha256=` are checked first.
     """
+    return reader_of(source)(**options)
+
+
+def reader_of(source: Any) -> Callable[..., Any]:
+    """The function of options alone that reads a source as `load` does; its signature says which options it has."""
     if isinstance(source, str):
         if source in _BUNDLED:
-            return _BUNDLED[source][0](**options)
+            return _BUNDLED[source][0]
         if source in _GENERATED:
-            return _generated(source, **options)
+            return wraps(_GENERATED[source][0])(partial(_generated, source))
         if source in NAMES:
-            return from_sklearn(source, **options)
+            return partial(from_sklearn, source)
         if not Path(source).expanduser().exists() and not any(mark in source for mark in "./\\"):
             names = ", ".join(entry.name for entry in list_datasets())
             raise InputError(f"load: there is no dataset or file {source!r}.", f"a path, or one of {names}")
     path = as_path("load", source)
-    return (_load_folder if path.is_dir() else _load_file)(path, options)
+    return partial((_folder_reader if path.is_dir() else _file_reader)(path), path)
 
 
 def _generated(name: str, **options: Any) -> DatasetRecord:
@@ -118,36 +124,40 @@ def _generated(name: str, **options: Any) -> DatasetRecord:
     return DatasetRecord(X, y, name, target_names=classes, description=text)
 
 
-def _load_folder(path: Path, options: dict[str, Any]) -> Any:
+def _folder_reader(path: Path) -> Callable[..., Any]:
     if has_mnist(path):
-        return mnist(path, **options)
+        return mnist
     if (path / "test_batch.bin").exists():
-        return cifar10(path, **options)
+        return cifar10
     if (path / "test.bin").exists():
-        return cifar100(path, **options)
-    return ImageFolder(path, **options)
+        return cifar100
+    return ImageFolder
 
 
-def _load_file(path: Path, options: dict[str, Any]) -> Any:
+def _file_reader(path: Path) -> Callable[..., Any]:
     head, ending = _head(path), path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if head.startswith(b"PAR1"):
-        return read_parquet(path, **options)
+        return read_parquet
     if head.startswith(b"PK\3\4"):
-        return npz_record(path, **options)
+        return npz_record
     if head.startswith(b"\x93NUMPY"):
-        return _single(path, read_npy, **options)
+        return partial(_single, read_npy)
     if is_idx(head):
-        return _single(path, read_idx, **options)
+        return partial(_single, read_idx)
     if ending in ("csv", "tsv", "txt", "data"):
-        return read_csv(path, **options)
+        return read_csv
     if ending == "bin":
-        # 30,730,000 and 30,740,000 bytes: the number of records tells the two kinds apart
-        fine = path.stat().st_size % (PIXELS + 1) != 0
-        return DatasetRecord(*(read_cifar100 if fine else read_cifar10)(path, **options), name=str(path))
+        return _cifar
     raise InputError(
         f"load: {str(path)!r} is of no known kind (it begins with {head[:4]!r}).",
         "CSV, Parquet, NPY, NPZ, IDX, CIFAR's .bin, or a folder of images",
     )
+
+
+def _cifar(path: Path, **checks: Any) -> DatasetRecord:
+    # 30,730,000 and 30,740,000 bytes: the number of records tells the two kinds apart
+    fine = path.stat().st_size % (PIXELS + 1) != 0
+    return DatasetRecord(*(read_cifar100 if fine else read_cifar10)(path, **checks), name=str(path))
 
 
 def _head(path: Path) -> bytes:
@@ -163,7 +173,7 @@ def _head(path: Path) -> bytes:
     return head
 
 
-def _single(path: Path, read: Callable[..., np.ndarray], *, targets: Any = None, **checks: Any) -> DatasetRecord:
+def _single(read: Callable[..., np.ndarray], path: Path, *, targets: Any = None, **checks: Any) -> DatasetRecord:
     """One array per file: features here, targets in another."""
     features = read(path, **checks)
     if features.ndim == 0:

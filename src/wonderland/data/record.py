@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError, ShapeError
 from .dataset import Dataset
+from .formats.schema import TableSchema
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class DatasetRecord(Dataset):
     target_names: tuple[str, ...] = ()
     description: str = ""
     parts: dict[str, np.ndarray] = field(default_factory=dict)
+    schema: TableSchema | None = None  # of a table that was read from a file
 
     def __post_init__(self) -> None:
         n = len(self.features)

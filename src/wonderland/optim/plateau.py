@@ -18,8 +18,13 @@ class Plateau:
 
     The metric improves if it is below (`mode="max"`: above) the best by more than `threshold`: a part of the best, or
     with `threshold_mode="abs"` an amount. After a fall, `cooldown` steps do not count; the rate stays above `min_lr`,
-    and changes smaller than `eps` are left out. As a schedule, `rate(step)` is the rate of now. A metric that is not a
-    number is never better.
+    and changes smaller than `eps` are left out. A metric that is not a number is never better.
+
+    As a schedule, `rate(step)` is the rate of now; in the first `warmup_steps` steps it rises to it in a straight line:
+
+    >>> rate = Plateau(0.1, warmup_steps=2)
+    >>> [rate(step) for step in range(4)]
+    [0.0, 0.05, 0.1, 0.1]
     """
 
     def __init__(
@@ -33,6 +38,8 @@ class Plateau:
         cooldown: int = 0,
         min_lr: float = 0.0,
         eps: float = 1e-8,
+        *,
+        warmup_steps: int = 0,
     ) -> None:
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
             raise InputError(
@@ -48,12 +55,15 @@ class Plateau:
             as_int("Plateau", "cooldown", cooldown, 0),
         )
         self.threshold_mode, self.min_lr, self.eps = threshold_mode, min_lr, eps
+        self.warmup_steps = as_int("Plateau", "warmup_steps", warmup_steps, 0)
         self.best: float | None = None
         self.bad_steps = 0
         self.resting = 0
 
     def __call__(self, step: Any = None) -> float:
-        return self.lr
+        if step is None or step >= self.warmup_steps:
+            return self.lr
+        return self.lr * step / self.warmup_steps
 
     def step(self, metric: Any) -> float:
         """Take the metric of an epoch; the rate from now on."""

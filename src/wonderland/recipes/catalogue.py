@@ -41,6 +41,7 @@ class ModelEntry:
     train: Mapping[str, Any] = field(default_factory=dict)
     task: str = "supervised"
     data: str | None = "digits"  # if nothing is said
+    sequences: bool = False  # whether inputs of two axes are these, and no grey images
 
     def options(self) -> dict[str, Any]:
         """The options and their defaults; those without a default are not the user's, but the data's."""
@@ -251,7 +252,9 @@ MODELS: dict[str, ModelEntry] = {
             "augment": True,
         },
     ),
-    "conv1d": ModelEntry(conv1d, "convolutions over time, for sequences (time, channels)", {"lr": 5e-3}),
+    "conv1d": ModelEntry(
+        conv1d, "convolutions over time, for sequences (time, channels)", {"lr": 5e-3}, sequences=True
+    ),
     "conv3d": ModelEntry(conv3d, "convolutions over time and space, for videos and volumes", {"lr": 5e-3}),
     "neural_ode": ModelEntry(neural_ode, "a differential equation between two linear layers", {"lr": 3e-2}),
     "autoencoder": ModelEntry(

@@ -14,10 +14,10 @@ from .. import nn
 from ..errors import FileError, InputError
 from ..storage.safetensors import load, metadata
 from .catalogue import build
+from .inputs import check_alike, own
 from .running import read_json
 from .tasks import TASKS, Task
 from .tasks.language import tokenizer_of
-from .tasks.supervised import check_shape
 
 
 @dataclass(frozen=True)
@@ -70,28 +70,30 @@ def evaluate(path: str | os.PathLike[str], data: Mapping[str, Any] | None = None
     if os.path.exists(settings):
         how = read_json(settings)["train"]
         seed, share = how["seed"], how["validation"]
-    prepared = trained.task.prepare(trained.data if data is None else {**_options(trained, data)}, share, seed)
-    if data is not None:
-        theirs, ours = (a.get("class_names") for a in (prepared.about, trained.about))
-        if theirs != ours:
-            raise InputError(
-                f"evaluate: the data have {len(theirs or ())} classes, the model {len(ours or ())}.",
-                "data of the same kind as the model was trained on",
-            )
+    sequences = len(trained.shape) == 2
+    prepared = trained.task.prepare(
+        _read_alike(trained, data, True), share, seed, run=trained.about, sequences=sequences
+    )
     chosen = prepared.part(part)
-    check_shape(chosen[0], trained.shape)
+    check_alike(chosen[0], trained.shape)
     return {**trained.task.measure(trained.model, chosen, trained.about), "examples": len(chosen[0])}
 
 
-def _options(trained: Trained, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Other data, read as those of the training were."""
-    return {**{k: v for k, v in trained.data.items() if k != "name"}, **data}
+def _read_alike(trained: Trained, data: Mapping[str, Any] | None, targets: bool) -> dict[str, Any]:
+    """The run's own data, or others, with the options that make them be read as those of the training."""
+    if trained.task.needs not in trained.about and data is not None:
+        raise FileError(
+            f"{trained.path} is of an earlier version, which did not keep what its inputs were; "
+            f"other data may have another order of columns or other categories.",
+            "`wonderland train` with the same settings and --fresh",
+        )
+    return trained.task.like_those_of(trained.data, own(trained.data) if data is None else data, trained.about, targets)
 
 
 def predict(path: str | os.PathLike[str], data: Mapping[str, Any]) -> dict[str, Any]:
     """What a run's model says about inputs: classes with their probabilities, or numbers."""
     trained = open_run(path)
-    return trained.task.predict(trained.model, data, trained.shape, trained.about)
+    return trained.task.predict(trained.model, _read_alike(trained, data, False), trained.shape, trained.about)
 
 
 def generate(

@@ -69,7 +69,8 @@ def run(
     settings = settings or Settings()
     found = entry(settings.model["name"])
     task, how = TASKS[found.task], settings.training(found.train)
-    data = task.prepare(settings.data, how.validation, how.seed)
+    data = task.prepare(settings.data, how.validation, how.seed, sequences=found.sequences)
+    how = settings.suited(how, _unsuited(how, task, data))
     _check_room(settings, how, data)
     random.seed(how.seed)
     model = task.around(build(settings.model, data.shape, data.outputs, data.about), data.train[0])
@@ -119,7 +120,7 @@ def _train(
         shuffle=True,
         drop_last=True,  # one shape of batches, compiled once; what is left out changes each epoch
         seed=how.seed,
-        batch_transform=_changes(how, len(data.shape) == 3),
+        batch_transform=Changes(how, task) if how.augment or how.noise else None,
     )
     extra: list[train.Callback] = [train.JSONLines(os.path.join(folder, "history.jsonl")), *callbacks]
     if how.patience:
@@ -146,27 +147,36 @@ def _train(
     return history
 
 
-def _changes(how: TrainSettings, images: bool) -> Any:
-    """What is done to the inputs of every batch, each time in another way."""
-    steps: list[Any] = []
-    if how.augment and images:
-        steps.append(transforms.RandomAffine(degrees=10, translate=(0.1, 0.1), scale=(0.9, 1.1)))
-    if how.noise:
-        steps.append(Noise(how.noise))
-    return transforms.Compose(steps) if steps else None
+def _unsuited(how: TrainSettings, task: Task, data: Prepared) -> dict[str, str]:
+    """The settings that would do nothing with these data, and why."""
+    found = {}
+    if not task.has_classes(data.about):
+        found["label_smoothing"] = "there are no classes"
+    elif how.loss != "auto":
+        found["label_smoothing"] = f"the loss {how.loss} has none"
+    if len(data.shape) != 3:
+        found["augment"] = "the inputs are no images"
+    if data.train[0].dtype == np.int64:
+        found["noise"] = "the inputs are tokens"
+    return found
 
 
-class Noise:
-    """Normal noise on the inputs of a batch, and on nothing else."""
+class Changes:
+    """What is done to every batch, each time in another way: images move, and inputs get noise."""
 
     random = True
 
-    def __init__(self, sigma: float) -> None:
-        self.sigma = sigma
+    def __init__(self, how: TrainSettings, task: Task) -> None:
+        self.move = transforms.RandomAffine(degrees=10, translate=(0.1, 0.1), scale=(0.9, 1.1)) if how.augment else None
+        self.noise = transforms.GaussianNoise(how.noise) if how.noise else None
+        self.target_is_input = task.target_is_input
 
     def __call__(self, batch: Any, rng: np.random.Generator) -> Any:
-        x, *rest = batch
-        return (x + rng.normal(scale=self.sigma, size=x.shape).astype(x.dtype), *rest)
+        x, y = batch
+        if self.move is not None:
+            x = self.move(x, rng)
+            y = x if self.target_is_input else y
+        return x if self.noise is None else self.noise(x, rng), y
 
 
 def _optimizer(how: TrainSettings, model: nn.Module) -> optim.Optimizer:
@@ -176,9 +186,9 @@ def _optimizer(how: TrainSettings, model: nn.Module) -> optim.Optimizer:
         "momentum": lambda: optim.SGD(model, how.lr, momentum=0.9, weight_decay=decay),
         "rmsprop": lambda: optim.RMSprop(model, how.lr, weight_decay=decay),
         "adagrad": lambda: optim.Adagrad(model, how.lr, weight_decay=decay),
-        "adam": lambda: optim.Adam(model, how.lr),
+        "adam": lambda: optim.Adam(model, how.lr, weight_decay=decay),
         "adamw": lambda: optim.AdamW(model, how.lr, weight_decay=decay),
-        "nadam": lambda: optim.NAdam(model, how.lr),
+        "nadam": lambda: optim.NAdam(model, how.lr, weight_decay=decay),
         "lion": lambda: optim.Lion(model, how.lr, weight_decay=decay),
         "muon": lambda: optim.Muon(model, how.lr, weight_decay=decay),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -12,9 +13,11 @@ from typing import Any
 
 from ..errors import FileError, InputError
 from ..optim import schedules
+from ..optim.plateau import Plateau
 
 OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adagrad", "adam", "adamw", "nadam", "lion", "muon")
 SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
+ONE_CYCLE_WARMUP = 0.3
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,9 @@ class TrainSettings:
     batch_size: int = 64
     lr: float = 3e-3
     optimizer: str = "adamw"
-    weight_decay: float = 0.01
+    weight_decay: float = 0.01  # in the optimizer's own way: part of the gradient, or decoupled (adamw, lion, muon)
     schedule: str = "one_cycle"
-    warmup: float = 0.0  # the share of the steps in which the rate rises
+    warmup: float = 0.0  # the share of the steps in which the rate rises; 0.3 for one_cycle if nothing is said
     loss: str = "auto"  # cross entropy for classes, squared error for numbers
     label_smoothing: float = 0.0
     clip_norm: float = 0.0
@@ -138,9 +141,19 @@ class Settings:
 
     def training(self, defaults: Mapping[str, Any]) -> TrainSettings:
         """All training settings: what was said, else the defaults given, else those of `TrainSettings`."""
-        found = TrainSettings(**{**defaults, **self.train})
+        known = {**defaults, **self.train}
+        if known.get("schedule", TrainSettings.schedule) == "one_cycle":
+            known.setdefault("warmup", ONE_CYCLE_WARMUP)
+        found = TrainSettings(**known)
         found.check()
         return found
+
+    def suited(self, how: TrainSettings, unsuited: Mapping[str, str]) -> TrainSettings:
+        """The settings without those that would do nothing here; one that was asked for is refused with the reason."""
+        for name, reason in unsuited.items():
+            if self.train.get(name):
+                raise InputError(f"train.{name} = {self.train[name]!r} would do nothing: {reason}.", f"without {name}")
+        return dataclasses.replace(how, **{name: getattr(TrainSettings, name) for name in unsuited})
 
 
 def _usual_data(model: str) -> str:
@@ -168,11 +181,13 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def as_value(text: str) -> Any:
-    """A value as it is written in TOML; what is none, such as a bare word, is a text."""
+    """A value as it is written in TOML; what is none, such as a bare word, is a text. So are nan and inf: no setting
+    is such a number, and one, on_missing, is such a word."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    return text if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read(file: str | os.PathLike[str]) -> dict[str, Any]:
@@ -186,17 +201,16 @@ def _read(file: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def schedule_of(train: TrainSettings, steps: int) -> Any:
-    """The function from the step to the learning rate."""
-    if train.schedule == "one_cycle":
-        return schedules.one_cycle(train.lr, max(steps, 2))
+    """The function from the step to the learning rate: up in the share `warmup` of the steps, then as it is named."""
+    if train.schedule == "one_cycle":  # which rises in its own way
+        return schedules.one_cycle(train.lr, max(steps, 2), pct_start=train.warmup)
+    warm = max(round(train.warmup * steps), 1) if train.warmup else 0
     if train.schedule == "plateau":
-        from ..optim.plateau import Plateau
-
-        return Plateau(train.lr, patience=3)
+        return Plateau(train.lr, patience=3, warmup_steps=warm)
+    rest = max(steps - warm, 1)
     rates = {
         "constant": lambda: schedules.constant(train.lr),
-        "cosine": lambda: schedules.cosine(train.lr, max(steps, 1)),
-        "step": lambda: schedules.step(train.lr, max(steps // 3, 1)),
+        "cosine": lambda: schedules.cosine(train.lr, rest),
+        "step": lambda: schedules.step(train.lr, max(rest // 3, 1)),
     }[train.schedule]()
-    warm = round(train.warmup * steps)
     return schedules.warmup(warm, rates) if warm else rates

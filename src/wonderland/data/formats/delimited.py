@@ -12,7 +12,8 @@ import numpy as np
 from ...errors import InputError
 from ..record import DatasetRecord
 from .files import damaged, read_bytes
-from .tables import find_column, is_number, kept_columns, parse_column, table_record
+from .schema import TableSchema
+from .tables import find_column, is_number, kept_columns, parse_column, read_like, table_record
 
 _DELIMITERS = ",;\t|"
 
@@ -29,6 +30,7 @@ def read_csv(
     task: str = "auto",
     on_missing: str = "error",
     dtype: Any = np.float32,
+    like: TableSchema | None = None,
     expect_size: int | None = None,
     expect_sha256: str | None = None,
 ) -> DatasetRecord:
@@ -56,7 +58,49 @@ def read_csv(
       does the first for texts, and keeps integers as they are.
     - `on_missing`: "error" lists the lines, "drop" leaves those rows out, "nan" keeps them as NaN. Empty fields, NA,
       N/A, NaN, null, None and ? are missing.
+    - `like`: the `schema` of another record. Columns are taken by its names, and categories and classes have its
+      numbers; a table with other columns, or with a category that it does not have, is refused.
     """
+    source = str(path)
+    names, rows, lines, header = read_rows(path, header, delimiter, expect_size, expect_sha256, like)
+    if like is not None:
+        settled = {
+            "columns": columns,
+            "categorical": categorical,
+            "encode": encode != "one_hot",
+            "task": task != "auto",
+        }
+        places, texts, chosen = read_like(source, names, like, header, target, **settled)
+    else:
+        places = kept_columns(source, names, columns, target)
+        texts = {find_column(source, names, column) for column in categorical}
+        chosen = None if target is None else names[find_column(source, names, target)]
+    fields = list(zip(*rows, strict=True))
+    found = [parse_column(source, names[i], fields[i], lines, i in texts) for i in places]
+    return table_record(
+        source,
+        found,
+        lines,
+        target=chosen,
+        task=task,
+        encode=encode,
+        on_missing=on_missing,
+        dtype=dtype,
+        others=[name for i, name in enumerate(names) if i not in places],
+        header=header,
+        like=like,
+    )
+
+
+def read_rows(
+    path: Any,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    expect_size: int | None = None,
+    expect_sha256: str | None = None,
+    like: TableSchema | None = None,
+) -> tuple[list[str], list[list[str]], list[int], bool]:
+    """The names of the columns, the rows as texts, the line in which each ends, and whether there is a header."""
     source = str(path)
     data = read_bytes("read_csv", path, expect_size, expect_sha256)
     try:
@@ -68,7 +112,8 @@ def read_csv(
         raise damaged("read_csv", path, "text, found a zero byte")
     rows, lines = _rows(source, text, _delimiter(source, text) if delimiter is None else delimiter)
     if header is None:
-        header = _has_header(rows)
+        named = like is not None and like.header and any(name.strip() in like.features for name in rows[0])
+        header = named or _has_header(rows)
     names = [name.strip() for name in rows[0]] if header else [f"column_{i}" for i in range(len(rows[0]))]
     if header:
         rows, lines = rows[1:], lines[1:]
@@ -77,22 +122,7 @@ def read_csv(
             raise InputError(f"read_csv: {source!r} names two columns {repeated[0]!r}.", "different names")
     if not rows:
         raise InputError(f"read_csv: {source!r} has a header and no rows.", "header=False if line 1 holds data")
-    texts = {find_column(source, names, column) for column in categorical}
-    fields = list(zip(*rows, strict=True))
-    found = [
-        parse_column(source, names[i], fields[i], lines, i in texts)
-        for i in kept_columns(source, names, columns, target)
-    ]
-    return table_record(
-        source,
-        found,
-        lines,
-        target=names[find_column(source, names, target)] if target is not None else None,
-        task=task,
-        encode=encode,
-        on_missing=on_missing,
-        dtype=dtype,
-    )
+    return names, rows, lines, header
 
 
 def _rows(source: str, text: str, delimiter: str) -> tuple[list[list[str]], list[int]]:

@@ -54,7 +54,7 @@ def read_npz(path: Any, *, expect_size: int | None = None, expect_sha256: str | 
 def npz_record(path: Any, *, features: str | None = None, targets: str | None = None, **checks: Any) -> DatasetRecord:
     """The record of an `.npz` file, whose arrays are named as usual (x and y, x_train ...) or by the options."""
     arrays = read_npz(path, **checks)
-    if features is None and set(_SPLIT) <= set(arrays):
+    if features is None and targets is None and set(_SPLIT) <= set(arrays):
         x_train, y_train, x_test, y_test = (arrays[name] for name in _SPLIT)
         parts = {"train": np.arange(len(x_train)), "test": np.arange(len(x_train), len(x_train) + len(x_test))}
         x, y = np.concatenate([x_train, x_test]), np.concatenate([y_train, y_test])

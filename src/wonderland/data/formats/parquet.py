@@ -11,7 +11,8 @@ from ...errors import DTypeError, InputError
 from ..extras import need
 from ..record import DatasetRecord
 from .files import damaged, read_bytes
-from .tables import Column, find_column, kept_columns, table_record
+from .schema import TableSchema
+from .tables import Column, find_column, kept_columns, read_like, table_record
 
 
 def read_parquet(
@@ -24,6 +25,7 @@ def read_parquet(
     task: str = "auto",
     on_missing: str = "error",
     dtype: Any = np.float32,
+    like: TableSchema | None = None,
     expect_size: int | None = None,
     expect_sha256: str | None = None,
 ) -> DatasetRecord:
@@ -41,23 +43,30 @@ def read_parquet(
     try:
         file = parquet.ParquetFile(pyarrow.BufferReader(data))
         every = list(file.schema_arrow.names)
-        names = [every[i] for i in kept_columns(source, every, columns, target)]
-        table = file.read(columns=names)
+        if like is not None:
+            settled = {"columns": columns, "categorical": categorical, "encode": encode != "one_hot"}
+            places, as_text, chosen = read_like(source, every, like, True, target, task=task != "auto", **settled)
+        else:
+            places = kept_columns(source, every, columns, target)
+            as_text = {find_column(source, every, column) for column in categorical}
+            chosen = None if target is None else every[find_column(source, every, target)]
+        table = file.read(columns=[every[i] for i in places])
     except (pyarrow.ArrowException, OSError) as error:
         raise damaged("read_parquet", path, "a Parquet table", error) from None
     if table.num_rows == 0 or table.num_columns == 0:
         raise InputError(f"read_parquet: {source!r} is empty.", "a file with rows and the columns asked for")
-    texts = {every[find_column(source, every, column)] for column in categorical}
-    found = [_column(source, name, table.column(name), name in texts) for name in names]
+    found = [_column(source, every[i], table.column(every[i]), i in as_text) for i in places]
     return table_record(
         source,
         found,
         range(1, table.num_rows + 1),
-        target=every[find_column(source, every, target)] if target is not None else None,
+        target=chosen,
         task=task,
         encode=encode,
         on_missing=on_missing,
         dtype=dtype,
+        others=[name for i, name in enumerate(every) if i not in places],
+        like=like,
     )
 
 

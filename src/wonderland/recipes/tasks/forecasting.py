@@ -9,8 +9,9 @@ import numpy as np
 
 from ... import metrics, nn, series
 from ...errors import InputError, ShapeError
-from .supervised import answers, read
-from .task import Arrays, Prepared, Task
+from ..inputs import kept, made_with, read, read_again, refuse_targets
+from .supervised import answers
+from .task import Arrays, Known, Prepared, Task
 
 SERIES: dict[str, Callable[..., Any]] = {
     "ar": series.make_ar,
@@ -26,10 +27,12 @@ class Forecasting(Task):
 
     name = "forecasting"
 
-    def prepare(self, data: Mapping[str, Any], validation: float, seed: int) -> Prepared:
+    def prepare(
+        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+    ) -> Prepared:
         options = dict(data)
         context, stride = options.pop("context", 64), options.pop("stride", 1)
-        name, values = _series(options)
+        name, values, inputs = _series(options, run)
         n = len(values)
         test = n - max(n // 5, context + 1)
         held = test - max(round(test * validation), context + 1) if validation else test
@@ -40,9 +43,21 @@ class Forecasting(Task):
             )
         cut = [_windows(values[a:b], context, stride) for a, b in ((0, held), (held, test), (test, n)) if b > a]
         middle = cut[1] if validation else None
-        return Prepared(
-            name, cut[0], middle, cut[-1], (context, values.shape[1]), values.shape[1], {"context": context}
-        )
+        about = {"context": context, "inputs": inputs}
+        return Prepared(name, cut[0], middle, cut[-1], (context, values.shape[1]), values.shape[1], about)
+
+    def like_those_of(
+        self, settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
+    ) -> dict[str, Any]:
+        windows = ("context", "stride") if targets else ("steps",)
+        mine = {name: value for name, value in settings.items() if name in windows}
+        given = {name: value for name, value in data.items() if name in windows}
+        rest = {name: value for name, value in data.items() if name not in windows}
+        if rest.get("name") not in SERIES:
+            return {**mine, **super().like_those_of(settings, rest, run, targets=False), **given}
+        same = rest["name"] == settings["name"]
+        made = {name: value for name, value in settings.items() if name not in ("context", "stride")} if same else {}
+        return {**mine, **made, **rest, **given}
 
     def around(self, model: nn.Module, x: Any) -> nn.Module:
         first = nn.Standardize.of(x)
@@ -67,27 +82,29 @@ class Forecasting(Task):
         """The next steps of a series: `steps` of them, each from the ones before it."""
         options = dict(data)
         steps = options.pop("steps", shape[0])
-        _, values = _series(options)
+        _, values, _ = _series(options, about)
         if values.shape[1] != shape[1]:
             raise ShapeError(f"a series of {values.shape[1]} channels for a model of {shape[1]}.", "the same columns")
         ahead = series.causal_rollout(model, values[None], steps)
         return {"predictions": np.asarray(ahead)[0].tolist()}
 
 
-def _series(options: dict[str, Any]) -> tuple[str, Any]:
-    """A series (time, channels): generated, or the columns of a table in their order."""
+def _series(options: dict[str, Any], run: Known) -> tuple[str, Any, dict[str, Any]]:
+    """A series (time, channels), generated or the columns of a table in their order; and what a run keeps of it."""
     name = options.get("name")
     if name in SERIES:
-        values = SERIES[name](**{k: v for k, v in options.items() if k != "name"})
+        values = made_with(name, SERIES[name], {k: v for k, v in options.items() if k != "name"})
+        inputs: dict[str, Any] = {"schema": None}
     else:
-        record = read(options)
-        values = record.features
+        refuse_targets("every column is forecast", options)
+        record = read(options) if run is None else read_again(options, run, targets=False)
+        values, inputs = record.features, kept(record)
         name = record.name
     values = np.asarray(values, np.float32)
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or not np.isfinite(values).all():
         raise InputError(f"{name}: no series of finite numbers (shape {values.shape}).", "a table with a row per step")
-    return str(name), values
+    return str(name), values, inputs
 
 
 def _windows(values: Any, context: int, stride: int) -> Arrays:

@@ -10,7 +10,8 @@ import numpy as np
 from ... import metrics, nn
 from ...errors import FileError, InputError
 from ...text import BPETokenizer, ByteTokenizer, CharTokenizer, Tokenizer, WordTokenizer
-from .task import Arrays, Prepared, Task
+from ..inputs import refuse_options
+from .task import Arrays, Known, Prepared, Task
 
 TOKENIZERS = ("char", "word", "byte", "bpe")
 
@@ -21,11 +22,18 @@ class Language(Task):
     name = "language"
     batch = 32
     instead = "`wonderland generate` for a text"
+    needs = "tokenizer"
 
-    def prepare(self, data: Mapping[str, Any], validation: float, seed: int) -> Prepared:
+    def has_classes(self, about: Mapping[str, Any]) -> bool:
+        return True  # the tokens
+
+    def prepare(
+        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+    ) -> Prepared:
+        refuse_options(self.name, data, ("context", "stride", "tokenizer", "vocabulary"))
         context, stride = int(data.get("context", 128)), int(data.get("stride", 32))
         text = read_text(str(data["name"]))
-        tokenizer = _trained(text, str(data.get("tokenizer", "char")), int(data.get("vocabulary", 1000)))
+        tokenizer = _trained(text, data) if run is None else tokenizer_of(run)
         ids = np.asarray(tokenizer.encode(text), np.int64)
         n = len(ids)
         test = n - max(n // 10, context + 1)
@@ -36,6 +44,12 @@ class Language(Task):
         cut = [_windows(ids[a:b], context, stride if b == held else context) for a, b in _ranges(held, test, n)]
         middle = cut[1] if validation else None
         return Prepared(str(data["name"]), cut[0], middle, cut[-1], (context,), tokenizer.vocab_size, about)
+
+    def like_those_of(
+        self, settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
+    ) -> dict[str, Any]:
+        refuse_options(self.name, data, ("context", "stride"))
+        return {**{name: settings[name] for name in ("context", "stride") if name in settings}, **data}
 
     def loss(self, smoothing: float, about: Mapping[str, Any]) -> nn.Module:
         return nn.CrossEntropyLoss(label_smoothing=smoothing)
@@ -60,18 +74,20 @@ def read_text(path: str) -> str:
         raise FileError(f"{path} is no text in UTF-8.", "a text file") from None
 
 
-def _trained(text: str, kind: str, vocabulary: int) -> Tokenizer:
+def _trained(text: str, data: Mapping[str, Any]) -> Tokenizer:
+    kind = str(data.get("tokenizer", "char"))
+    if kind not in TOKENIZERS:
+        raise InputError(f"there is no tokenizer {kind!r}.", f"one of {', '.join(TOKENIZERS)}")
     if not text:
         raise InputError("the text is empty.", "a text file with something in it")
-    if kind == "char":
-        return CharTokenizer.train(text)
+    if "vocabulary" in data and kind in ("char", "byte"):
+        raise InputError(f"data.vocabulary: the tokenizer {kind} has a size of its own.", "tokenizer word or bpe")
+    vocabulary = int(data.get("vocabulary", 1000))
     if kind == "word":
         return WordTokenizer.train(text, vocabulary, special_tokens=["[UNK]"], keep_spaces=True)
-    if kind == "byte":
-        return ByteTokenizer()
     if kind == "bpe":
         return BPETokenizer.train(text, vocabulary)
-    raise InputError(f"there is no tokenizer {kind!r}.", f"one of {', '.join(TOKENIZERS)}")
+    return CharTokenizer.train(text) if kind == "char" else ByteTokenizer()
 
 
 def _ranges(held: int, test: int, n: int) -> list[tuple[int, int]]:

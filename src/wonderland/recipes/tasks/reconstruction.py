@@ -9,24 +9,33 @@ import numpy as np
 
 from ... import metrics, nn
 from ...errors import ShapeError
-from .supervised import parts, read, rows_of
-from .task import Prepared, Task
+from ..inputs import check_type, kept, read, read_again, refuse_targets
+from .supervised import parts, rows_of
+from .task import Known, Prepared, Task
 
 
 class Reconstruction(Task):
     """Images in, the same images out."""
 
     name = "reconstruction"
+    target_is_input = True
 
-    def prepare(self, data: Mapping[str, Any], validation: float, seed: int) -> Prepared:
-        record = read(data)
+    def prepare(
+        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+    ) -> Prepared:
+        refuse_targets("the target of a reconstruction is the image itself", data)
+        record = read(data) if run is None else read_again(data, run, targets=False)
+        if run is not None:
+            check_type(record, run)
         x = np.asarray(record.features)
         x = x[..., None] if x.ndim == 3 else x
         if x.ndim != 4:
             raise ShapeError(f"{record.name}: inputs of shape {x.shape[1:]} are no images.", "images")
         x = x.astype(np.float32) / (255.0 if x.dtype == np.uint8 else 1.0)
         rest, held, test = parts(record, np.zeros(len(x), np.int64), (), validation, seed)
-        return Prepared(record.name, *rows_of(x, x, rest, held, test), x.shape[1:], x.shape[-1])
+        return Prepared(
+            record.name, *rows_of(x, x, rest, held, test), x.shape[1:], x.shape[-1], {"inputs": kept(record)}
+        )
 
     def around(self, model: nn.Module, x: Any) -> nn.Module:
         first = nn.Standardize.of(x, axis=tuple(range(x.ndim)))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import metrics, nn, train
+from ...arguments import shown
 from ...arrays import softmax
-from ...data import DatasetRecord, load, train_test_split
-from ...data.collation import collate
-from ...errors import InputError, ShapeError
-from .task import Arrays, Prepared, Task
+from ...data import DatasetRecord, train_test_split
+from ...errors import InputError
+from ..inputs import check_alike, check_finite, check_type, kept, read, read_again
+from .task import Arrays, Known, Prepared, Task
 
 
 class Supervised(Task):
@@ -20,23 +21,30 @@ class Supervised(Task):
 
     name = "supervised"
 
-    def prepare(self, data: Mapping[str, Any], validation: float, seed: int) -> Prepared:
+    def has_classes(self, about: Mapping[str, Any]) -> bool:
+        return bool(about["class_names"])
+
+    def prepare(
+        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+    ) -> Prepared:
         """The data by name or path.
 
         >>> data = Supervised().prepare({"name": "digits"}, validation=0.1, seed=0)
         >>> data.shape, data.outputs, len(data.train[0]), len(data.validation[0]), len(data.test[0])
         ((8, 8, 1), 10, 1293, 144, 360)
         """
-        record = read(data)
-        x, y, names = checked(record)
+        record = read(data) if run is None else read_again(data, run, targets=True)
+        x, y, names = checked(record, None if run is None else run["class_names"], sequences)
+        if run is not None:
+            check_type(record, run)
         rest, held, test = parts(record, y, names, validation, seed)
-        if names and len(seen := np.unique(y[rest])) < 2:
+        if run is None and names and len(seen := np.unique(y[rest])) < 2:
             raise InputError(
                 f"{record.name}: all examples to train on are of one class, {names[int(seen[0])]}.",
                 "two classes or more",
             )
         outputs = len(names) or int(np.prod(y.shape[1:]))
-        about = {"class_names": list(names)}
+        about = {"class_names": list(names), "inputs": kept(record)}
         return Prepared(record.name, *rows_of(x, y, rest, held, test), x.shape[1:], outputs, about)
 
     def around(self, model: nn.Module, x: Any) -> nn.Module:
@@ -63,15 +71,16 @@ class Supervised(Task):
         return {"predictions": answers(model, x, names), "targets": y, "class_names": tuple(names), "examples": x}
 
     def predict(self, model: Any, data: Mapping[str, Any], shape: tuple[int, ...], about: Mapping[str, Any]) -> Any:
-        x = np.asarray(read(data).features)
-        x = x[..., None] if x.ndim == len(shape) == 3 else x  # grey images
-        check_shape(x, shape)
+        record = read_again(data, about, targets=False)
+        x = as_inputs(record, sequences=len(shape) == 2)
+        check_alike(x, shape)
+        check_type(record, about)
         return described(answers(model, x, about["class_names"]), about["class_names"])
 
 
 def answers(model: Any, x: Any, names: Any) -> Any:
     """Probabilities of the classes, or predicted numbers, as an array."""
-    outputs = train.predict(model, x.astype(np.float32) if x.dtype.kind == "f" else x)
+    outputs = train.predict(model, x)
     return np.asarray(softmax(outputs) if names else outputs)
 
 
@@ -86,17 +95,6 @@ def described(found: Any, names: Any) -> dict[str, Any]:
     }
 
 
-def check_shape(x: Any, shape: tuple[int, ...]) -> None:
-    """Refuse inputs that are not like those of the training."""
-    if tuple(x.shape[1:]) != tuple(shape):
-        raise ShapeError(
-            f"the inputs have the shape {tuple(x.shape[1:])}, the model takes {tuple(shape)}.",
-            "data like those that it was trained on",
-        )
-    if not len(x):
-        raise InputError("there are no examples.", "data that are not empty")
-
-
 def parts(record: DatasetRecord, y: Any, names: Any, validation: float, seed: int) -> tuple[Any, Any, Any]:
     """The rows to train on, to validate with (or None), and to test with: those of the record, or a split."""
     if {"train", "test"} <= record.parts.keys():
@@ -109,58 +107,58 @@ def parts(record: DatasetRecord, y: Any, names: Any, validation: float, seed: in
     return rest, held, test
 
 
-def read(settings: Mapping[str, Any]) -> DatasetRecord:
-    """The data by name or path, all in memory."""
-    options = {name: value for name, value in settings.items() if name != "name"}
-    name = settings.get("name")
-    if not isinstance(name, str):
-        raise InputError("the data have no name.", "--data with a name that `wonderland list` shows, or a path")
-    try:
-        found = load(name, **options)
-    except TypeError as error:  # an option that the reader does not have
-        raise InputError(f"data {name}: {error}.", "options of the reader, as in wl.data.load") from None
-    if isinstance(found, DatasetRecord):
-        return found
-    if not len(found):
-        raise InputError(f"{name}: there are no examples.", "data that are not empty")
-    x, y = collate([found[i] for i in range(len(found))])  # a folder of images
-    return DatasetRecord(np.asarray(x), np.asarray(y), name, target_names=tuple(getattr(found, "classes", ())))
+def checked(
+    record: DatasetRecord, known: Sequence[str] | None = None, sequences: bool = False
+) -> tuple[Any, Any, tuple[str, ...]]:
+    """Features, targets and the names of the classes; data that nothing can be learned from are refused.
 
-
-def checked(record: DatasetRecord) -> tuple[Any, Any, tuple[str, ...]]:
-    """Features, targets and the names of the classes; data that nothing can be learned from are refused."""
+    With the classes that are `known` to a run (none for numbers), targets are of these or refused.
+    """
     if not len(record):
         raise InputError(f"{record.name}: there are no examples.", "data that are not empty")
     if record.targets is None:
         raise InputError(
-            f"{record.name}: there is nothing to predict.", "--set data.target=COLUMN, or data with targets"
+            f"{record.name}: there is nothing to predict.", "--set data.target=COLUMN, or data.targets=FILE of an array"
         )
-    x, y = np.asarray(record.features), np.asarray(record.targets)
+    x, y = as_inputs(record, sequences), np.asarray(record.targets)
     if len(x) < 5:
         raise InputError(f"{record.name}: {len(x)} examples are too few to train and to test.", "five or more")
     for what, values in (("features", x), ("targets", y)):
-        if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
-            example, count = np.argwhere(~finite)[0][0], np.count_nonzero(~finite)
-            raise InputError(
-                f"{record.name}: {count} numbers of the {what} are NaN or infinite, the first in example {example}.",
-                "data without them: fill or drop these examples",
-            )
-    x = x if x.dtype.kind != "f" else x.astype(np.float32)
-    x = x[..., None] if x.ndim == 3 else x  # grey images
-    x = x[:, None] if x.ndim == 1 else x
-    if y.dtype.kind == "f":
-        return x, y.astype(np.float32).reshape(len(y), -1), ()
-    if y.dtype.kind not in "iub" or y.ndim != 1:
+        check_finite(record.name, what, values)
+    if y.dtype.kind not in "iubf" or (y.dtype.kind != "f" and y.ndim != 1):
         raise InputError(f"{record.name}: targets of type {y.dtype} and shape {y.shape}.", "classes (n,) or numbers")
-    y = y.astype(np.int64)
+    if (y.dtype.kind == "f" and not known) or known == []:
+        return x, y.astype(np.float32).reshape(len(y), -1), ()
+    if y.dtype.kind == "f":
+        raise InputError(f"{record.name}: the targets are numbers, the run's are classes.", f"one of {shown(known)}")
+    return x, *_classes(record, y.astype(np.int64), known)
+
+
+def _classes(record: DatasetRecord, y: Any, known: Sequence[str] | None) -> tuple[Any, tuple[str, ...]]:
+    """The numbers of the classes among those that are known, or else among the record's; and their names."""
     if y.min() < 0:
         raise InputError(f"{record.name}: the class {y.min()}.", "classes from 0")
-    names = record.target_names or tuple(str(i) for i in range(int(y.max()) + 1))
+    names = record.target_names or tuple(known or (str(i) for i in range(int(y.max()) + 1)))
     if y.max() >= len(names):
         raise InputError(f"{record.name}: the class {y.max()} of {len(names)} classes.", f"classes below {len(names)}")
+    if known is not None:
+        present = [names[i] for i in np.unique(y)]
+        if strange := [name for name in present if name not in known]:
+            raise InputError(f"{record.name}: the class {strange[0]!r} is new to the run.", f"one of {shown(known)}")
+        place = {name: i for i, name in enumerate(known)}
+        return np.array([place.get(name, -1) for name in names], np.int64)[y], tuple(known)
     if len(names) < 2:
         raise InputError(f"{record.name}: there is one class only, {names[0]}.", "two classes or more")
-    return x, y, names
+    return y, names
+
+
+def as_inputs(record: DatasetRecord, sequences: bool) -> Any:
+    """The features as a model takes them: bytes as they are, all else as float32; grey images with their channel."""
+    x = np.asarray(record.features)
+    if x.dtype.kind not in "iubf":
+        raise InputError(f"{record.name}: features of type {x.dtype}.", "numbers")
+    x = x if x.dtype == np.uint8 else x.astype(np.float32)
+    return x[..., None] if x.ndim == 3 and not sequences else x[:, None] if x.ndim == 1 else x
 
 
 def rows_of(x: Any, y: Any, rest: Any, held: Any, test: Any) -> tuple[Arrays, Arrays | None, Arrays]:

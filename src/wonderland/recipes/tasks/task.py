@@ -10,7 +10,9 @@ import numpy as np
 
 from ... import nn, train
 from ...errors import InputError
+from ..inputs import like_those_of
 
+Known = Mapping[str, Any] | None  # what a run keeps of its data, if there is one
 Arrays = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
@@ -38,10 +40,28 @@ class Task:
     """The base of tasks."""
 
     name: str = ""
+    target_is_input: bool = False  # so that both move when images move
+    needs: str = "inputs"  # what `about` has, if other data can be read as those of the training
 
-    def prepare(self, data: Mapping[str, Any], validation: float, seed: int) -> Prepared:
-        """Read the data of the settings `{"name": ..., option: value, ...}`, check and split them."""
+    def has_classes(self, about: Mapping[str, Any]) -> bool:
+        """Whether the outputs are scores of classes."""
+        return False
+
+    def prepare(
+        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+    ) -> Prepared:
+        """Read the data of the settings `{"name": ..., option: value, ...}`, check and split them.
+
+        `run` is what a run keeps `about` its data: others are then read as those were, or refused. Inputs of two axes
+        are `sequences`, or else grey images.
+        """
         raise NotImplementedError
+
+    def like_those_of(
+        self, settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
+    ) -> dict[str, Any]:
+        """The settings of data for a trained model: what is said, and what the run's say about all data."""
+        return like_those_of(settings, data, run, targets)
 
     def around(self, model: nn.Module, x: Any) -> nn.Module:
         """The model with the layers that bring inputs like x to a common scale, and outputs back."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...data import DatasetRecord
-from ...errors import FileError, InputError
+from ...data.formats.delimited import read_rows
+from ...errors import InputError
 from ...text import Tokenizer, WordTokenizer
+from ..inputs import refuse_options
 from .supervised import Supervised, answers, checked, described, parts, rows_of
-from .task import Prepared
+from .task import Known, Prepared
 
+OF_FILES = ("delimiter", "expect_size", "expect_sha256")
 SPECIAL = ["[PAD]", "[UNK]"]
 
 
@@ -22,18 +24,34 @@ class Texts(Supervised):
 
     name = "texts"
 
-    def prepare(self, data: Mapping[str, Any], validation: float, seed: int) -> Prepared:
+    def prepare(
+        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+    ) -> Prepared:
+        refuse_options(self.name, data, ("text", "target", "length", "vocabulary", *OF_FILES))
+        inputs = columns_of(data, run)
+        texts, labels = (read_column(data, inputs[which], f"data.{which}") for which in ("text", "target"))
         path, length = str(data["name"]), int(data.get("length", 64))
-        texts, labels = read_column(path, data.get("text", "text")), read_column(path, data.get("target", "target"))
         names = tuple(sorted(set(labels)))
         classes = np.array([names.index(label) for label in labels], np.int64)
-        _, y, names = checked(DatasetRecord(np.zeros((len(texts), 1), np.float32), classes, path, target_names=names))
+        record = DatasetRecord(np.zeros((len(texts), 1), np.float32), classes, path, target_names=names)
+        _, y, names = checked(record, None if run is None else run["class_names"])
         rest, held, test = parts(DatasetRecord(np.zeros((len(texts), 1)), y, path), y, names, validation, seed)
-        size = int(data.get("vocabulary", 10_000))
-        tokenizer = WordTokenizer.train([texts[i] for i in rest], size, special_tokens=SPECIAL, lowercase=True)
+        tokenizer = _trained([texts[i] for i in rest], data) if run is None else Tokenizer.from_str(run["tokenizer"])
         x = encoded(tokenizer, texts, length)
-        about = {"class_names": list(names), "tokenizer": tokenizer.to_str(), "vocabulary": tokenizer.vocab_size}
+        about = {
+            "class_names": list(names),
+            "tokenizer": tokenizer.to_str(),
+            "vocabulary": tokenizer.vocab_size,
+            "inputs": inputs,
+        }
         return Prepared(path, *rows_of(x, y, rest, held, test), (length,), len(names), about)
+
+    def like_those_of(
+        self, settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
+    ) -> dict[str, Any]:
+        columns = ("text", "target") if targets else ("text",)
+        refuse_options(self.name, data, (*columns, *OF_FILES))
+        return {**{name: settings[name] for name in (*columns, "length") if name in settings}, **data}
 
     def around(self, model: Any, x: Any) -> Any:
         return model
@@ -42,9 +60,14 @@ class Texts(Supervised):
         return {**super().outcome(model, data), "examples": None}
 
     def predict(self, model: Any, data: Mapping[str, Any], shape: tuple[int, ...], about: Mapping[str, Any]) -> Any:
-        texts = read_column(str(data["name"]), data.get("text", "text"))
+        texts = read_column(data, columns_of(data, about)["text"], "data.text")
         x = encoded(Tokenizer.from_str(about["tokenizer"]), texts, shape[0])
         return described(answers(model, x, about["class_names"]), about["class_names"])
+
+
+def _trained(texts: list[str], data: Mapping[str, Any]) -> Tokenizer:
+    size = int(data.get("vocabulary", 10_000))
+    return WordTokenizer.train(texts, size, special_tokens=SPECIAL, lowercase=True)
 
 
 def encoded(tokenizer: Tokenizer, texts: list[str], length: int) -> Any:
@@ -58,18 +81,19 @@ def encoded(tokenizer: Tokenizer, texts: list[str], length: int) -> Any:
     return x
 
 
-def read_column(path: str, column: Any) -> list[str]:
+def columns_of(data: Mapping[str, Any], run: Known) -> dict[str, str]:
+    """The names of the columns of texts and of classes: as they are said, or as they were in training."""
+    known = {"text": "text", "target": "target"} if run is None else run.get("inputs", {})
+    return {which: str(data.get(which, name)) for which, name in known.items()}
+
+
+def read_column(data: Mapping[str, Any], column: str, option: str) -> list[str]:
     """The texts of a column of a CSV file."""
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t" if path.endswith(".tsv") else ","))
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.", "--data with the path of a CSV file") from None
-    if not rows:
-        raise InputError(f"{path}: there are no rows.", "a table with a header and rows")
-    if column not in rows[0]:
+    names, rows, _, _ = read_rows(data["name"], True, *(data.get(option) for option in OF_FILES))
+    if column not in names:
         raise InputError(
-            f"{path}: there is no column {column!r}.",
-            f"--set data.text=... and --set data.target=... with one of {', '.join(map(str, rows[0]))}",
+            f"{data['name']}: there is no column {column!r}.",
+            f"--set {option}=... with one of {', '.join(names)}",
         )
-    return [row[column] or "" for row in rows]
+    place = names.index(column)
+    return [row[place] for row in rows]

@@ -1,0 +1,154 @@
+"""What a run keeps of its inputs, so that other data are read to the same numbers or refused."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..data import DatasetRecord
+from ..data.catalogue import reader_of
+from ..data.collation import collate
+from ..data.formats.schema import TableSchema
+from ..errors import InputError, ShapeError
+
+OF_ONE_FILE = ("name", "expect_size", "expect_sha256")  # options that say nothing about another file
+SETTLED = ("columns", "categorical", "encode", "task")  # options of tables that a schema answers
+TARGETS = ("target", "targets")
+
+
+def read(settings: Mapping[str, Any]) -> DatasetRecord:
+    """The data by name or path, all in memory."""
+    options = {name: value for name, value in settings.items() if name != "name"}
+    name = settings.get("name")
+    found = made_with(name, _reader(name), options)
+    if isinstance(found, DatasetRecord):
+        return found
+    if not len(found):
+        raise InputError(f"{name}: there are no examples.", "data that are not empty")
+    x, y = collate([found[i] for i in range(len(found))])  # a folder of images
+    return DatasetRecord(np.asarray(x), np.asarray(y), str(name), target_names=tuple(getattr(found, "classes", ())))
+
+
+def made_with(name: Any, make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """What a reader or generator gives; an option that it does not have is a mistake in the settings."""
+    try:
+        return make(**options)
+    except TypeError as error:
+        raise InputError(f"data {name}: {error}.", "options of the reader, as in wl.data.load") from None
+
+
+def kept(record: DatasetRecord) -> dict[str, Any]:
+    """What a run keeps of a record, as plain data: the schema of its columns if they have names, and the dtype."""
+    schema = record.schema
+    if schema is None and record.feature_names:
+        schema = TableSchema(dict.fromkeys(record.feature_names), classes=list(record.target_names) or None)
+    return {"schema": None if schema is None else schema.to_dict(), "dtype": str(record.features.dtype)}
+
+
+def read_again(settings: Mapping[str, Any], run: Mapping[str, Any], targets: bool) -> DatasetRecord:
+    """Data whose columns, categories and classes have the meaning and the order of those of a run."""
+    inputs = run.get("inputs") or {}
+    if inputs.get("schema") is None:
+        return read(settings)
+    schema, options = TableSchema.of_dict(inputs["schema"]), dict(settings)
+    if "like" in _options(options.get("name")):
+        if targets:
+            options.setdefault("target", schema.target)
+        return read({**options, "like": schema})
+    record = read(options)
+    if not schema.header:
+        return record
+    names = schema.feature_names()
+    if set(record.feature_names) != set(names):
+        differing = [
+            name for name in (*names, *record.feature_names) if (name in names) != (name in record.feature_names)
+        ]
+        missing = differing[0] in names
+        raise InputError(
+            f"{record.name}: the columns have no names, those of the run have."
+            if not record.feature_names
+            else f"{record.name}: the column {differing[0]!r} is {'missing' if missing else 'new'}.",
+            f"a table with a header that names {', '.join(map(repr, schema.features))}",
+        )
+    order = [record.feature_names.index(name) for name in names]
+    return replace(record, features=record.features[:, order], feature_names=names)
+
+
+def like_those_of(
+    settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
+) -> dict[str, Any]:
+    """The settings of other data, with those options of the run's own that make sense for them.
+
+    Without `targets` nothing is said of these, and no rows are left out: each has a prediction.
+    """
+    theirs = _options(data.get("name"))
+    left = {*OF_ONE_FILE, *(() if targets else (*TARGETS, "on_missing"))}
+    if "like" in theirs and (run.get("inputs") or {}).get("schema"):
+        left |= {*SETTLED, "target"}  # the schema has the name of the target; a number may be another column's here
+    if data.get("name") != settings["name"] and not str(settings["name"]).endswith(".npz"):
+        left.add("targets")  # the path of the labels of other inputs, and no array of the same file
+    return {**{k: v for k, v in settings.items() if k not in left and k in theirs}, **data}
+
+
+def own(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The run's own data, as other data would be given."""
+    return {k: v for k, v in settings.items() if k in OF_ONE_FILE}
+
+
+def check_alike(x: Any, shape: tuple[int, ...]) -> None:
+    """Refuse inputs that are not like those of a run: of another shape, or not finite."""
+    if tuple(x.shape[1:]) != tuple(shape):
+        raise ShapeError(
+            f"the inputs have the shape {tuple(x.shape[1:])}, the model takes {tuple(shape)}.",
+            "data like those that it was trained on",
+        )
+    if not len(x):
+        raise InputError("there are no examples.", "data that are not empty")
+    check_finite("predict", "features", x)
+
+
+def check_type(record: DatasetRecord, run: Mapping[str, Any]) -> None:
+    """Refuse features of another type than those of a run: bytes and fractions have other scales."""
+    dtype, known = record.features.dtype, (run.get("inputs") or {}).get("dtype")
+    if known is not None and dtype != known and not (dtype.kind == "f" and known.startswith("float")):
+        raise InputError(
+            f"{record.name}: the features are of type {dtype}, those of the run were {known}; their scales may differ.",
+            f"features of type {known}, on the scale of the training",
+        )
+
+
+def check_finite(name: str, what: str, values: Any) -> None:
+    """Refuse numbers that are NaN or infinite."""
+    if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
+        example, count = np.argwhere(~finite)[0][0], np.count_nonzero(~finite)
+        raise InputError(
+            f"{name}: {count} numbers of the {what} are NaN or infinite, the first in example {example}.",
+            "data without them: fill or drop these examples",
+        )
+
+
+def refuse_targets(reason: str, options: Mapping[str, Any]) -> None:
+    """Refuse a target where nobody would look at it."""
+    if given := [name for name in TARGETS if name in options]:
+        raise InputError(f"data.{given[0]} = {options[given[0]]!r}: {reason}.", f"without data.{given[0]}")
+
+
+def refuse_options(name: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Refuse options that nobody would look at."""
+    if unknown := [option for option in options if option not in ("name", *known)]:
+        raise InputError(f"{name}: there is no option data.{unknown[0]}.", f"some of {', '.join(known)}")
+
+
+def _reader(name: Any) -> Any:
+    if not isinstance(name, str):
+        raise InputError("the data have no name.", "--data with a name that `wonderland list` shows, or a path")
+    return reader_of(name)
+
+
+def _options(name: Any) -> set[str]:
+    """The names of the options that the reader of a source has."""
+    return set(inspect.signature(_reader(name)).parameters)
