@@ -223,3 +223,38 @@ def test_std_of_equal_elements_has_gradient_zero() -> None:
     np.testing.assert_array_equal(wl.grad(wl.std)(wl.ones(3)).numpy(), np.zeros(3))
     with pytest.raises(wl.errors.InputError, match="correction"):
         wl.var(wl.ones(1), correction=1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("ends", [{}, {"prepend": 1.5}, {"append": 2.5}, {"prepend": 0.5, "append": "several"}])
+def test_differences_are_those_of_numpy(n, axis, ends):
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    several = np.ones((2, 4) if axis == 0 else (3, 2))
+    ends = {name: several if value == "several" else value for name, value in ends.items()}
+    expected = np.diff(x, n, axis, **ends)
+    found = wl.diff(wl.asarray(x), n=n, axis=axis, **{k: wl.asarray(v) for k, v in ends.items()})
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "a, b, axis",
+    [
+        ((2, 3), (1, 3), 0),
+        ((2, 3), (2, 1), 1),
+        ((3,), (2, 3), 1),
+        ((3,), (2, 3), -1),
+        ((2, 1, 4), (5, 1), 1),
+        ((2, 3), (2, 3), 0),
+    ],
+)
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_cosines_are_those_of_the_common_shape(a, b, axis, backend):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=a), rng.normal(size=b)
+    u, v = np.broadcast_arrays(x, y)
+    expected = (u * v).sum(axis) / np.sqrt((u * u).sum(axis) * (v * v).sum(axis))
+    with wl.using_backend(backend):
+        found = wl.jit(lambda x, y: wl.cosine_similarity(x, y, axis=axis))(wl.asarray(x), wl.asarray(y))
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)

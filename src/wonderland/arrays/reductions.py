@@ -309,11 +309,13 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     >>> wl.diff(wl.tensor([1, 4, 9, 16])), wl.diff(wl.tensor([1, 4, 9, 16]), n=2)
     (tensor([3, 5, 7]), tensor([2, 2]))
 
-    `prepend` and `append` are joined to x first.
+    `prepend` and `append` are joined to x first; for n = 0 the result is x itself.
     """
     x = as_tensor("diff", x)
     place = normalize_axis("diff", axis, x.ndim)
     n = as_int("diff", "n", n, least=0)
+    if n == 0:
+        return x
     parts = [as_tensor("diff", part) for part in (prepend, x, append) if part is not None]
     edge = (*x.shape[:place], 1, *x.shape[place + 1 :])
     parts = [part if part.ndim else broadcast_to(part, edge) for part in parts]

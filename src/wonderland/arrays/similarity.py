@@ -16,7 +16,7 @@ from .arithmetic import clip, maximum, power
 from .conversion import as_inexact, as_tensor, promote_inexact
 from .gathering import diagonal
 from .logic import where
-from .manipulation import astype, expand_dims, matrix_transpose
+from .manipulation import astype, broadcast_arrays, expand_dims, matrix_transpose
 from .products import matmul
 from .reductions import max as max_
 from .reductions import root
@@ -73,9 +73,13 @@ def cosine_similarity(x1: Any, x2: Any, /, axis: int = -1, *, eps: float = 1e-12
     >>> import wonderland as wl
     >>> wl.cosine_similarity(wl.tensor([1.0, 0.0]), wl.tensor([[2.0, 0.0], [0.0, 3.0], [-1.0, 0.0]]))
     tensor([ 1.,  0., -1.])
+
+    The axis is one of the common shape of both: x and y are broadcast first.
     """
     x1, x2 = promote_inexact("cosine_similarity", x1, x2)
     p.check_kind("cosine_similarity", p.FLOATING, x1)
+    if x1.shape != x2.shape:  # an axis that is repeated has another norm
+        x1, x2 = broadcast_arrays(x1, x2)
     products = sum_(normalize(x1, axis=axis, eps=eps) * normalize(x2, axis=axis, eps=eps), axis=axis)
     return clip(products, -1.0, 1.0)
 

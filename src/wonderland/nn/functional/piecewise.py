@@ -137,7 +137,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     tensor([-2.,  0.,  1.])
     """
     x = as_real("hardshrink", x)
-    return arrays.where(arrays.abs(x) > lambd, x, 0.0)
+    return arrays.where(arrays.abs(x) <= lambd, 0.0, x)  # so that NaN stays
 
 
 def threshold(x: Any, threshold: float, value: float) -> Tensor:
@@ -148,7 +148,7 @@ def threshold(x: Any, threshold: float, value: float) -> Tensor:
     tensor([-1.,  2.])
     """
     x = as_real("threshold", x)
-    return arrays.where(x > threshold, x, value)
+    return arrays.where(x <= threshold, value, x)  # so that NaN stays
 
 
 # --- zeros and ones
@@ -168,7 +168,7 @@ def step(x: Any, gradient: str = "none") -> Tensor:
     tensor(0.) tensor(1.)
     """
     x = as_real("step", x)
-    return _with_gradient("step", arrays.astype(x >= 0, x.dtype), x, gradient)
+    return _with_gradient("step", arrays.where(x < 0, 0.0, arrays.where(x >= 0, 1.0, x)), x, gradient)  # NaN stays
 
 
 heaviside = step
