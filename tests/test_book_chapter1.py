@@ -29,16 +29,41 @@ def test_every_primitive_says_whether_it_is_differentiable() -> None:
             wl.grad(lambda x, name=name: getattr(wl, name)(x).sum())(x)
 
 
-@pytest.mark.book("1.02", name="wl.linalg.lstsq")
+@pytest.mark.book("1.02", name=("wl.train.power_law", "wl.train.run_size"))
 def test_the_exponent_of_a_scaling_law() -> None:
     """L = a N^-b is a line in logarithms; its slope is b."""
     a, b = 4.2, 0.076
-    N = wl.asarray(np.logspace(3, 9, 13))
-    loss = a * N**-b
-    design = wl.stack([wl.ones_like(N), -wl.log(N)], axis=1)
-    intercept, slope = wl.linalg.lstsq(design, wl.log(loss))[0]
-    assert slope.item() == pytest.approx(b, abs=1e-6)
-    assert wl.exp(intercept).item() == pytest.approx(a, rel=1e-6)
+    N = np.logspace(3, 9, 13)
+    law = wl.train.power_law(N, a * N**-b)
+    assert law.b == pytest.approx(b, abs=1e-6)
+    assert law.a == pytest.approx(a, rel=1e-6)
+    np.testing.assert_allclose(law(N), a * N**-b, rtol=1e-9)
+    noisy = wl.train.power_law(N, a * N**-b * np.exp(np.random.default_rng(0).normal(scale=0.01, size=13)))
+    assert noisy.b == pytest.approx(b, abs=0.005)
+    for sizes, losses in (([1.0, 1.0], [2.0, 1.0]), ([1.0, 2.0], [0.0, 1.0]), ([1.0], [1.0]), ([1.0, 2.0], [1.0])):
+        with pytest.raises(wl.errors.InputError, match="power_law"):
+            wl.train.power_law(sizes, losses)
+
+
+@pytest.mark.book("1.02", name=("wl.train.run_size", "wl.count", "wl.nn.Module.num_parameters"))
+def test_what_a_run_costs() -> None:
+    """N, D and C of a network by hand: C grows with each of the other two."""
+    c, o, n, steps = 6, 3, 8, 5
+
+    def size(h: int, n: int = n, steps: int = steps) -> Any:
+        model = wl.nn.Sequential(wl.nn.Linear(c, h), wl.nn.ReLU(), wl.nn.Linear(h, o))
+        return wl.train.run_size(model, wl.nn.MSELoss(), (wl.ones((n, c)), wl.ones((n, o))), steps, reached=0.25)
+
+    for h in (16, 64):
+        found = size(h)
+        assert found.parameters == (c * h + h) + (h * o + o)
+        assert (found.examples, found.loss) == (n * steps, 0.25)
+        products = n * c * h * 2 + n * h * o * 3  # forward and weights; in the second layer the inputs, too
+        assert 0 <= found.multiply_adds / steps - products <= 0.5 * products  # what is left is elementwise
+    assert size(64, steps=2 * steps).multiply_adds == 2 * size(64).multiply_adds
+    assert size(64, n=2 * n).multiply_adds == pytest.approx(2 * size(64).multiply_adds, rel=0.1)
+    wide, narrow = size(512), size(256)
+    assert wide.multiply_adds / narrow.multiply_adds == pytest.approx(wide.parameters / narrow.parameters, rel=0.02)
 
 
 def mlp(params: dict[str, Any], X: Any) -> Any:

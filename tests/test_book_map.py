@@ -30,8 +30,10 @@ S-01\tslides\tTensors
 def project(tmp_path: Path) -> Project:
     """Makes a project of the given test files, and returns its folder."""
 
-    def make(files: dict[str, str], rows: str = ROWS, no_code: str = "id\treason\n") -> Path:
-        files = {"docs/rows.tsv": rows, "docs/no_code.tsv": no_code, **files}
+    def make(
+        files: dict[str, str], rows: str = ROWS, no_code: str = "id\treason\n", partial: str = "id\tmissing\n"
+    ) -> Path:
+        files = {"docs/rows.tsv": rows, "docs/no_code.tsv": no_code, "docs/partial.tsv": partial, **files}
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(dedent(text), encoding="utf-8")
@@ -197,8 +199,8 @@ def test_the_page(project: Project) -> None:
     page = book_map.build(root)
     one, two = "`tests/test_a.py::test_one`", "`tests/test_a.py::test_two`"
     assert page.partition("Of 6 rows, ")[2] == dedent(f"""\
-        2 are shown by tests, 1 call for no code and
-        3 are still to come.
+        2 are shown by tests, 0 in part, 1 call for no
+        code and 3 are still to come.
 
         ## Book, chapter 1
 
@@ -224,6 +226,20 @@ def test_the_page(project: Project) -> None:
         - Book, appendix A: A.01
         """)
     assert book_map.build(root) == page
+
+
+def test_rows_shown_in_part_are_counted_apart(project: Project) -> None:
+    code = """
+    @pytest.mark.book("1.01", "1.02")
+    def test_one(): wl.sum(x)
+    """
+    page = book_map.build(project({"tests/test_a.py": code}, partial="id\tmissing\n1.02\tThe layer | `c`.\n"))
+    assert "Of 6 rows, 1 are shown by tests, 1 in part, 0 call for no\ncode and 4 are still to come." in page
+    whole, _, part = page.partition("## Rows that are shown in part")
+    assert "| 1.01 |" in whole
+    assert "1.02" not in whole
+    row = "| 1.02 | A \\* b \\* c | The layer \\| `c`. | `wl.sum` | `tests/test_a.py::test_one` |"
+    assert row in part
 
 
 def test_neighbours_to_come_are_joined() -> None:
@@ -291,6 +307,8 @@ def test_refuses_wrong_markers(project: Project, capsys: pytest.CaptureFixture[s
         ({"rows": ""}, "rows.tsv: the columns are"),
         ({"no_code": "id\treason\n9.99\tNothing.\n"}, "no_code.tsv: row 9.99 is not in docs/rows.tsv"),
         ({"no_code": "id\treason\n1.01\t\n"}, "no_code.tsv:2: a line needs 2 non-empty cells"),
+        ({"partial": "id\tmissing\n9.99\tAll.\n"}, "partial.tsv: row 9.99 is not in docs/rows.tsv"),
+        ({"partial": "id\tmissing\n1.01\tAll.\n"}, "partial.tsv: row 1.01 has no test; take it out"),
     ],
 )
 def test_refuses_wrong_tables(
@@ -305,7 +323,9 @@ def test_the_tables_of_this_project_are_sound() -> None:
     rows = [line[0] for line in book_map.read_table(docs / "rows.tsv", ("id", "source", "item"))]
     reasons = [line[0] for line in book_map.read_table(docs / "no_code.tsv", ("id", "reason"))]
     assert {"2.08", "6-35", "11.28", "A.14", "A3-08", "A3-43b", "C-01", "S-06"} <= set(rows)
+    missing = [line[0] for line in book_map.read_table(docs / "partial.tsv", ("id", "missing"))]
     assert set(reasons) <= set(rows)
+    assert set(missing) <= set(rows)
 
 
 class State:

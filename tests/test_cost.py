@@ -36,6 +36,28 @@ def test_the_slope_of_matmul_in_log_log_is_three() -> None:
     assert math.log(large / small) / math.log(64 / 8) == pytest.approx(3.0, abs=1e-12)
 
 
+@pytest.mark.book("2.34", name=("wl.explain", "wl.count"))
+def test_the_profiler_tells_what_each_step_takes() -> None:
+    """Time, bytes and multiply-adds of every step; the steps' times add up to no more than the call's."""
+    told = {}
+    for n in (32, 128):
+        x = wl.ones((n, n))
+        told[n] = wl.explain(lambda x: (x @ x, wl.sort(wl.exp(x) + 1, axis=1)), x, profile=True)
+    for n, report in told.items():
+        assert report.times is not None
+        assert len(report.steps) > 1
+        assert all(line.seconds is not None and line.seconds > 0 and line.bytes > 0 for line in report.steps)
+        assert 0 < sum(line.seconds or 0 for line in report.steps) == report.seconds <= report.times.seconds
+        assert report.multiply_adds == sum(line.multiply_adds for line in report.steps) >= n**3
+    product, other = ([max(r.steps, key=f) for r in told.values()] for f in (_work, lambda line: -_work(line)))
+    assert product[0].intensity * 3.5 < product[1].intensity  # grows with n,
+    assert other[0].intensity == pytest.approx(other[1].intensity, rel=0.1)  # and here it does not
+
+
+def _work(line: Any) -> float:
+    return float(line.intensity)
+
+
 @pytest.mark.book("2.34", name="wl.count")
 def test_intensity_grows_with_size_for_matmul_and_not_for_elementwise() -> None:
     matmul = [wl.count(lambda x, y: x @ y, spec(n, n), spec(n, n)).intensity for n in (16, 64, 256)]

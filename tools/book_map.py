@@ -1,7 +1,8 @@
 """Write `docs/book.md`, the map from every row of the book to the public names and the tests that show it.
 
 Tests say which rows they show: `@pytest.mark.book("6-35", "B6-09", name="wl.vjp")`. Their files are parsed,
-never imported, so the map can be written before the package works.
+never imported, so the map can be written before the package works. Rows without code, and rows that tests show only in
+part, stand with the reason and with what is missing in `docs/no_code.tsv` and `docs/partial.tsv`.
 
     python -m tools.book_map            write docs/book.md
     python -m tools.book_map --check    exit with 1 if docs/book.md is not what would be written
@@ -220,9 +221,19 @@ def build(root: Path) -> str:
     """The text of `docs/book.md` for the tables and tests under `root`."""
     rows = [Row(*line) for line in read_table(root / "docs" / "rows.tsv", ("id", "source", "item"))]
     no_code = dict(read_table(root / "docs" / "no_code.tsv", ("id", "reason")))
+    partial = dict(read_table(root / "docs" / "partial.tsv", ("id", "missing")))
     marks = read_marks(root)
-    known = {row.id for row in rows}
-    problems = [f"docs/no_code.tsv: row {id} is not in docs/rows.tsv" for id in no_code if id not in known]
+    known, marked = {row.id for row in rows}, {mark.row for mark in marks}
+    tables = {"no_code": no_code, "partial": partial}
+    problems = [
+        f"docs/{name}.tsv: row {id} is not in docs/rows.tsv"
+        for name, table in tables.items()
+        for id in table
+        if id not in known
+    ]
+    problems += [
+        f"docs/partial.tsv: row {id} has no test; take it out" for id in partial if id in known and id not in marked
+    ]
     for mark in marks:
         if mark.row not in known:
             problems.append(f"{mark.place}: row {mark.row} is not in docs/rows.tsv")
@@ -234,30 +245,35 @@ def build(root: Path) -> str:
     shown: dict[str, list[Mark]] = {}
     for mark in marks:
         shown.setdefault(mark.row, []).append(mark)
-    return render(rows, shown, no_code)
+    return render(rows, shown, no_code, partial)
 
 
-def render(rows: list[Row], shown: dict[str, list[Mark]], no_code: dict[str, str]) -> str:
-    """The page: a table for each source, the rows without code, the rows to come."""
+def render(rows: list[Row], shown: dict[str, list[Mark]], no_code: dict[str, str], partial: dict[str, str]) -> str:
+    """The page: a table for each source, the rows shown in part, those without code, those to come."""
+    whole = [row for row in rows if row.id in shown and row.id not in partial]
     to_come = [row for row in rows if row.id not in shown and row.id not in no_code]
     lines = [
         "# The book, row by row",
         "",
-        f"<!-- Written by `{COMMAND}` from docs/rows.tsv, docs/no_code.tsv and the markers on the tests. -->",
+        f"<!-- Written by `{COMMAND}` from docs/*.tsv and the markers on the tests. -->",
         "",
         "What the book *Alice's Adventures in a Differentiable Wonderland*, two sets of notes (A: lecture",
         "notes, B: notes on the book, C: where they disagree) and a set of slides ask for; the public names",
         "that answer, and the tests that show it.",
         "",
-        f"Of {len(rows)} rows, {len(shown)} are shown by tests, {len(no_code)} call for no code and",
-        f"{len(to_come)} are still to come.",
+        f"Of {len(rows)} rows, {len(whole)} are shown by tests, {len(partial)} in part, {len(no_code)} call for no",
+        f"code and {len(to_come)} are still to come.",
     ]
-    for source, group in groupby((row for row in rows if row.id in shown), key=lambda row: row.source):
+    for source, group in groupby(whole, key=lambda row: row.source):
         lines += ["", f"## {title(source)}", "", "| row | item | public names | tests |", "|---|---|---|---|"]
-        for row in group:
-            tests = dict.fromkeys(f"`{mark.test}`" for mark in shown[row.id])
-            names = (f"`{name}`" for name in public_names(shown[row.id]))
-            lines.append(f"| {row.id} | {escape(row.item)} | {', '.join(names)} | {'<br>'.join(tests)} |")
+        lines += [f"| {row.id} | {escape(row.item)} | {evidence(shown[row.id])} |" for row in group]
+    if partial:
+        lines += ["", "## Rows that are shown in part", ""]
+        lines += ["| row | item | missing | public names | tests |", "|---|---|---|---|---|"]
+        for row in rows:
+            if row.id in partial:
+                cells = [row.id, escape(row.item), partial[row.id].replace("|", "\\|"), evidence(shown[row.id])]
+                lines.append(f"| {' | '.join(cells)} |")
     if no_code:
         lines += ["", "## Rows that call for no code", "", "| row | item | reason |", "|---|---|---|"]
         for row in rows:
@@ -269,6 +285,13 @@ def render(rows: list[Row], shown: dict[str, list[Mark]], no_code: dict[str, str
         for source, group in groupby(to_come, key=lambda row: row.source):
             lines.append(f"- {title(source)}: {', '.join(ranges([row.id for row in group], position))}")
     return "\n".join(lines) + "\n"
+
+
+def evidence(marks: list[Mark]) -> str:
+    """The public names and the tests of a row, as two cells."""
+    names = (f"`{name}`" for name in public_names(marks))
+    tests = dict.fromkeys(f"`{mark.test}`" for mark in marks)
+    return f"{', '.join(names)} | {'<br>'.join(tests)}"
 
 
 def public_names(marks: list[Mark]) -> list[str]:

@@ -88,7 +88,23 @@ def test_greedy_is_the_limit_of_temperature_and_one_beam():
     assert wl.generation.beam_search(model, [2], 8, beams=1)[0].tokens.tolist() == by_hand
 
 
-@pytest.mark.book("8-54", "8-77", name=("wl.generation.generate", "wl.generation.greedy"))
+@pytest.mark.book("8-54", name=("wl.generation.generate", "wl.generation.greedy"))
+def test_a_rollout_takes_the_likeliest_or_draws_by_probability():
+    """f gives a vector of probabilities; its logarithms are what the decoding takes."""
+    p = np.array([0.5, 0.3, 0.15, 0.05, 0.0])
+    f = lambda tokens: wl.broadcast_to(wl.asarray(p, dtype=wl.float32), (*tokens.shape, 5))
+    model = lambda tokens: wl.log(f(tokens))
+    assert greedy(model, [3], 4).tolist() == [3, 0, 0, 0, 0]
+    assert generate(model, [3], 4, temperature=0).tolist() == [3, 0, 0, 0, 0]  # the same, whatever the key
+    n = 4000
+    drawn = np.stack(generate(model, np.full((n, 1), 3), 2, key=wl.random.key(1)))[:, 1:].ravel()
+    counts = np.bincount(drawn, minlength=5)
+    assert counts[4] == 0
+    expected = 2 * n * p[:4]
+    assert (np.abs(counts[:4] - expected) < 4.5 * np.sqrt(expected * (1 - p[:4]))).all()
+
+
+@pytest.mark.book("8-77", name=("wl.generation.generate", "wl.generation.greedy"))
 def test_drawing_is_not_taking_the_likeliest():
     model = bigram()
     drawn = [generate(model, [2], 8, key=wl.random.key(seed)).tolist() for seed in range(5)]

@@ -281,12 +281,19 @@ def test_costs_of_solving_and_of_descending():
     assert np.log2(solved[1] / solved[0]) == pytest.approx(3, abs=0.1)
 
 
-@pytest.mark.book("4.32", name="wl.Tensor.size")
+@pytest.mark.book("4.32", name=("wl.ShapeDtype", "wl.nn.Flatten", "wl.Tensor.size"))
 def test_sizes_of_a_batch_of_images():
+    """The book says about 10^7 features; it is 3.1 10^6 for an image, and 10^8 numbers for a batch of 32."""
     batch = wl.ShapeDtype((32, 1024, 1024, 3), wl.float32)
-    size = int(np.prod(batch.shape))
-    assert size // 32 == 3_145_728
-    assert size == 100_663_296
+    assert (batch.size, batch.nbytes) == (100_663_296, 402_653_184)
+    assert wl.nn.Flatten().output_shape(batch.shape) == (32, 3_145_728)  # the c of a linear model
+    image = wl.zeros((1024, 1024, 3), dtype=wl.uint8)
+    assert (image.size, image.nbytes) == (3_145_728, 3_145_728)
+    weights = wl.eval_shape(lambda: wl.nn.Linear(3_145_728, 1))
+    assert weights.num_parameters() == 3_145_729
+    # the normal equations would need a matrix of c^2 numbers: nobody tries
+    gram = wl.eval_shape(lambda x: x.T @ x, wl.ShapeDtype((32, 3_145_728), wl.float32))
+    assert gram.nbytes == 4 * 3_145_728**2 > 39e12
 
 
 @pytest.mark.book("4.33", "B4-17", name=("wl.models.ridge_solve", "wl.models.Ridge"))

@@ -161,12 +161,32 @@ def test_groups_are_a_block_diagonal_filter():
         np.testing.assert_allclose(y[..., c : c + 1], alone, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.book("7-38", name="wl.nn.functional.conv2d")
-def test_two_convolutions_are_one():
-    x, first, second = normal(7, 7), normal(3, 3), normal(3, 3, seed=1)
-    twice = F.conv2d(F.conv2d(x[..., None], first[..., None, None]), second[..., None, None])
-    merged = signal.convolve2d(first, second)
-    np.testing.assert_allclose(twice, F.conv2d(x[..., None], merged[..., None, None]), rtol=1e-11, atol=1e-12)
+@pytest.mark.book("7-38", name=("wl.nn.functional.merged_kernel", "wl.nn.functional.conv2d"))
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_two_convolutions_are_one(axes):
+    conv = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[axes]
+    x, first, second = normal(*[7] * axes, 2), normal(*[3] * axes, 2, 4), normal(*[3] * axes, 4, 5, seed=1)
+    merged = F.merged_kernel(first, second)
+    assert merged.shape == (*[5] * axes, 2, 5)
+    np.testing.assert_allclose(conv(conv(x, first), second), conv(x, merged), rtol=1e-11, atol=1e-11)
+    # with zeros around, the border differs and nothing else does
+    same = [np.asarray(conv(conv(x, first, padding=1), second, padding=1)), np.asarray(conv(x, merged, padding=2))]
+    inside = (slice(1, -1),) * axes
+    np.testing.assert_allclose(same[0][inside], same[1][inside], rtol=1e-11, atol=1e-11)
+    border = np.ones(same[0].shape[:axes], bool)
+    border[inside] = False
+    assert (np.abs(same[0] - same[1])[border].max(axis=-1) > 1e-3).all()
+    # and a nonlinearity in between is no convolution
+    bent = conv(wl.relu(conv(x, first)), second)
+    assert np.abs(np.asarray(bent - conv(x, merged))).max() > 0.1
+
+
+def test_the_merged_kernel_is_a_full_convolution():
+    first, second = normal(3, 4), normal(2, 3, seed=1)
+    merged = F.merged_kernel(first[..., None, None], second[..., None, None])
+    np.testing.assert_allclose(merged[..., 0, 0], signal.convolve2d(first, second), rtol=1e-12)
+    with pytest.raises(ShapeError, match=r"shapes \(3, 3, 1, 4\) and \(3, 3, 5, 1\)"):
+        F.merged_kernel(wl.ones((3, 3, 1, 4)), wl.ones((3, 3, 5, 1)))
 
 
 # --- derivatives and transformations

@@ -253,6 +253,22 @@ def test_repr_and_shapes():
     assert nn.MaxPool2d(2)(wl.ones((0, 4, 4, 3))).shape == (0, 2, 2, 3)
 
 
+@pytest.mark.book("7-05", name=("wl.reshape", "wl.nn.Flatten"))
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4), (2, 0, 3)])
+def test_the_adjoint_of_a_vector_takes_the_shape_back(shape, compiled):
+    x = distinct(*shape)
+    size = int(np.prod(shape))
+    v = np.arange(1.0, size + 1)
+    pull = lambda f: wl.jit(lambda x, v: wl.vjp(f, x)[1](v)) if compiled else lambda x, v: wl.vjp(f, x)[1](v)
+    for vect in (lambda x: x.reshape(-1), lambda x: wl.reshape(x, (size,))):
+        assert vect(wl.asarray(x)).shape == (size,)
+        np.testing.assert_array_equal(vect(wl.asarray(x)), np.ravel(x))
+        back = pull(vect)(wl.asarray(x), wl.asarray(v))
+        back = back[0] if isinstance(back, tuple) else back
+        np.testing.assert_array_equal(back, v.reshape(shape))
+
+
 @pytest.mark.book("7-05", "7-06", "7-07", "7-54", name=("wl.nn.Flatten", "wl.nn.Unflatten"))
 def test_flatten_and_back():
     x = distinct(2, 3, 4, 5)
@@ -260,6 +276,8 @@ def test_flatten_and_back():
     np.testing.assert_array_equal(flat, x.reshape(2, 60))
     np.testing.assert_array_equal(nn.Unflatten(1, (3, 4, 5))(flat), x)
     np.testing.assert_array_equal(nn.Unflatten(-2, (2, 2))(x), x.reshape(2, 3, 2, 2, 5))
+    v = distinct(2, 60)
+    np.testing.assert_array_equal(wl.vjp(nn.Flatten(), x)[1](wl.asarray(v))[0], np.asarray(v).reshape(2, 3, 4, 5))
     head = nn.Sequential(nn.Flatten(), nn.Linear(60, 2))
     with pytest.raises(ShapeError, match="has 75 features"):
         head(wl.ones((2, 3, 5, 5)))

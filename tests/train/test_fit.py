@@ -52,7 +52,22 @@ def _step(model, optimizer, x, y):
     return loss
 
 
-@pytest.mark.book("5.23", name="wl.train.fit")
+@pytest.mark.book("5.23", name=("wl.train.fit", "wl.models.MLP"))
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_regression_moves_all_parameters_together(compiled):
+    """A sine by an MLP: the mean squared error by all weights and biases at once."""
+    x = np.linspace(-3, 3, 64, dtype=np.float32)[:, None]
+    model = wl.models.MLP([1, 16, 16, 1], activation="tanh", key=wl.random.key(0))
+    grads = wl.grad(lambda m: nn.functional.mse_loss(m(wl.asarray(x)), wl.sin(wl.asarray(x))))(model)
+    assert set(grads) == {path for path, _ in model.named_parameters()}
+    assert all(np.abs(np.asarray(g)).max() > 0 for g in grads.values())
+    before = {path: np.array(p) for path, p in model.named_parameters()}
+    epochs = 60 if compiled else 2
+    history = quiet(model, nn.MSELoss(), (x, np.sin(x)), epochs=epochs, batch_size=16, lr=0.02, jit=compiled)
+    assert all((np.asarray(p) != before[path]).any() for path, p in model.named_parameters())
+    assert history["loss"][-1] < (0.02 if compiled else 1) * history["loss"][0]
+
+
 def test_compiled_and_eager_runs_agree():
     a, b = classifier(), classifier()
     for model, compiled in ((a, True), (b, False)):

@@ -6,6 +6,7 @@ from .evaluation import evaluate, predict
 from .finder import RateSearch, find_lr
 from .history import History
 from .logs import CSVLog, JSONLines, TensorBoard
+from .scaling import PowerLaw, RunSize, power_law, run_size
 from .search import Range, SearchResult, Trial, grid_settings, random_settings, search
 from .step import as_loss, evaluation_step, supervised, training_step
 from .stopping import EarlyStopping, StopOnConvergence, TimeLimit
@@ -30,6 +31,10 @@ __all__ = [
     "Range",
     "SearchResult",
     "Trial",
+    "power_law",
+    "PowerLaw",
+    "run_size",
+    "RunSize",
     "Callback",
     "LambdaCallback",
     "EarlyStopping",

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ... import arrays
-from ...arrays.conversion import as_inexact
+from ...arrays.conversion import as_inexact, promote_inexact
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor, wrap
 from .convolution import conv_nd
 
-__all__ = ["FILTERS", "apply_filter"]
+__all__ = ["FILTERS", "apply_filter", "merged_kernel"]
 
 FILTERS: dict[str, Any] = {
     "identity": np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]], float),
@@ -58,3 +58,31 @@ def apply_filter(images: Any, kernel: Any, padding: Any = "same") -> Tensor:
     channels = x.shape[-1]
     w = arrays.broadcast_to(w[:, :, None, None], (*w.shape, 1, channels))
     return conv_nd("apply_filter", 2, x, w, None, 1, padding, 1, channels)
+
+
+def merged_kernel(first: Any, second: Any) -> Tensor:
+    r"""The kernel of the one convolution that two in a row are: sizes s and t give s + t - 1. Book, section 7.2.1.
+
+    \(W_{k,c,o} = \sum_{i+j=k} \sum_m W^{(1)}_{i,c,m}\,W^{(2)}_{j,m,o}\), a full convolution of the kernels.
+
+    >>> import wonderland as wl
+    >>> F = wl.nn.functional
+    >>> x, a, b = (wl.random.normal(s, key=wl.random.key(i)) for i, s in enumerate([(9, 2), (3, 2, 4), (3, 4, 1)]))
+    >>> twice, once = F.conv1d(F.conv1d(x, a), b), F.conv1d(x, F.merged_kernel(a, b))
+    >>> once.shape, bool(abs(twice - once).max() < 1e-5)
+    ((5, 1), True)
+
+    Kernels are (*sizes, channels in, channels out), with stride and dilation 1. With padding the two differ at the
+    border, where the second one meets zeros instead of what the first would give there. A nonlinearity between them
+    keeps layers from collapsing.
+    """
+    w, v = promote_inexact("merged_kernel", first, second)
+    axes = w.ndim - 2
+    if not 1 <= axes <= 3 or v.ndim != w.ndim or w.shape[-1] != v.shape[-2]:
+        raise ShapeError(
+            f"merged_kernel: kernels of shapes {w.shape} and {v.shape}.", "(*sizes, c, m) and (*sizes, m, o)"
+        )
+    images = arrays.moveaxis(w, -2, 0)  # (c, *sizes, m): the first kernel goes through the second one, turned round
+    turned = arrays.flip(v, axis=tuple(range(axes)))
+    padding = tuple(size - 1 for size in v.shape[:axes])
+    return arrays.moveaxis(conv_nd("merged_kernel", axes, images, turned, None, 1, padding, 1, 1), 0, -2)
