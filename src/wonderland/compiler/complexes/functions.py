@@ -295,9 +295,9 @@ def acosh(x: Pair) -> Pair:
 
 def atanh(x: Pair) -> Pair:
     a, b = abs(x.real), x.imag
-    real = 0.25 * el.log1p(4 * a / ((1 - a) * (1 - a) + b * b))
-    # above the pole, where the square of b may be 0
-    real = el.where(a == 1, 0.25 * el.log(4 + b * b) - 0.5 * el.log(abs(b)), real)
+    pole = el.hypot(1 - a, b)  # how far 1 is
+    near = pole < (1e-4 if a.dtype == dtypes.float32 else 1e-8)  # there the square of the distance may be 0
+    real = el.where(near, 0.25 * el.log(4 * a) - 0.5 * el.log(pole), 0.25 * el.log1p(4 * a / (pole * pole)))
     imag = 0.5 * el.atan2(2 * b, (1 - a) * (1 + a) - b * b)
     size = el.hypot(0.25 * a, 0.25 * b)
     far = size > (1e4 if a.dtype == dtypes.float32 else 1e8)  # there it is 1 / x and a right angle
