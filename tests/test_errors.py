@@ -516,16 +516,23 @@ UNARY = """
     matrix_transpose max mean min negative nonzero norm normalize ones_like prod ravel real
     reciprocal relu round rsqrt sigmoid sign sin softmax softplus sort sqrt square squeeze std sum
     tan tanh trace tril triu trunc unique_values var zeros_like
+    argwhere average bincount corrcoef cov cummax cummin deg2rad ediff1d fabs fliplr flipud gradient histogram isneginf
+    isreal logcumsumexp median nanargmax nanmax nanmean nanmedian nanprod nanstd nansum ptp rot90 sinc trapezoid vander
 """
 BINARY = """
     add atan2 bitwise_and bitwise_left_shift bitwise_or copysign cosine_similarity cross divide dot
     equal floor_divide greater hypot inner isclose isin kron less logaddexp logical_and matmul
     maximum minimum multiply not_equal outer pairwise_sq_distances pow remainder searchsorted
     subtract take take_along_axis tensordot vecdot xlogy
+    append argpartition array_split bincount bucketize cov corrcoef delete digitize dsplit float_power fmax fmod
+    gradient heaviside histogram hsplit logaddexp2 nanpercentile nanquantile partition percentile polyval quantile
+    ravel_multi_index resize rot90 round select trapezoid unravel_index vander vsplit
 """
 WITH_AXIS = """
     all any argmax argmin argsort count_nonzero cumulative_prod cumulative_sum diff expand_dims flip
     log_softmax logsumexp max mean min norm prod softmax sort squeeze std sum unstack var
+    average cummax cummin gradient logcumsumexp median nanargmin nancumsum nanmean nanmedian nanmin nanprod nanvar ptp
+    trapezoid
 """
 WITH_SHAPE = ["broadcast_to", "reshape", "tile", "zeros", "ones"]
 LINALG = """

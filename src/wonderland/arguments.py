@@ -52,6 +52,27 @@ def as_list(name: str, what: str, value: Any) -> list[Any]:
     return list(value)
 
 
+def as_pair(name: str, what: str, value: Any) -> tuple[Any, Any]:
+    """Two elements.
+
+    >>> as_pair("rot90", "axes", [0, 1])
+    (0, 1)
+    """
+    found = as_list(name, what, value)
+    if len(found) != 2:
+        raise InputError(f"{name}: {what}={shown(value)} has {len(found)} elements.", "two of them")
+    return found[0], found[1]
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether a value has elements: a list, a tuple, a range, or an array with axes.
+
+    >>> is_sequence([1]), is_sequence(1)
+    (True, False)
+    """
+    return isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) > 0
+
+
 def as_function(name: str, f: Any) -> Callable[..., Any]:
     """Something that can be called.
 

@@ -438,6 +438,12 @@ class Tensor:
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
         return arrays.min(self, axis=axis, keepdims=keepdims)
 
+    def median(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+        return arrays.median(self, axis=axis, keepdims=keepdims)
+
+    def quantile(self, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+        return arrays.quantile(self, q, axis=axis, method=method, keepdims=keepdims)
+
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
         return arrays.any(self, axis=axis, keepdims=keepdims)
 
@@ -468,8 +474,8 @@ class Tensor:
     def conj(self) -> Tensor:
         return arrays.conj(self)
 
-    def round(self) -> Tensor:
-        return arrays.round(self)
+    def round(self, decimals: int = 0) -> Tensor:
+        return arrays.round(self, decimals)
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         return arrays.clip(self, min, max)

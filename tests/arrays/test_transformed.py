@@ -26,13 +26,17 @@ logit logsumexp nan_to_num clip norm sq_norm normalize all any max min amax amin
 count_nonzero argmax argmin argsort sort cumsum cumprod diff ravel flatten squeeze transpose
 matrix_transpose flip atleast_1d atleast_2d expand_dims unsqueeze tril triu zeros_like ones_like empty_like
 diagonal trace stop_gradient unstack
+arccos arcsin arcsinh arctan arctanh conjugate deg2rad degrees fabs iscomplex isneginf isposinf isreal rad2deg radians
+rint sinc nanmean nansum nanprod nanvar nanstd nanmax nanmin nanargmax nanargmin nancumsum nancumprod nanmedian median
+ptp average cov corrcoef cummax cummin logcumsumexp ediff1d gradient trapezoid flipud fliplr rot90 atleast_3d
 """
 TWO = """
 add subtract multiply divide floor_divide remainder pow power atan2 copysign hypot logaddexp maximum minimum
 nextafter equal not_equal less less_equal greater greater_equal isclose logical_and logical_or logical_xor
+arctan2 float_power fmod heaviside logaddexp2 mod true_divide fmax fmin append
 xlogy complex isin inner vecdot cosine_similarity pairwise_sq_distances kron broadcast_arrays
 """
-BITS = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
+BITS = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift left_shift right_shift"
 
 
 def of_one(name: str) -> Call:
@@ -52,6 +56,39 @@ CALLS: dict[str, Call] = {
     **{name: of_two(name) for name in TWO.split()},
     **{name: of_bits(name) for name in BITS.split()},
     "acosh": lambda x, y, i: wl.acosh(x + 1),
+    "arccosh": lambda x, y, i: wl.arccosh(x + 1),
+    "argpartition": lambda x, y, i: wl.argpartition(x, 1),
+    "array_split": lambda x, y, i: wl.array_split(x, 3, axis=1),
+    "bincount": lambda x, y, i: (wl.bincount(i[0], length=4), wl.bincount(i[1], weights=x[0], length=3)),
+    "block": lambda x, y, i: wl.block([[x, y], [y, x]]),
+    "bucketize": lambda x, y, i: wl.bucketize(x, wl.tensor([0.3, 0.6])),
+    "column_stack": lambda x, y, i: wl.column_stack([x[:, 0], y]),
+    "delete": lambda x, y, i: wl.delete(x, [0, 2], axis=1),
+    "diag_indices": lambda x, y, i: x[wl.diag_indices(3)],
+    "digitize": lambda x, y, i: wl.digitize(x, wl.tensor([0.7, 0.3])),
+    "dsplit": lambda x, y, i: wl.dsplit(wl.stack([x, y], axis=2), 2),
+    "dstack": lambda x, y, i: wl.dstack([x, y]),
+    "histogram": lambda x, y, i: tuple(wl.histogram(x, 3, (0.0, 0.5), weights=y, density=True)),
+    "histogram_bin_edges": lambda x, y, i: wl.histogram_bin_edges(x, 3),
+    "hsplit": lambda x, y, i: wl.hsplit(x, 2),
+    "insert": lambda x, y, i: wl.insert(x, 1, y[:, :2], axis=1),
+    "interp": lambda x, y, i: wl.interp(y, wl.sort(x[0]), x[1]),
+    "invert": lambda x, y, i: wl.invert(i),
+    "lerp": lambda x, y, i: wl.lerp(x, y, 0.3),
+    "nanpercentile": lambda x, y, i: wl.nanpercentile(x, 30, axis=1),
+    "nanquantile": lambda x, y, i: wl.nanquantile(x, [0.3, 0.8]),
+    "partition": lambda x, y, i: wl.partition(x, 1),
+    "percentile": lambda x, y, i: wl.percentile(x, 30, axis=1),
+    "polyval": lambda x, y, i: wl.polyval(x[0], y),
+    "quantile": lambda x, y, i: wl.quantile(x, [0.3, 0.8], axis=0),
+    "ravel_multi_index": lambda x, y, i: wl.ravel_multi_index((i, i), (3, 3)),
+    "resize": lambda x, y, i: wl.resize(x, (2, 7)),
+    "select": lambda x, y, i: wl.select([x > 0.7, y > 0.5], [y, x]),
+    "tril_indices": lambda x, y, i: x[wl.tril_indices(3)],
+    "triu_indices": lambda x, y, i: x[wl.triu_indices(3, 1, 4)],
+    "unravel_index": lambda x, y, i: wl.unravel_index(i, (2, 2)),
+    "vander": lambda x, y, i: wl.vander(x[0], 3),
+    "vsplit": lambda x, y, i: wl.vsplit(x, [1]),
     "arange": lambda x, y, i: wl.arange(4) + x,
     "asarray": lambda x, y, i: wl.asarray(x, dtype="float32"),
     "astype": lambda x, y, i: wl.astype(x, "float32"),
@@ -123,7 +160,8 @@ CALLS: dict[str, Call] = {
 }
 # functions of dtypes and shapes, those that give Python values, and those whose shapes depend on the data
 APART = """
-__array_namespace_info__ allclose array_equal broadcast_shapes can_cast einsum_path finfo from_dlpack iinfo
+__array_namespace_info__ allclose argwhere array_equal broadcast_shapes can_cast einsum_path finfo flatnonzero
+from_dlpack iinfo
 is_binary is_simplex isdtype nonzero result_type unique unique_all unique_counts unique_inverse
 unique_values
 """

@@ -1,4 +1,4 @@
-"""Running sums and products, and the places of extremes, in native code: bits as NumPy's."""
+"""Running sums, products and extremes, and the places of extremes, in native code: bits as NumPy's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tensors(draw: Any) -> tuple[Any, int]:
     return x.astype(dtype), draw(st.integers(0, len(shape) - 1))
 
 
-@given(tensors(), st.booleans(), st.sampled_from(["cumsum", "cumprod"]))
+@given(tensors(), st.booleans(), st.sampled_from(["cumsum", "cumprod", "cummax", "cummin"]))
 def test_running_forms_agree(tensor: Any, reverse: bool, name: str) -> None:
     x, axis = tensor
     same(lambda x: TABLE[name](x, axis=axis, reverse=reverse), x)

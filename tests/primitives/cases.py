@@ -302,6 +302,8 @@ def running(maker: Any = real) -> list[Case]:
     ]
 
 
+FORWARDS = {"axis": 0, "reverse": False}
+
 CASES |= {
     "sum": reductions(real, complex_=True, integer=True),
     "prod": [
@@ -315,6 +317,9 @@ CASES |= {
     "all": reductions(booleans),
     "cumsum": running(),
     "cumprod": running(),
+    "cummax": [*running(distinct)[:3], *running(distinct)[4:-1], Case("integer", (integers(4),), FORWARDS)],
+    "cummin": [*running(distinct)[:3], *running(distinct)[4:-1], Case("bool", (booleans(4),), FORWARDS)],
+    "logcumsumexp": running()[:-1],
 }
 for _name in ("argmax", "argmin"):
     CASES[_name] = [
@@ -468,7 +473,7 @@ CARRY_GRAPHS = frozenset(
 NEED_AXES = frozenset(
     {
         *("attention", "attention_backward", "attention_tangent"),
-        *("argmax", "argmin", "argsort", "concatenate", "cumprod", "cumsum", "gather", "iota"),
+        *("argmax", "argmin", "argsort", "concatenate", "cummax", "cummin", "cumprod", "cumsum", "gather", "iota"),
         *(
             "cholesky",
             "cofactor",
@@ -482,7 +487,7 @@ NEED_AXES = frozenset(
             "matrix_exp_derivative",
             "pinv",
         ),
-        *("fft", "irfft", "qr", "rfft", "slogdet", "solve", "solve_triangular", "svd"),
+        *("fft", "irfft", "logcumsumexp", "qr", "rfft", "slogdet", "solve", "solve_triangular", "svd"),
         *window_cases.CASES,
     }
 )

@@ -6,9 +6,12 @@ from ..tensor import Tensor as Tensor
 from ..transforms.custom import stop_gradient
 from .activations import *
 from .arithmetic import *
+from .calculus import *
 from .complexes import *
+from .composed import *
 from .conversion import *
 from .conversion import is_operand as is_operand
+from .counting import *
 from .creation import *
 from .einstein import *
 from .gathering import *
@@ -16,14 +19,20 @@ from .indexing import getitem as getitem
 from .joining import *
 from .logic import *
 from .manipulation import *
+from .missing import *
 from .namespace import *
+from .positions import *
 from .products import *
+from .quantiles import *
 from .rearrangement import *
 from .reductions import *
+from .running import *
 from .scattering import *
 from .segments import *
 from .similarity import *
 from .sorting import *
+from .splitting import *
+from .statistics import *
 from .transcendental import *
 from .types import *
 from .updates import At as At
@@ -47,6 +56,11 @@ __all__ = [
     # transcendental
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "erfinv",
     "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sin", "sinh", "tan", "tanh",
+    # composed
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "conjugate", "deg2rad",
+    "degrees", "fabs", "float_power", "fmod", "heaviside", "invert", "iscomplex", "isneginf", "isposinf",
+    "isreal", "left_shift", "logaddexp2", "mod", "rad2deg", "radians", "right_shift", "rint", "select",
+    "sinc", "true_divide",
     # complexes
     "angle", "complex", "conj", "imag", "real",
     # logic
@@ -57,6 +71,18 @@ __all__ = [
     # reductions
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
     "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var",
+    # missing
+    "fmax", "fmin", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
+    "nanprod", "nanstd", "nansum", "nanvar",
+    # running
+    "cummax", "cummin", "logcumsumexp",
+    # statistics
+    "average", "corrcoef", "cov", "ptp",
+    # quantiles
+    "argpartition", "median", "nanmedian", "nanpercentile", "nanquantile", "partition", "percentile",
+    "quantile",
+    # counting
+    "bincount", "bucketize", "digitize", "histogram", "histogram_bin_edges",
     # sorting
     "argsort", "isin", "sort", "top_k", "topk", "unique", "unique_all", "unique_counts", "unique_inverse",
     "unique_values",
@@ -67,6 +93,9 @@ __all__ = [
     # joining
     "block_diag", "concat", "concatenate", "flip", "hstack", "pad", "repeat", "roll", "split", "stack", "tile",
     "unstack", "vstack",
+    # splitting
+    "append", "array_split", "atleast_3d", "block", "column_stack", "delete", "dsplit", "dstack", "fliplr",
+    "flipud", "hsplit", "insert", "resize", "rot90", "vsplit",
     # rearrangement
     "rearrange", "reduce",
     # gathering
@@ -75,8 +104,13 @@ __all__ = [
     # scattering
     "gather", "index_add", "index_copy", "index_fill", "index_select", "scatter", "scatter_add",
     "scatter_reduce",
+    # positions
+    "argwhere", "diag_indices", "flatnonzero", "ravel_multi_index", "tril_indices", "triu_indices",
+    "unravel_index",
     # segments
     "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+    # calculus
+    "ediff1d", "gradient", "interp", "lerp", "polyval", "trapezoid", "vander",
     # products
     "cross", "dot", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vecdot",
     # einstein

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
+from ..arguments import as_int
 from ..dtypes import KIND, is_inexact
 from ..interpreter import bind
 from ..primitives import elementwise as p
@@ -312,14 +313,25 @@ def trunc(x: Any, /) -> Tensor:
     return _rounding("trunc", p.trunc, x)
 
 
-def round(x: Any, /) -> Tensor:
-    """The nearest integer, halves to even; derivative zero.
+def round(x: Any, /, decimals: int = 0) -> Tensor:
+    """The nearest integer, or the nearest number with so many decimals; halves to even; derivative zero.
 
     >>> import wonderland as wl
-    >>> wl.round(wl.tensor([0.5, 1.5, 2.4]))
-    tensor([0., 2., 2.])
+    >>> wl.round(wl.tensor([0.5, 1.5, 2.4])), wl.round(wl.tensor([0.126, 12.0]), 2), wl.round(wl.tensor([14, 26]), -1)
+    (tensor([0., 2., 2.]), tensor([ 0.13, 12.  ]), tensor([10, 30]))
     """
-    return _rounding("round", p.round_, x)
+    if decimals == 0:
+        return _rounding("round", p.round_, x)
+    decimals, x = as_int("round", "decimals", decimals), as_tensor("round", x)
+    p.check_kind("round", p.NUMERIC, x)
+    if x.dtype.kind in "iu":
+        if decimals > 0:
+            return x
+        return convert(round(convert(x, dtypes.float64), decimals), x.dtype)
+    scale = convert(10.0 ** min(decimals if decimals > 0 else -decimals, 308), x.dtype)
+    scaled = p.multiply(x, scale) if decimals > 0 else p.divide(x, scale)
+    found = p.divide(p.round_(scaled), scale) if decimals > 0 else p.multiply(p.round_(scaled), scale)
+    return p.where(p.isfinite(scaled), found, x)  # what is too large to be scaled has no decimals
 
 
 # --- the larger and the smaller

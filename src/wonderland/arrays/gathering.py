@@ -218,14 +218,25 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     >>> wl.searchsorted(wl.tensor([1.0, 2.0, 4.0]), wl.tensor([2.0, 3.0]))
     tensor([1, 2])
 
-    `sorter` is an order that sorts x1, such as `wl.argsort(x1)`.
+    Several sorted rows (..., n) take several rows of values (..., m); the axes before broadcast. `sorter` is an order
+    that sorts x1, such as `wl.argsort(x1)`.
+
+    >>> wl.searchsorted(wl.tensor([[1, 3], [2, 4]]), wl.tensor([[2], [5]]))
+    tensor([[1],
+            [2]])
     """
     x1, x2 = as_tensor("searchsorted", x1), as_tensor("searchsorted", x2)
     if side not in ("left", "right"):
         raise InputError(f"searchsorted: side={side!r}.", '"left" or "right"')
-    if x1.ndim != 1:
-        raise ShapeError(f"searchsorted: x1 has shape {x1.shape}.", "a sorted vector")
+    if not x1.ndim or (x1.ndim > 1 and x2.ndim != x1.ndim):
+        raise ShapeError(
+            f"searchsorted: sorted {x1.shape} with values {x2.shape}.",
+            "a sorted vector, or rows (..., n) with rows of values (..., m)",
+        )
     if sorter is not None:
-        x1 = take(x1, sorter, axis=0)
+        x1 = take_along_axis(x1, sorter, axis=-1)
+    if x1.ndim > 1:
+        lead = broadcast_shapes("searchsorted", x1.shape[:-1], x2.shape[:-1])
+        x1, x2 = (broadcast_to(x, (*lead, x.shape[-1])) for x in (x1, x2))
     common = dtypes.promote_types(x1.dtype, x2.dtype)
     return search_primitive(convert(x1, common), convert(x2, common), side=side)

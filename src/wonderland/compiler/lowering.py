@@ -300,7 +300,7 @@ RULES: dict[str, Rule] = {
     "custom_vjp": _custom,
     "gather": _gather,
     "scatter": scatter,
-    **dict.fromkeys(["cumsum", "cumprod"], _later("direct.cumulative", "running")),
+    **dict.fromkeys(["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"], _later("direct.cumulative", "running")),
     **dict.fromkeys(["argmax", "argmin"], _later("direct.cumulative", "where_extreme")),
     "random_bits": _later("direct.random_words", "random_bits"),
     **checked.RULES,

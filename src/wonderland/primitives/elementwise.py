@@ -245,7 +245,7 @@ logaddexp: Primitive = binary(
         if x.dtype == dtypes.bfloat16
         else np.logaddexp(x, y)
     ),
-    (lambda out, x, y: _share(x, y, out), lambda out, x, y: _share(y, x, out)),
+    (lambda out, x, y: share_of_sum(x, y, out), lambda out, x, y: share_of_sum(y, x, out)),
     FLOATING,
 )
 erf: Primitive = unary("erf", special.erf, lambda y, x: exp(-x * x) * float(2 / np.sqrt(np.pi)), FLOATING)
@@ -253,8 +253,8 @@ erfc: Primitive = unary("erfc", special.erfc, lambda y, x: exp(-x * x) * float(-
 erfinv: Primitive = unary("erfinv", special.erfinv, lambda y, x: exp(y * y) * float(np.sqrt(np.pi) / 2), FLOATING)
 
 
-def _share(x: Any, y: Any, out: Any) -> Any:
-    # exp(x - out), written so that two equal infinities share evenly instead of giving NaN
+def share_of_sum(x: Any, y: Any, out: Any) -> Any:
+    """exp(x - out) for out = log(exp(x) + exp(y)); two equal infinities share evenly instead of giving NaN."""
     infinite = bitwise_and(x == y, isinf(x))
     zero = zeros_like(out)
     return sigmoid(where(infinite, zero, x) - where(infinite, zero, y))

@@ -214,7 +214,81 @@ cumprod: Primitive = Primitive(
     batch=lambda args, batched, axis, reverse: cumprod(args[0], axis=axis + 1, reverse=reverse),
 )
 
+
+def _running_extreme(name: str, f: Any) -> Primitive:
+    """The largest or smallest element so far. Its derivative is that of the last element that was it."""
+
+    def abstract(x: Any, axis: int, reverse: bool) -> Aval:
+        elementwise.check_kind(name, elementwise.REAL, x)
+        return Aval(x.shape, x.dtype)
+
+    def jvp(t: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
+        return along_axis(t, places_of_extremes(x, out, axis, reverse), axis)
+
+    def batch(args: list[Any], batched: list[bool], axis: int, reverse: bool) -> Any:
+        return primitive(args[0], axis=axis + 1, reverse=reverse)
+
+    primitive = Primitive(name, _running(f), abstract, jvp=(jvp,), batch=batch)
+    return primitive
+
+
+cummax: Primitive = _running_extreme("cummax", np.maximum.accumulate)
+cummin: Primitive = _running_extreme("cummin", np.minimum.accumulate)
+
+
+def _counter(x: Any, axis: int) -> Any:
+    n = x.shape[axis]
+    column = reshape(iota(size=n, dtype=int64), shape=(n,) + (1,) * (x.ndim - axis - 1))
+    return broadcast_to(column, shape=x.shape)
+
+
+def places_of_extremes(x: Any, running: Any, axis: int, reverse: bool) -> Any:
+    """Where the running largest or smallest elements stand: the last place at which an element was equal to it."""
+    number = _counter(x, axis)
+    new = elementwise.bitwise_or(x == running, elementwise.isnan(x))
+    if reverse:
+        return cummin(elementwise.where(new, number, full((), x.shape[axis], int64)), axis=axis, reverse=True)
+    return cummax(elementwise.where(new, number, full((), 0, int64)), axis=axis, reverse=False)
+
+
+def along_axis(x: Any, places: Any, axis: int) -> Any:
+    """The elements of x at places along one axis; both have one shape."""
+    index = [places if a == axis else _counter(x, a) for a in range(x.ndim)]
+    return gather(x, *index, axes=tuple(range(x.ndim)))
+
+
+def _log_running_jvp(t: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
+    """t_j = c_j t_{j-1} + (1 - c_j) t_j with the share c of what was there before: no number leaves [0, 1]."""
+    n = x.shape[axis]
+    if n < 2:
+        return t
+    before = _shifted(out, axis, 1, reverse, 0)
+    share, rest = elementwise.share_of_sum(before, x, out), elementwise.share_of_sum(x, before, out)
+    first = _counter(x, axis) == (n - 1 if reverse else 0)
+    share = elementwise.where(first, zeros_like(x), share)
+    tangents, shift = t * elementwise.where(first, ones_like(x), rest), 1
+    while shift < n:
+        tangents = tangents + share * _shifted(tangents, axis, shift, reverse, 0)
+        share = share * _shifted(share, axis, shift, reverse, 0)
+        shift *= 2
+    return tangents
+
+
+def _floating(x: Any, axis: int, reverse: bool) -> Aval:
+    elementwise.check_kind("logcumsumexp", elementwise.FLOATING, x)
+    return Aval(x.shape, x.dtype)
+
+
+logcumsumexp: Primitive = Primitive(
+    "logcumsumexp",
+    _running(np.logaddexp.accumulate),
+    _floating,
+    jvp=(_log_running_jvp,),
+    batch=lambda args, batched, axis, reverse: logcumsumexp(args[0], axis=axis + 1, reverse=reverse),
+)
+
 from . import elementwise  # noqa: E402 - these build on the primitives above
-from .creation import full  # noqa: E402
+from .creation import full, iota, ones_like, zeros_like  # noqa: E402
+from .indexing import gather  # noqa: E402
 from .primitive import TABLE  # noqa: E402
 from .structure import broadcast_to, concatenate, reshape, take_slice, transpose  # noqa: E402

@@ -1,4 +1,4 @@
-"""Along one axis, step by step: running sums and products, and where the largest or smallest element stands.
+"""Along one axis, step by step: running sums, products and extremes, and where the largest or smallest element stands.
 
 Where there are axes behind it, a vector runs across them. Along the last axis a running sum is made one element after
 the other, for several rows at once so that the additions do not wait for each other; long ones in parts.
@@ -22,7 +22,13 @@ from .step import Direct, Share, flat_view, grouped, lanes_for, on_groups, sprea
 if TYPE_CHECKING:
     from ..schedule import Schedule
 
-COMBINE = {"cumsum": "add", "cumprod": "multiply"}
+COMBINE = {
+    "cumsum": "add",
+    "cumprod": "multiply",
+    "cummax": "maximum",
+    "cummin": "minimum",
+    "logcumsumexp": "logaddexp",
+}
 TOGETHER = 4  # rows
 
 
