@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         report,
         series,
         shape,
+        special,
         storage,
         text,
         train,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from .compiler.threads import get_threads, set_threads
     from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .graph.cost import count, saved
+    from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
     from .transforms.associative import associative_scan
     from .transforms.branches import cond, switch
@@ -116,6 +118,7 @@ _MODULES = (
     "report",
     "series",
     "shape",
+    "special",
     "storage",
     "text",
     "train",
@@ -129,6 +132,7 @@ _FUNCTIONS = {
     "compiler.threads": ("get_threads", "set_threads"),
     "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "graph.cost": ("count", "saved"),
+    "special": ("digamma", "erfcinv", "i0", "lgamma", "polygamma"),
     "storage.safetensors": ("load", "save"),
     "transforms.associative": ("associative_scan",),
     "transforms.branches": ("cond", "switch"),

@@ -25,8 +25,9 @@ UFUNCS = {
     "left_shift": "bitwise_left_shift",
     "power": "pow",
     "right_shift": "bitwise_right_shift",
-    "rint": "round",
 }
+# elementwise functions that are no ufuncs
+OTHERS = frozenset(("angle", "i0", "imag", "iscomplex", "isneginf", "isposinf", "isreal", "real", "sinc"))
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -38,6 +39,15 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
         if name in arrays.__all__:
             return getattr(arrays, name)(*inputs)
     return apply(ufunc.__name__, getattr(ufunc, method), inputs, kwargs)
+
+
+def apply_function(f: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Another function: ours of the same name if it acts element by element, else NumPy's on the numbers."""
+    if f.__name__ in OTHERS and len(args) == 1 and not kwargs:
+        import wonderland
+
+        return getattr(wonderland, f.__name__)(*args)
+    return apply(f.__name__, f, args, kwargs)
 
 
 def apply(name: str, f: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -151,7 +151,7 @@ class Tensor:
 
     def __array_function__(self, f: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """NumPy's other functions work on the numbers and give NumPy arrays; traced values have none to give."""
-        return numpy_functions.apply(f.__name__, f, args, kwargs)
+        return numpy_functions.apply_function(f, args, kwargs)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The value as a read-only NumPy array that shares memory with the tensor."""

@@ -104,7 +104,7 @@ SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -3.5, 7.0, 1e300, -1e-300, np.inf
 
 
 @pytest.mark.parametrize(
-    "name", ["deg2rad", "rad2deg", "degrees", "radians", "sinc", "fabs", "rint", "isposinf", "isneginf"]
+    "name", ["cbrt", "deg2rad", "rad2deg", "degrees", "radians", "sinc", "fabs", "rint", "isposinf", "isneginf"]
 )
 def test_of_one(name: str) -> None:
     with np.errstate(all="ignore"):

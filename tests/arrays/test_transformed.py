@@ -26,9 +26,9 @@ logit logsumexp nan_to_num clip norm sq_norm normalize all any max min amax amin
 count_nonzero argmax argmin argsort sort cumsum cumprod diff ravel flatten squeeze transpose
 matrix_transpose flip atleast_1d atleast_2d expand_dims unsqueeze tril triu zeros_like ones_like empty_like
 diagonal trace stop_gradient unstack
-arccos arcsin arcsinh arctan arctanh conjugate deg2rad degrees fabs iscomplex isneginf isposinf isreal rad2deg radians
-rint sinc nanmean nansum nanprod nanvar nanstd nanmax nanmin nanargmax nanargmin nancumsum nancumprod nanmedian median
-ptp average cov corrcoef cummax cummin logcumsumexp ediff1d gradient trapezoid flipud fliplr rot90 atleast_3d
+arccos arcsin arcsinh arctan arctanh cbrt conjugate deg2rad degrees fabs iscomplex isneginf isposinf isreal rad2deg
+radians rint sinc nanmean nansum nanprod nanvar nanstd nanmax nanmin nanargmax nanargmin nancumsum nancumprod nanmedian
+median ptp average cov corrcoef cummax cummin logcumsumexp ediff1d gradient trapezoid flipud fliplr rot90 atleast_3d
 """
 TWO = """
 add subtract multiply divide floor_divide remainder pow power atan2 copysign hypot logaddexp maximum minimum

@@ -177,6 +177,46 @@ CASES: dict[str, list[Case]] = {
     ],
 }
 
+# --- formulas over others
+
+
+def below_zero(*shape: int) -> Maker:
+    """Negative numbers away from the integers, where the gamma function has its poles."""
+    return lambda rng: rng.integers(-4, 0, shape) + rng.uniform(0.3, 0.7, shape)
+
+
+def of_three(x: Any, y: Any, z: Any) -> list[Case]:
+    return [
+        Case("matrices", (x(2, 3), y(2, 3), z(2, 3))),
+        Case("broadcast", (x(3, 1), y(2), z())),
+        Case("0-d", (x(), y(), z())),
+        Case("empty", (x(0, 3), y(3), z(1, 1))),
+    ]
+
+
+CASES |= {
+    "lgamma": [*unary(positive), Case("negative", (below_zero(5),)), Case("large", (real(5, low=3, high=40),))],
+    "digamma": [*unary(positive), Case("negative", (below_zero(5),)), Case("large", (real(5, low=3, high=40),))],
+    "polygamma": [
+        *[Case(c.label, c.args, {"n": 1}) for c in unary(positive)],
+        Case("third", (real(4, low=0.5, high=9),), {"n": 3}),
+        Case("negative", (below_zero(4),), {"n": 2}),
+    ],
+    "zeta": binary(within(1.5, 4.0), positive),
+    "gammainc": [*binary(positive, positive), Case("large", (real(3, low=20, high=30), real(3, low=20, high=30)))],
+    "gammaincc": binary(positive, positive),
+    "betainc": [
+        *of_three(positive, positive, within(0.1, 0.9)),
+        Case("large", (real(3, low=11, high=13), real(3, low=11, high=13), real(3, low=0.3, high=0.7))),
+    ],
+    "i0": [*unary(), Case("large", (real(4, low=7, high=12),))],
+    "i1": [*unary(), Case("large", (real(4, low=7, high=12),)), Case("at 0", (fixed([0.0, 1e-9]),))],
+    "i0e": unary(away),
+    "i1e": [*unary(away), Case("large", (real(4, low=7, high=12),))],
+    "cbrt": unary(away),
+    "erfcinv": [*unary(within(0.2, 1.8)), Case("tail", (real(3, low=1e-3, high=0.02),))],
+}
+
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     CASES[_name] = [
         Case("integer", (integers(2, 3), integers(3))),

@@ -57,7 +57,7 @@ __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "erfinv",
     "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sin", "sinh", "tan", "tanh",
     # composed
-    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "conjugate", "deg2rad",
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "conjugate", "deg2rad",
     "degrees", "fabs", "float_power", "fmod", "heaviside", "invert", "iscomplex", "isneginf", "isposinf",
     "isreal", "left_shift", "logaddexp2", "mod", "rad2deg", "radians", "right_shift", "rint", "select",
     "sinc", "true_divide",

@@ -26,6 +26,7 @@ __all__ = [
     "arctan",
     "arctan2",
     "arctanh",
+    "cbrt",
     "conjugate",
     "deg2rad",
     "degrees",
@@ -121,6 +122,18 @@ def sinc(x: Any, /) -> Tensor:
 
 
 # --- powers, remainders and logarithms
+
+
+def cbrt(x: Any, /) -> Tensor:
+    r"""\(\sqrt[3]{x}\), also of negative numbers; the derivative is infinite at 0.
+
+    >>> import wonderland as wl
+    >>> wl.cbrt(wl.tensor([-8.0, 27.0]))
+    tensor([-2.,  3.])
+    """
+    from ..primitives.roots import cbrt as primitive  # few programs need it
+
+    return primitive(as_real("cbrt", x))
 
 
 def float_power(x1: Any, x2: Any, /) -> Tensor:

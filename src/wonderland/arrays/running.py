@@ -54,7 +54,7 @@ def logcumsumexp(x: Any, /, axis: int = -1) -> Tensor:
 
     >>> import wonderland as wl
     >>> print(wl.logcumsumexp(wl.tensor([0.0, 0.0, 0.0])))
-    tensor([0.        , 0.6931472 , 1.0986123])
+    tensor([0.       , 0.6931472, 1.0986123])
     """
     x = as_real("logcumsumexp", x)
     return p.logcumsumexp(x, axis=normalize_axis("logcumsumexp", axis, x.ndim), reverse=False)

@@ -16,6 +16,7 @@ import numpy as np
 from .. import dtypes
 from ..graph.ir import Equation, Graph, Var
 from ..graph.simplify import simplify
+from ..primitives.composed import Composed
 from . import checked, loops, values, windows
 from .complexes import pairs
 from .contractions import Contraction
@@ -25,6 +26,7 @@ from .products import steps as products
 from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
 
 if TYPE_CHECKING:
+    from ..graph.stage import Staged
     from .schedule import Schedule
 
 EASY = 16  # the weight of an expression that a convolution computes while it reads
@@ -164,6 +166,19 @@ def _custom(s: Schedule, e: Equation) -> bool:
     staged = e.params["custom"].trace(tuple(a.aval for a in e.inputs))
     if staged.read_cells:
         return False  # their values are known when the program runs
+    _inline(s, e, staged)
+    return True
+
+
+def composed(s: Schedule, e: Equation) -> bool:
+    """A primitive that is a formula over others is the formula."""
+    if not isinstance(e.primitive, Composed):
+        return False
+    _inline(s, e, e.primitive.graph(tuple(a.aval for a in e.inputs), e.params))
+    return True
+
+
+def _inline(s: Schedule, e: Equation, staged: Staged) -> None:
     inner = simplify(staged.graph)
     fixed = len(staged.captured)
     for var, tensor in zip(inner.inputs[:fixed], staged.captured, strict=True):
@@ -174,7 +189,6 @@ def _custom(s: Schedule, e: Equation) -> bool:
     s.run(inner)
     for out, atom in zip(e.outputs, inner.outputs, strict=True):
         s.values[out] = s.value(atom)
-    return True
 
 
 # --- indexing

@@ -189,7 +189,7 @@ class Schedule:
                     self.keep(value)
                 elif value is not None and uses[var] > 1:
                     self._reused(value)
-        elif not self._elementwise(equation, uses):
+        elif not lowering.composed(self, equation) and not self._elementwise(equation, uses):
             self.fallback(equation)
 
     def _elementwise(self, equation: Equation, uses: Tally[Var]) -> bool:

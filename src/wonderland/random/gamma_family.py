@@ -27,6 +27,7 @@ from ..arrays import (
 from ..arrays.conversion import as_shape, convert
 from ..dtypes import float64
 from ..errors import ShapeError
+from ..primitives.gamma import digamma
 from ..tensor import Tensor, wrap
 from ..transforms.custom import custom_jvp, stop_gradient
 from ..transforms.loops import scan
@@ -175,14 +176,3 @@ def _quantile_slope(a: Tensor, y: Tensor) -> Tensor:
         return total + exp(a * s - z * expm1(s)) * (shift + s) * (2 * r * weight), None
 
     return reach * scan(add, 0 * y, _nodes())[0]
-
-
-def digamma(a: Tensor) -> Tensor:
-    r"""\(\psi(a)\), the derivative of \(\ln\Gamma\): recurrence up to a + 8, then the asymptotic series."""
-    x = a + 8
-    w = 1 / (x * x)
-    series = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w / 132))))
-    value = log(x) - 0.5 / x - series
-    for i in range(8):
-        value = value - 1 / (a + i)
-    return value
