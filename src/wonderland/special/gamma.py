@@ -117,7 +117,7 @@ def multigammaln(x: Any, d: int, /) -> Tensor:
 
     >>> import wonderland as wl
     >>> print(wl.special.multigammaln(wl.tensor(3.0), 2))
-    tensor(1.550193)
+    tensor(1.550195)
     """
     x, count = as_real("multigammaln", x), as_int("multigammaln", "d", d, least=1)
     terms = arrays.expand_dims(x, axis=-1) - arrays.arange(count).astype(x.dtype) / 2
