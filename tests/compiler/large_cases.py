@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
+import wonderland.special  # it declares primitives of its own
 from tests.primitives.cases import CARRY_GRAPHS, CASES
 from wonderland.primitives.primitive import TABLE
 
@@ -81,6 +82,12 @@ def elementwise(name: str, dtype: Any) -> Iterator[Call]:
             yield [np.resize(args[0], SHAPE), *[np.resize(a, (*SHAPE[:2], 1)) for a in args[1:]]], case.params
             yield [np.resize(args[0], SHAPE[1:]), *[np.resize(a, SHAPE) for a in args[1:]]], case.params
         return
+
+
+def integrals(name: str, dtype: Any) -> Iterator[Call]:
+    """Every element is a sum of many terms, so fewer of them are several chunks."""
+    if dtype.kind == "f" or dtype == wl.bfloat16:
+        yield [np.resize(a, (3, 701)).astype(dtype) for a in CASES[name][0].build(name)], {}
 
 
 def _same_kind(a: Array, kind: str) -> bool:
@@ -234,7 +241,8 @@ LARGE: dict[str, Callable[[str, Any], Iterator[Call]]] = {
     ),
     **dict.fromkeys(["sum", "prod", "max", "min", "any", "all"], reductions),
     **dict.fromkeys(["argmax", "argmin"], along()),
-    **dict.fromkeys(["cumsum", "cumprod"], running),
+    **dict.fromkeys(["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"], running),
+    **dict.fromkeys(["betainc", "gammainc", "gammaincc", "zeta"], integrals),
     "argsort": lambda name, dtype: itertools.chain(
         along(descending=False)(name, dtype), along(descending=True)(name, dtype)
     ),
