@@ -246,3 +246,12 @@ def test_functions_of_a_tensor_give_nan_for_nan():
             seen.append(name)
             assert np.isnan(special[0, 1]), name
     assert len(seen) > 40
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, np.inf])
+def test_distances_to_nan_are_nan(p):
+    x = wl.asarray([[0.0, np.nan], [1.0, 2.0]])
+    found = np.asarray(wl.cdist(x, x, p=p))
+    np.testing.assert_array_equal(np.isnan(found), [[True, True], [True, False]])
+    assert found[1, 1] == 0
+    assert np.isnan(np.asarray(wl.pairwise_sq_distances(x, x))).tolist() == [[True, True], [True, False]]

@@ -145,7 +145,7 @@ def cdist(x1: Any, x2: Any, /, p: float = 2.0) -> Tensor:
     if order == 1:
         return sum_(size, axis=-1)
     total = sum_(power(size, order), axis=-1)
-    positive = total > 0  # the root has no derivative at 0
+    positive = total != 0  # the root has no derivative at 0; NaN stays
     return where(positive, power(where(positive, total, 1), 1 / order), 0)
 
 
