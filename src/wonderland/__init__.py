@@ -12,6 +12,7 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING
 
+from . import starting  # isort: skip  # before all that takes long to load
 from . import errors as errors
 from . import tracebacks
 from . import trees as tree

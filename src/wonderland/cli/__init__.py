@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .. import __version__
+from .. import __version__, starting
 from ..errors import WonderlandError
 from . import asking, listing, trace, training
 from .parsing import Parser, UsageError
@@ -25,27 +25,53 @@ def parser() -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. The exit code is 0; 2 after a mistake in the command or its input; 1 if a run failed; 130 after
-    Ctrl-C."""
-    top = parser()
-    texts = list(sys.argv[1:] if argv is None else argv)
-    options = trace.parse(top, texts) if texts[:1] == ["trace"] else top.parse_args(texts)
+    Ctrl-C. Without arguments the process is the command, and ends with it."""
+    if argv is not None:
+        return _run(argv)
     try:
+        starting.raise_again()
+        return _run(sys.argv[1:])
+    except KeyboardInterrupt:  # a second one, while the first was being handled
+        return starting.INTERRUPTED
+    finally:
+        starting.leave_at_once()
+
+
+def _run(argv: Sequence[str]) -> int:
+    name = "wonderland"
+    try:
+        top = parser()
+        texts = list(argv)
+        options = trace.parse(top, texts) if texts[:1] == ["trace"] else top.parse_args(texts)
+        name = f"wonderland {options.command}"
         options.run(options)
         sys.stdout.flush()
     except UsageError as error:
-        return _fail(options.command, str(error), 2)
+        return _fail(name, str(error), 2)
     except WonderlandError as error:
-        return _fail(options.command, _plain(error), getattr(error, "exit_code", 1))
+        return _fail(name, _plain(error), getattr(error, "exit_code", 1))
     except KeyboardInterrupt as error:
-        where = f" {error}" if str(error) else ""
-        return _fail(options.command, f"interrupted{where}; the same command goes on from there", 130)
+        # what a training run says when it has saved where it is
+        where = f" {error}; the same command goes on from there" if str(error) else ""
+        return _fail(name, f"interrupted{where}", starting.INTERRUPTED)
     except BrokenPipeError:  # the reader has seen enough, as in `wonderland trace ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        if not _was_interrupted(error):
+            raise
+        return _fail(name, "interrupted", starting.INTERRUPTED)
     return 0
 
 
-def _fail(command: str, message: str, code: int) -> int:
-    print(f"wonderland {command}: error: {message}", file=sys.stderr)
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether an error came of Ctrl-C: in the middle of an import, it may be reported as something else."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _fail(name: str, message: str, code: int) -> int:
+    print(f"{name}: error: {message}", file=sys.stderr)
     return code
 
 
