@@ -68,7 +68,7 @@ EXACT = frozenset(
 CARRIERS = frozenset(
     ["custom_jvp", "custom_linear", "custom_vjp", "call", "checkpoint", "scan", "linear_scan", "while", "branch"]
 )
-# They add or multiply many terms, in an order of their own.
+# They add or multiply many terms, in an order of their own. (logaddexp adds two, which may cancel.)
 SUMS = frozenset(
     [
         *["sum", "prod", "cumsum", "cumprod", "scatter", "matmul", "attention", "attention_tangent", "convolution"],
@@ -126,7 +126,7 @@ class Roundings:
         if name in CARRIERS:
             return self.original(equation, args)
         terms = [np.asarray(a) for a in args]
-        if name in SUMS:
+        if name in SUMS or name == "logaddexp":
             terms = [self.moved(a) for a in terms]
         elif name in ("add", "subtract"):
             for i, v in enumerate(equation.inputs):
