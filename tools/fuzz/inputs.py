@@ -75,6 +75,14 @@ def random_dtype(pick: Pick) -> str:
     return str(pick.choice(COMPLEXES)) if chance < 0.95 else "bool"
 
 
+def random_layout(pick: Pick, text: str, rank: int) -> str:
+    """Mostly the array as it is, sometimes a view of it whose elements do not lie one behind the other."""
+    if rank and pick.random() < 0.12:
+        views = ["[::-1]", "[::2]"] + ([".swapaxes(0, -1)", "[:, ::-1]"] if rank > 1 else [])
+        return text + str(pick.choice(views))
+    return text
+
+
 def random_input(pick: Pick, shape: Shape, dtype: str, special: bool) -> str:
     """The expression of an array. `special`: with NaN, infinities, zeros, subnormal and huge numbers among the rest."""
     rng = f"np.random.default_rng({int(pick.integers(1000))})"

@@ -13,7 +13,7 @@ from typing import Any
 import wonderland as wl
 
 from .case import Case, Line
-from .inputs import LARGEST, NAMES, Input, Pick, Shape, random_dtype, random_input, random_shape
+from .inputs import LARGEST, NAMES, Input, Pick, Shape, random_dtype, random_input, random_layout, random_shape
 
 FLOAT, COMPLEX, INTEGER, BOOL = "float", "complex", "integer", "bool"
 INEXACT = (FLOAT, COMPLEX)
@@ -199,5 +199,7 @@ def random_inputs(pick: Pick) -> list[Input]:
     inputs = []
     for i in range(int(pick.choice([1, 2, 2, 3]))):
         own = dtype if pick.random() < 0.75 else random_dtype(pick)
-        inputs.append(Input(f"x{i}", random_input(pick, random_shape(pick), own, special)))
+        shape = random_shape(pick)
+        text = random_input(pick, shape, own, special)
+        inputs.append(Input(f"x{i}", random_layout(pick, text, len(shape))))
     return inputs

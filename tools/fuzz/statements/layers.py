@@ -151,6 +151,29 @@ def loss(w: Writer) -> None:
     w.add(w.among(*texts))
 
 
+def transform(w: Writer) -> None:
+    """What NumPy computes in the middle of a native program."""
+    x = w.one(INEXACT, rank=1, most=20_000)
+    if 0 in w.shape(x) or w.dtype(x) in ("float16", "bfloat16"):
+        raise UnsuitableError
+    if w.chance(0.5):
+        text = f"wl.fft.ifft(wl.fft.fft({x}.astype(wl.complex128), axis={w.axis(x)}) * 0.5, axis=-1)"
+        w.add(f"wl.real({text})" if w.chance(0.5) else text)
+        return
+    n = w.among(1, 2, 3, 5)
+    m = w.fitted(x, (w.among(1, 2), n, n))
+    m = w.add(f"{m} + {n + 2} * wl.eye({n}).astype({m}.dtype)")
+    b = w.weight(m, (*w.shape(m)[:-1], 2))
+    w.add(w.among(f"wl.linalg.solve({m}, {b})", f"wl.linalg.inv({m}) @ {b}", f"wl.linalg.det({m})", f"{m} @ {m} @ {b}"))
+
+
+def dropped(w: Writer) -> None:
+    x = w.one((FLOAT,))
+    key = f"wl.random.key({w.number(0, 100)})"
+    mask = f"wl.random.{w.among('bernoulli', 'uniform')}({w.shape(x)}, key={key})"
+    w.add(f"wl.where({mask}.astype(wl.float32) > 0.3, {x} / 0.7, 0.0)")
+
+
 STATEMENTS: dict[str, tuple[Statement, float]] = {
     "layer": (layer, 1.5),
     "product": (product, 2),
@@ -159,4 +182,6 @@ STATEMENTS: dict[str, tuple[Statement, float]] = {
     "patches": (patches, 0.4),
     "attention": (attention, 0.7),
     "loss": (loss, 0.7),
+    "transform": (transform, 0.4),
+    "dropped": (dropped, 0.5),
 }
