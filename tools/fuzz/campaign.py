@@ -141,6 +141,10 @@ def _hear(worker: Worker, step: int, found: Outcome, seed: int, show: Callable[[
 def _lost(worker: Worker, why: str, found: Outcome, seed: int, show: Callable[[str], Any]) -> None:
     from .generation import random_case
 
+    try:
+        snippet = random_case(seed, worker.number).snippet()
+    except Exception as error:
+        snippet = f"# it cannot be written: {error!r}"
     found.tried += 1
-    found.failures.append(report(seed, worker.number, why, random_case(seed, worker.number).snippet()))
+    found.failures.append(report(seed, worker.number, why, snippet))
     show(found.failures[-1])

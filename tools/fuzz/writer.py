@@ -46,6 +46,8 @@ class Writer:
     # --- choices
 
     def among(self, *choices: Any) -> Any:
+        if not choices:
+            raise UnsuitableError
         return choices[int(self.pick.integers(len(choices)))]
 
     def chance(self, p: float) -> bool:
