@@ -37,7 +37,7 @@ __float__ __getitem__ __index__ __int__ __setitem__ to_device
 """
 NAMES, OPERATORS, ATTRIBUTES = NAMES_TEXT.split(), OPERATORS_TEXT.split(), ATTRIBUTES_TEXT.split()
 # where ours takes more than the standard asks for
-WIDER = {"expand_dims", "squeeze", "repeat", "astype", "from_dlpack"}
+WIDER = {"expand_dims", "squeeze", "repeat", "round", "astype", "from_dlpack"}
 
 
 def test_every_name_is_there() -> None:
@@ -70,6 +70,7 @@ def test_wider_signatures_take_every_standard_call() -> None:
     assert wl.squeeze(x, 1).shape == (2, 3)
     assert wl.squeeze(x, axis=1).shape == (2, 3)
     assert wl.repeat(x, 2, axis=1).shape == (2, 2, 3)
+    assert wl.round(x).shape == x.shape
     assert wl.sum(x, 0).shape == wl.sum(x, axis=0).shape == (1, 3)
     assert wl.concat([x, x], 2).shape == wl.stack([x, x], 3).shape[:2] + (6,)
     assert wl.softmax(x, 1).shape == wl.roll(x, 1, 2).shape == x.shape
