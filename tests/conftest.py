@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,19 +19,23 @@ os.environ["WONDERLAND_CACHE"] = "off"  # tests neither use nor leave compiled c
 
 
 def leaked_state() -> list[str]:
-    """What the package's per-thread state holds beyond a fresh one, as `name = value`.
+    """What the package's state in this context holds beyond a fresh one, as `name = value`.
 
     Looks only at modules that are imported already: a test that never imports the package cannot leak.
     """
-    state = getattr(sys.modules.get("wonderland.context"), "state", None)
-    if state is None:
+    context = sys.modules.get("wonderland.context")
+    if context is None:
         return []
-    fresh = type(state)()
-    return [
-        f"{name} = {value!r}"
-        for name, value in sorted(vars(state).items())
-        if value is not (clean := getattr(fresh, name, None)) and not (clean == [] and value == [])
-    ]
+
+    def held(state: Any, modules: Any, where: Any) -> dict[str, Any]:
+        names = ("backend", "debug", "grad_enabled", "strict_broadcast")
+        settings = {name: getattr(state.settings, name) for name in names}
+        own = {name: getattr(state, name) for name in ("plain", "scope", "trace")}
+        return settings | own | {"modules": modules, "pass": where}
+
+    now = held(context.current(), context.modules.get(), context.current_pass.get())
+    fresh = held(context.State(), (), context.Pass())
+    return [f"{name} = {value!r}" for name, value in sorted(now.items()) if value != fresh[name]]
 
 
 @pytest.fixture(autouse=True)

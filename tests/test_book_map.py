@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
-from types import SimpleNamespace
 
 import pytest
 
@@ -328,25 +328,20 @@ def test_the_tables_of_this_project_are_sound() -> None:
     assert set(missing) <= set(rows)
 
 
-class State:
-    """A stand-in for the package's per-thread state."""
+def test_leaked_state_is_what_differs_from_a_fresh_state() -> None:
+    from wonderland.context import modules
+    from wonderland.settings import set_from_now_on
 
-    trace: object = None
-    plain: bool = True
+    def leak() -> list[str]:
+        assert leaked_state() == []
+        set_from_now_on("strict_broadcast", False)
+        assert leaked_state() == []
+        set_from_now_on("strict_broadcast", True)
+        modules.set(("model",))
+        return leaked_state()
 
-    def __init__(self) -> None:
-        self.modules: list[object] = []
-
-
-def test_leaked_state_is_what_differs_from_a_fresh_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = State()
-    monkeypatch.setitem(sys.modules, "wonderland.context", SimpleNamespace(state=state))
+    assert contextvars.copy_context().run(leak) == ["modules = ('model',)", "plain = False", "strict_broadcast = True"]
     assert leaked_state() == []
-    state.trace, state.plain = None, True
-    assert leaked_state() == []
-    state.plain = False
-    state.modules.append("model")
-    assert leaked_state() == ["modules = ['model']", "plain = False"]
 
 
 def test_no_package_leaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import wonderland as wl
 from wonderland import nn
-from wonderland.context import state
+from wonderland.context import current
 from wonderland.errors import NonFiniteError
 
 INF = float("inf")
@@ -352,17 +352,17 @@ def test_inputs() -> None:
 
 
 def test_state_is_put_back() -> None:
-    assert state.plain
+    assert current().plain
     with wl.debug.nans():
-        outer = state.debug
+        outer = current().settings.debug
         with wl.debug.nans(inf=False):
             wl.log(wl.zeros(1))
-        assert state.debug is outer
-        assert not state.plain
-    assert state.debug is None
-    assert state.plain
+        assert current().settings.debug is outer
+        assert not current().plain
+    assert current().settings.debug is None
+    assert current().plain
     caught(lambda: wl.log(wl.zeros(1)))
-    assert state.plain
+    assert current().plain
     wl.log(wl.zeros(1))
 
 
@@ -374,7 +374,7 @@ def test_decorator() -> None:
     assert f(wl.tensor(1.0), 3) == 0
     with pytest.raises(NonFiniteError, match=r"test_debug\.py:\d+ in f: "):
         f(wl.tensor(0.0), 3)
-    assert state.debug is None
+    assert current().settings.debug is None
     with pytest.raises(wl.errors.InputError, match="parentheses"):
         wl.debug.nans(lambda x: x)  # type: ignore[arg-type]
 

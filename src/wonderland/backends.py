@@ -1,6 +1,6 @@
 """Which engine runs graphs: NumPy, the reference, or native code. The results agree; only the speed differs.
 
-    wl.set_backend("numpy")                  for this thread, from now on
+    wl.set_backend("numpy")                  from now on
     with wl.using_backend("numpy"): ...      for a while
     WONDERLAND_BACKEND=numpy                 for a whole program
 
@@ -10,20 +10,20 @@ run with NumPy.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
 import os
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from .context import state, uncollected
+from .context import current, uncollected
 from .errors import InputError, SizeError, WonderlandError
 from .graph.evaluate import evaluate
 from .graph.ir import Graph
+from .settings import set_from_now_on, setting
 
 Array = np.ndarray[Any, Any]
 NAMES = ("numpy", "native")
@@ -34,14 +34,14 @@ class CompileWarning(UserWarning):
 
 
 def get_backend() -> str:
-    """The engine that runs graphs in this thread.
+    """The engine that runs graphs, here and now.
 
     >>> import wonderland as wl
     >>> with wl.using_backend("native"):
     ...     wl.get_backend()
     'native'
     """
-    return state.backend or _default()
+    return current().settings.backend or _default()
 
 
 @functools.cache
@@ -55,14 +55,14 @@ def _has_llvm() -> bool:
 
 
 def set_backend(name: str) -> None:
-    """Choose the engine that runs graphs in this thread: "numpy" or "native".
+    """Choose the engine that runs graphs from now on, in this thread or task: "numpy" or "native".
 
     >>> import wonderland as wl
     >>> before = wl.get_backend()
     >>> wl.set_backend("native")
     >>> wl.set_backend(before)
     """
-    state.backend = _checked(name)
+    set_from_now_on("backend", _checked(name))
 
 
 def _checked(name: str) -> str:
@@ -73,8 +73,7 @@ def _checked(name: str) -> str:
     return name
 
 
-@contextlib.contextmanager
-def using_backend(name: str) -> Iterator[None]:
+def using_backend(name: str) -> setting:
     """Choose the engine for the graphs that run inside; also usable as a decorator.
 
     >>> import wonderland as wl
@@ -84,23 +83,18 @@ def using_backend(name: str) -> Iterator[None]:
     >>> bool(abs(native - f(wl.ones(1000))) < 1e-3)
     True
     """
-    before = state.backend
-    set_backend(name)
-    try:
-        yield
-    finally:
-        state.backend = before
+    return setting("backend", _checked(name))
 
 
 def run(
     graph: Graph, arrays: list[Array], owned: Collection[int] = frozenset(), made: list[Array] | None = None
 ) -> list[Array]:
-    """The results of a graph, by the engine of this thread. A debugger sees every operation, so it gets NumPy.
+    """The results of a graph, by the engine that is chosen. A debugger sees every operation, so it gets NumPy.
 
     `owned`: positions of arrays that belong to the caller alone. A result that is the new value of such an input (see
     `Traced`) may be returned in its memory. Then all results are put into `made`, even if the run is interrupted.
     """
-    if get_backend() == "numpy" or state.debug is not None:
+    if get_backend() == "numpy" or current().settings.debug is not None:
         return evaluate(graph, arrays)
     program = graph.derived.get("native")
     if program is None:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from threading import get_ident
 from typing import Any
 
 import numpy as np
 
-from .context import state
+from .context import Scope, current
 from .dtypes import DType
+from .errors import TraceError
 from .tensor import Shape, Tensor, Tracer, wrap
 
 
 class Cell(Tensor):
     """A named place for a tensor that may change: a parameter, or a buffer of a module, or a random stream.
 
-    Used in an operation it stands for its value. While a transformation runs, what it puts into cells is seen by its
-    own thread alone; the others go on seeing the last value from outside.
+    Used in an operation it stands for its value. While a transformation runs, what it puts into cells is seen in its
+    own context alone; other threads and tasks go on seeing the last value from outside.
     """
 
     __slots__ = ("_inside", "_leaf", "_outside")
     _outside: Tensor  # the value outside all transformations
-    _inside: dict[int, Tensor] | None  # the values inside them, by thread
+    _inside: dict[Scope, Tensor] | None  # the values inside them, by the outermost one
     _leaf: Any
     trainable: bool = False  # whether `grad` of a module differentiates with respect to it
     persistent: bool = True  # whether a module's `state_dict` contains it
@@ -31,42 +31,57 @@ class Cell(Tensor):
         value = arrays.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)
         self._leaf = None
         self._outside = wrap(value._data) if type(value) is Tensor else value  # without its imperative record
-        self._inside = {get_ident(): value} if isinstance(value, Tracer) else None
-        if state.trace is not None:
-            state.trace.note_create(self)
+        self._inside = None
+        if current().trace is not None:
+            current().trace.note_create(self)
 
     @property
     def value(self) -> Tensor:
-        """What the cell holds, for this thread."""
+        """What the cell holds, in this context."""
         inside = self.inside
         return self._outside if inside is None else inside
 
     @value.setter
     def value(self, value: Tensor) -> None:
-        if state.trace is not None or isinstance(value, Tracer):
+        if current().trace is not None or isinstance(value, Tracer):
             self.hold(value)
         else:
-            if self._inside:
-                self._inside.pop(get_ident(), None)
-            self._outside = value
+            self.settle(value)
 
     @property
     def inside(self) -> Tensor | None:
-        """What a transformation of this thread put in, if one did."""
-        return self._inside.get(get_ident()) if self._inside else None
+        """What a transformation that we are in put in, if one did."""
+        return self._inside.get(current().scope) if self._inside else None  # type: ignore[arg-type]  # None: not there
 
     def hold(self, value: Tensor) -> None:
-        """Put a value in for this thread alone, until `restore`."""
+        """Put a value in for the transformation that we are in alone, until `restore`."""
+        scope = current().scope
+        if scope is None:
+            raise TraceError(
+                f"assign: a traced value of shape {value.shape} was to go into a {type(self).__name__} outside the "
+                "transformation that traced it.",
+                "assign inside the transformed function, or return the value and assign the result",
+            )
         if self._inside is None:
             self._inside = {}
-        self._inside[get_ident()] = value
+        self._inside[scope] = value
 
     def restore(self, inside: Tensor | None) -> None:
         """Put back what was found `inside` before; None: the value outside counts again."""
         if inside is not None:
             self.hold(inside)
-        elif self._inside:
-            self._inside.pop(get_ident(), None)
+        else:
+            self.release()
+
+    def release(self) -> Tensor:
+        """What the cell holds; from now on, the value outside counts again."""
+        inside = self._inside.pop(current().scope, None) if self._inside else None  # type: ignore[arg-type]
+        return self._outside if inside is None else inside
+
+    def settle(self, value: Tensor) -> None:
+        """Make this the value outside, and for this context."""
+        self.release()
+        self._outside = value
 
     def assign(self, value: Any) -> None:
         """Put a new value of the same shape into the cell; `interpreter.assign` does the bookkeeping."""
@@ -78,7 +93,7 @@ class Cell(Tensor):
 
     @property
     def _node(self) -> Any:
-        return self._leaf
+        return None if type(self.inside) is Tensor else self._leaf  # gradients are for its own value, not for a guest
 
     @_node.setter
     def _node(self, node: Any) -> None:

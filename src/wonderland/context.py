@@ -1,4 +1,8 @@
-"""What a thread is doing right now: which interpreter runs, inside which modules, in which pass."""
+"""What is going on right now: which interpreter runs, with which settings, inside which modules, in which pass.
+
+All of it belongs to the context (`contextvars`): a thread begins with none of it, an asyncio task with what was there
+when it was made, and what one of them changes the others never see.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,9 @@ import gc
 import itertools
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Iterator
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -28,44 +32,104 @@ FORWARD, FORWARD_MODE, BACKWARD = "forward pass", "forward-mode pass", "backward
 next_order = itertools.count().__next__
 
 
-class State(threading.local):
-    """The state of one thread. `plain` is true when operations on plain tensors may skip all bookkeeping."""
+class Choice(NamedTuple):
+    """A setting that was chosen: by a `with` block, or (owner None) until it is chosen anew."""
 
-    trace: Any = None  # the current interpreter; None means: compute at once with NumPy
-    plain: bool = True
-    debug: Any = None  # a function called with every computed value, see `wonderland.debug`
-    grad_enabled: bool = True  # whether tensors that require gradients record what happens to them
-    backend: str | None = None  # the engine that runs graphs, see `wonderland.backends`; None: the default
-    strict_broadcast: bool = False  # whether accidental broadcasting is refused, see `wonderland.shape`
-    fill: int | None = None  # the byte that memory holds before a compiled program runs, see `wonderland.debug`
-    phase: str = FORWARD  # what is being computed, such as "backward pass, derivative of sqrt"
-    origin: Origin | None = None  # where that was written, if it was earlier: see `at`
-
-    def __init__(self) -> None:
-        self.modules: list[Any] = []  # the modules being called, outermost first
+    owner: Any
+    name: str
+    value: Any
 
 
-state = State()
+class Settings:
+    """What was chosen with `no_grad`, `using_backend` and relatives, see settings.py. The last choice counts."""
+
+    __slots__ = ("backend", "choices", "debug", "fill", "grad_enabled", "strict_broadcast")
+
+    def __init__(self, choices: tuple[Choice, ...] = ()) -> None:
+        chosen = {choice.name: choice.value for choice in choices}
+        self.choices = choices
+        # whether tensors that require gradients record what happens to them
+        self.grad_enabled: bool = chosen.get("grad_enabled", True)
+        # the engine that runs graphs, see `wonderland.backends`; None: the default
+        self.backend: str | None = chosen.get("backend")
+        # whether accidental broadcasting is refused, see `wonderland.shape`
+        self.strict_broadcast: bool = chosen.get("strict_broadcast", False)
+        # a function called with every computed value, see `wonderland.debug`
+        self.debug: Any = chosen.get("debug")
+        # the byte that memory holds before a compiled program runs, see `wonderland.debug`
+        self.fill: int | None = chosen.get("fill")
 
 
-def switch(trace: Any) -> Any:
-    """Make `trace` the current interpreter and return the previous one."""
-    previous = state.trace
-    state.trace = trace
-    state.plain = (trace is None or not trace.staged) and state.debug is None and not state.strict_broadcast
-    return previous
+class Scope:
+    """Stands for an outermost transformation: what is put into cells inside it belongs to it, see `Cell`."""
+
+    __slots__ = ()
 
 
-@contextlib.contextmanager
-def lenient() -> Iterator[None]:
-    """Inside, broadcasting is not checked: what is carried out is not as the user wrote it."""
-    before, state.strict_broadcast = state.strict_broadcast, False
-    switch(state.trace)
-    try:
-        yield
-    finally:
-        state.strict_broadcast = before
-        switch(state.trace)
+class State:
+    """What runs in a context. It is replaced and never changed, so a task that inherits it goes its own way."""
+
+    __slots__ = ("outside", "plain", "scope", "settings", "trace")
+
+    def __init__(
+        self,
+        trace: Any = None,  # the current interpreter; None means: compute at once with NumPy
+        scope: Scope | None = None,  # None: outside of all transformations
+        settings: Settings = Settings(),  # noqa: B008 - never changed
+    ) -> None:
+        self.trace = trace
+        self.scope = scope
+        self.settings = settings
+        # whether operations on plain tensors may skip all bookkeeping
+        self.plain: bool = (
+            (trace is None or not trace.staged) and settings.debug is None and not settings.strict_broadcast
+        )
+        self.outside: State | None = None  # the same under the parent of the interpreter, see `step_out`
+
+
+_state: ContextVar[State] = ContextVar("wonderland", default=State())  # noqa: B039 - never changed
+current = _state.get  # as cheap as an attribute: every operation asks
+_replace = _state.set
+
+
+def enter(trace: Any) -> State:
+    """Begin a transformation, whose interpreter is `trace`. Returns the state before, for `leave`."""
+    before = current()
+    _replace(State(trace, before.scope or Scope(), before.settings))
+    return before
+
+
+def switch(trace: Any) -> State:
+    """Make `trace` the interpreter for a while. Returns the state before, for `leave`."""
+    before = current()
+    _replace(State(trace, before.scope, before.settings))
+    return before
+
+
+def step_out() -> State:
+    """Make the parent of the current interpreter the current one: it runs the rules. For `leave`, the state before."""
+    before = current()
+    outside = before.outside
+    if outside is None:  # remembered, as every operation inside a transformation goes this way
+        outside = before.outside = State(before.trace.parent, before.scope, before.settings)
+    _replace(outside)
+    return before
+
+
+def leave(before: State) -> None:
+    """Go back to the interpreter before. Settings that were chosen meanwhile stay."""
+    settings = current().settings
+    _replace(before if settings is before.settings else State(before.trace, before.scope, settings))
+
+
+def choose(choices: tuple[Choice, ...]) -> None:
+    """Other settings for this context."""
+    now = current()
+    _replace(State(now.trace, now.scope, Settings(choices)))
+
+
+# The modules being called, outermost first.
+modules: ContextVar[tuple[Any, ...]] = ContextVar("modules", default=())
 
 
 class Source(NamedTuple):
@@ -117,7 +181,7 @@ def user_level() -> int:
 
 def module_path() -> str | None:
     """The path of the module being called, as `blocks.3.attention (SelfAttention)`; None outside modules."""
-    stack = state.modules
+    stack = modules.get()
     if not stack:
         return None
     root, current = stack[0], stack[-1]
@@ -174,6 +238,16 @@ class Origin(NamedTuple):
     frame: FrameType
 
 
+class Pass(NamedTuple):
+    """What is being computed, such as "backward pass, derivative of sqrt", and where that was written, if earlier."""
+
+    phase: str = FORWARD
+    origin: Origin | None = None
+
+
+current_pass: ContextVar[Pass] = ContextVar("pass", default=Pass())  # noqa: B039 - a tuple
+
+
 class at:  # noqa: N801 - reads as `with at(source, module, phase):`
     """Carries out what was written elsewhere: in a traced function, or before `backward()`.
 
@@ -187,20 +261,20 @@ class at:  # noqa: N801 - reads as `with at(source, module, phase):`
 
     def __enter__(self) -> None:
         source, module, phase = self.place
-        self.before = (state.origin, state.phase)
-        state.origin, state.phase = Origin(source, module, sys._getframe(1)), phase
+        self.before = current_pass.get()
+        current_pass.set(Pass(phase, Origin(source, module, sys._getframe(1))))
 
     def __exit__(self, *exception: Any) -> None:
-        state.origin, state.phase = self.before
+        current_pass.set(self.before)
 
 
 def place() -> Place:
     """The place of the operation that is being carried out."""
-    origin = state.origin
+    phase, origin = current_pass.get()
     if origin is None:
-        return Place(user_source(), module_path(), state.phase)
+        return Place(user_source(), module_path(), phase)
     source = user_source(until=origin.frame) or origin.source or user_source()
-    return Place(source, origin.module or module_path(), state.phase)
+    return Place(source, origin.module or module_path(), phase)
 
 
 @contextlib.contextmanager

@@ -14,10 +14,11 @@ import numpy as np
 
 from . import arrays, trees
 from .arguments import as_int
-from .context import at, place, state, switch
+from .context import at, current, place
 from .dtypes import is_inexact
 from .errors import InputError, NonFiniteError, TraceError
 from .primitives.primitive import Primitive
+from .settings import set_from_now_on, setting
 from .tensor import Tensor
 
 __all__ = ["check_finite", "disable_nans", "enable_nans", "filled_memory", "nans"]
@@ -34,7 +35,7 @@ _REMEDIES = {
 }
 
 
-class nans(contextlib.ContextDecorator):  # noqa: N801 - used as a function
+class nans(setting):  # noqa: N801 - used as a function
     r"""Raise `wl.errors.NonFiniteError` at the operation that makes the first NaN or infinity.
 
     >>> import wonderland as wl
@@ -48,7 +49,7 @@ class nans(contextlib.ContextDecorator):  # noqa: N801 - used as a function
     backward with the operation whose derivative was being computed (the line is then that of the forward
     pass). It works eagerly, in all transformations and inside `jit`, loops and branches; put it around the
     call of a jitted function, not inside. `@wl.debug.nans()` does it for a function. It concerns the thread
-    in which it is used.
+    or task in which it is used.
 
     An operation makes a NaN if its result has one and its inputs have none, as 0/0; it makes an infinity if
     its inputs are finite and its result is not, as log(0) or an overflow. Elementwise operations are judged
@@ -58,23 +59,20 @@ class nans(contextlib.ContextDecorator):  # noqa: N801 - used as a function
     receives it; without, nothing is said about it.
     """
 
+    __slots__ = ()
+
     def __init__(self, inf: bool = True, inputs: bool = False) -> None:
         if not isinstance(inf, bool) or not isinstance(inputs, bool):
             raise InputError("nans: inf and inputs are bools.", "@wl.debug.nans() with parentheses as a decorator")
-        self._watch = Watch(inf, inputs)
-        self._before: list[Any] = []
+        super().__init__("debug", Watch(inf, inputs))
 
     def __enter__(self) -> None:
-        if state.trace is not None and state.trace.staged:
+        if current().trace is not None and current().trace.staged:
             raise TraceError(
                 "nans: in a traced function only the tracing would be watched, where nothing is computed.",
                 "with wl.debug.nans(): around the call of the jitted function",
             )
-        self._before.append(state.debug)
-        _set(self._watch)
-
-    def __exit__(self, *exception: Any) -> None:
-        _set(self._before.pop())
+        super().__enter__()
 
 
 def enable_nans(inf: bool = True, inputs: bool = False) -> None:
@@ -89,12 +87,12 @@ def enable_nans(inf: bool = True, inputs: bool = False) -> None:
     divide forward pass
     >>> wl.debug.disable_nans()
     """
-    _set(nans(inf, inputs)._watch)
+    set_from_now_on("debug", nans(inf, inputs).value)
 
 
 def disable_nans() -> None:
     """Switch off what `enable_nans()` switched on."""
-    _set(None)
+    set_from_now_on("debug", None)
 
 
 def check_finite(tree: Any, name: str = "value") -> Any:
@@ -126,8 +124,7 @@ def check_finite(tree: Any, name: str = "value") -> Any:
     return tree
 
 
-@contextlib.contextmanager
-def filled_memory(byte: int = 0xFF) -> Iterator[None]:
+def filled_memory(byte: int = 0xFF) -> setting:
     """Compiled programs find this byte in all memory that they have not written to: a check of the compiler itself.
 
     >>> import wonderland as wl
@@ -138,16 +135,7 @@ def filled_memory(byte: int = 0xFF) -> Iterator[None]:
     Filled are the arena and the memory of results, before every run. 0xFF makes a NaN of every floating type, so a
     result that depends on memory from before is seen at once; any other byte makes another garbage.
     """
-    before, state.fill = state.fill, as_int("filled_memory", "byte", byte, 0) & 0xFF
-    try:
-        yield
-    finally:
-        state.fill = before
-
-
-def _set(watch: Any) -> None:
-    state.debug = watch
-    switch(state.trace)  # operations must not skip the watch
+    return setting("fill", as_int("filled_memory", "byte", byte, 0) & 0xFF)
 
 
 class Watch:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .cell import Cell
-from .context import lenient, next_order, place, state
+from .context import current, next_order, place
 from .dtypes import is_inexact
 from .errors import (
     DTypeError,
@@ -23,6 +23,7 @@ from .errors import (
     TraceError,
     WonderlandError,
 )
+from .settings import lenient
 from .tensor import Shape, Tensor, Tracer, wrap
 
 __all__ = ["Tangent", "assign", "bind", "evaluate", "read"]
@@ -36,7 +37,7 @@ def bind(primitive: Any, *args: Any, **params: Any) -> Any:
             break
         data.append(arg._data)
     else:
-        if state.plain:
+        if current().plain:
             try:
                 out = primitive.impl(*data, **params)
             except Exception as error:
@@ -47,7 +48,7 @@ def bind(primitive: Any, *args: Any, **params: Any) -> Any:
 
 def _bind(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """The general case: cells, tangents, tracers, recorded tensors, checks."""
-    if state.strict_broadcast and primitive.elementwise:
+    if current().settings.strict_broadcast and primitive.elementwise:
         return _bind_strictly(primitive, args, params)
     values = []
     for arg in args:
@@ -56,13 +57,13 @@ def _bind(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if type(arg) is Tangent:
             return record(primitive, [read(a) if isinstance(a, Cell) else a for a in args], params)
         values.append(arg)
-    trace = state.trace
+    trace = current().trace
     if trace is not None:
         return trace.process(primitive, values, params)
     for value in values:
         if isinstance(value, Tracer):
             raise leaked(primitive, value)
-    if state.grad_enabled and any(value._node is not None for value in values):
+    if current().settings.grad_enabled and any(value._node is not None for value in values):
         return imperative.record(primitive, values, params)
     return evaluate(primitive, values, params)
 
@@ -81,8 +82,8 @@ def evaluate(primitive: Any, values: Any, params: dict[str, Any]) -> Any:
     except Exception as error:
         out = recover(primitive, values, params, error)
     outs = [wrap(o) for o in out] if primitive.multiple else wrap(out)
-    if state.debug is not None:
-        state.debug(primitive, values, outs if primitive.multiple else [outs])
+    if current().settings.debug is not None:
+        current().settings.debug(primitive, values, outs if primitive.multiple else [outs])
     return outs
 
 
@@ -130,9 +131,9 @@ def leaked(primitive: Any, tracer: Any) -> TraceError:
 def read(cell: Cell) -> Tensor:
     """The value that a cell has under the current interpreter."""
     value = cell.value
-    trace = state.trace
+    trace = current().trace
     if trace is None:
-        if cell._leaf is not None and state.grad_enabled and type(value) is Tensor:
+        if cell._leaf is not None and current().settings.grad_enabled and type(value) is Tensor and cell._node:
             leaf = wrap(value._data)
             leaf._node = cell._leaf
             return leaf
@@ -152,8 +153,8 @@ def assign(cell: Cell, value: Any) -> None:
             f"{value.dtype}{list(value.shape)}.",
             f"reshape or astype the value, or replace the whole attribute by a new {type(cell).__name__}",
         )
-    if state.trace is not None:
-        state.trace.note_write(cell)
+    if current().trace is not None:
+        current().trace.note_write(cell)
     cell.value = value
 
 
@@ -191,7 +192,7 @@ class Node:
         self.params = params
         self.outs: list[tuple[Shape, Any]] | None = None
         # where errors and NaNs of the backward pass should point to; not noted in the fast, plain case
-        self.place = None if state.plain else place()
+        self.place = None if current().plain else place()
 
 
 def apply_linear(primitive: Any, args: list[Any], params: dict[str, Any], tangent: Any, like: Any) -> Any:

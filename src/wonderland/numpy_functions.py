@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .context import state
+from .context import current
 from .errors import GradientError
 from .tensor import Tensor, read_only
 
@@ -56,7 +56,7 @@ def apply(name: str, f: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
     def convert(x: Any) -> Any:
         if isinstance(x, Tensor):
-            if x._node is not None and state.grad_enabled:
+            if x._node is not None and current().settings.grad_enabled:
                 recorded.append(x)
             return read_only(x._concrete(f"an argument of np.{name}"))
         return type(x)(convert(item) for item in x) if type(x) in (list, tuple) else x

@@ -7,7 +7,7 @@ import pytest
 
 import wonderland as wl
 from wonderland import nn
-from wonderland.context import state
+from wonderland.context import modules
 
 
 @pytest.fixture
@@ -81,5 +81,5 @@ def test_an_exception_leaves_no_module_on_the_stack(model):
 
     with model[0].register_forward_hook(fail), pytest.raises(ValueError, match="stop"):
         model(wl.ones(3))
-    assert state.modules == []
+    assert modules.get() == ()
     assert model._hooks == ()

@@ -8,20 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from wonderland.context import state, switch
+from wonderland.settings import setting
 
 
 @contextlib.contextmanager
 def watching(see: Any) -> Iterator[None]:
     """Call `see(primitive, results)` after every primitive that is computed."""
-    before = state.debug
-    state.debug = lambda primitive, values, outs, *place: see(primitive, outs)
-    switch(state.trace)
-    try:
+    with setting("debug", lambda primitive, values, outs, *place: see(primitive, outs)):
         yield
-    finally:
-        state.debug = before
-        switch(state.trace)
 
 
 @contextlib.contextmanager

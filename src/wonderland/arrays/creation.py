@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..arguments import as_int, as_number, shown
-from ..context import state
+from ..context import current
 from ..dtypes import as_dtype, is_integer
 from ..errors import DTypeError, IndexOutOfRange, InputError, ShapeError
 from ..primitives import creation as p
@@ -171,7 +171,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
             raise DTypeError(f"arange: {start} to {last} does not fit into {target}.", "a wider dtype")
     if start == 0 and step == 1:
         return p.iota(size=count, dtype=target)
-    if state.trace is not None and state.trace.staged:
+    if current().trace is not None and current().trace.staged:
         return p.iota(size=count, dtype=target) * asarray(step, dtype=target) + asarray(start, dtype=target)
     if whole and is_integer(target):
         return wrap(np.arange(start, start + step * count, step, dtype=target))

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import dtypes
 from ..cell import Cell
-from ..context import state
+from ..context import current
 from ..dtypes import is_integer
 from ..errors import AxisError, DTypeError, IndexOutOfRange, ShapeError
 from ..primitives import indexing as p
@@ -54,7 +54,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     >>> x[1, ::-1], x[:, wl.tensor([0, 0])].shape, x[x > 3]
     (tensor([5, 4, 3]), (2, 2), tensor([4, 5]))
     """
-    if type(x) is Tensor and x._node is None and state.plain:
+    if type(x) is Tensor and x._node is None and current().plain:
         entries = plain_entries(index, x._data.nbytes)
         if entries is not None:
             try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import state
+from ..context import current
 from ..dtypes import bool_, is_half
 from ..errors import InputError, ShapeError
 from ..primitives import indexing as p
@@ -128,7 +128,7 @@ class At:
 
 def _update_plain(x: Tensor, values: Any, index: Any, mode: str) -> Tensor | None:
     """NumPy's own assignment into a copy, where there is nothing to trace or to explain; else None."""
-    if not state.plain or any(type(v) is not Tensor or v._node is not None for v in (x, values)):
+    if not current().plain or any(type(v) is not Tensor or v._node is not None for v in (x, values)):
         return None
     check_size("at", x.shape, x.dtype)  # of the copy, should x be a broadcast view
     entries = plain_entries(index, x._data.nbytes)

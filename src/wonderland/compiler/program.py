@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import state
+from ..context import current
 from ..forking import open_after_fork
 from ..graph.evaluate import located, run_equation
 from ..graph.ir import Graph
@@ -166,8 +166,8 @@ class Program:
             given = self._given(owned, flags) if owned else {}
             outs = [arrays[given[i]] if i in given else self._fresh(i) for i in range(len(self._results))]
             self._outputs(outs)
-            if state.fill is not None:
-                self._fill(state.fill, [out for i, out in enumerate(outs) if i not in given])
+            if (fill := current().settings.fill) is not None:
+                self._fill(fill, [out for i, out in enumerate(outs) if i not in given])
             if len(self._carried[0]):
                 self._table[self._carried[0]] = self._carried[1]
             try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import BACKWARD, FORWARD_MODE, at, state
+from ..context import BACKWARD, FORWARD_MODE, at, current, current_pass
 from ..errors import NonFiniteError, WonderlandError
 from ..interpreter import bind, explained
 from ..tensor import wrap
@@ -48,7 +48,7 @@ def evaluate(graph: Graph, arrays: list[Array]) -> list[Array]:
     if plan is None:
         plan = graph.derived["plan"] = Plan(simplify(graph))
     values = [*arrays, *plan.slots[len(arrays) :]]
-    debug = state.debug
+    debug = current().settings.debug
     with np.errstate(all="ignore"):
         for equation, ins, outs, done in plan.steps:
             args = [values[i] for i in ins]
@@ -93,7 +93,7 @@ def interpret(graph: Graph, args: list[Any]) -> list[Any]:
     def value(atom: Atom) -> Any:
         return wrap(atom.data) if isinstance(atom, Literal) else values[atom]
 
-    backward = state.phase.startswith(BACKWARD)  # then a derivative is computed in order to be transposed
+    backward = current_pass.get().phase.startswith(BACKWARD)  # then a derivative is computed in order to be transposed
     for equation in graph.equations:
         phase = equation.phase.replace(FORWARD_MODE, BACKWARD) if backward else equation.phase
         with at(equation.source, equation.module, phase):

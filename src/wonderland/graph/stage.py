@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.conversion import SCALAR_DTYPE, from_scalar, scalar_kind
 from ..cell import Cell
-from ..context import place, state, switch
+from ..context import current, enter, leave, place
 from ..dtypes import DType, complex128, float64, int64
 from ..errors import TraceError
 from ..primitives.elementwise import astype
@@ -103,6 +103,8 @@ class GraphTrace:
         return GraphTracer(self, usual.variable, kind, exact)
 
     def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
+        if self.ended:
+            raise self._outlived(primitive.name)
         if primitive is astype:
             args = [_exact(args[0])]
         avals = primitive.abstract(*args, **params)
@@ -132,10 +134,20 @@ class GraphTrace:
                 "return values from the transformed function instead of storing them",
             )
 
+    def _outlived(self, what: str) -> TraceError:
+        """The error for a task that inherited this trace and goes on without it."""
+        return TraceError(
+            f"{what}: a task or thread that began inside a function that was traced for {self.purpose} goes on after "
+            "the tracing has ended.",
+            "begin it outside that function, or in a context of its own: contextvars.Context().run(...)",
+        )
+
     # --- cells
 
     def read(self, cell: Cell, value: Tensor) -> Tensor:
         """A cell that is met for the first time becomes an input of the graph."""
+        if self.ended:
+            raise self._outlived("read")
         if id(cell) in self.cells or (isinstance(value, Tracer) and _inside(value.trace, self)):
             return value
         tracer = GraphTracer(self, Var(aval_of(value)))
@@ -161,7 +173,9 @@ class GraphTrace:
             now = use.cell.value
             unchanged = now is use.tracer or (use.tracer is None and now is use.original)
             results.append((use, None if unchanged and not use.made else now))
-            if not use.made:
+            if use.made:
+                use.cell.settle(now)
+            else:
                 use.cell.restore(use.inside)
         self.cells = {}
         return results
@@ -248,15 +262,15 @@ def stage(
     parent: Any = ...,
 ) -> Staged:
     """Trace `f(*tracers)`, which returns a list of tensors, to a graph."""
-    trace = GraphTrace(state.trace if parent is ... else parent, purpose)
+    trace = GraphTrace(current().trace if parent is ... else parent, purpose)
     inputs = [GraphTracer(trace, Var(a)) for a in avals]
     kinds = weak or [None] * len(inputs)
-    previous = switch(trace)
+    before = enter(trace)
     try:
         outs = f(*[t if kind is None else trace.number(t, kind) for t, kind in zip(inputs, kinds, strict=True)])
     finally:
         uses = trace.finish()
-        switch(previous)
+        leave(before)
     outputs = [trace.atom(out) for out in outs]
     read, written, made = [], [], []
     for use, value in uses:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import arrays, interpreter
 from ..cell import Cell
-from ..context import state
+from ..context import current, enter, leave
 from ..errors import ModuleError, ShapeError
 from ..tensor import Tracer
 from ..transforms.custom import stop_gradient
@@ -41,24 +41,25 @@ def functional_call(module: Any, params: Mapping[str, Any], /, *args: Any, **kwa
 def substituted(module: Any, values: Mapping[str, Any]) -> Iterator[None]:
     """Other values in the cells of a module for a while; all its cells get their own back at the end."""
     chosen = _choose(module, values)
-    staged = state.trace is not None and state.trace.staged
+    trace = current().trace
+    staged = trace is not None and trace.staged
     # reading makes a cell known to a trace that builds a graph, which expects its own tracer in it later
-    before = [
-        (cell, interpreter.read(cell) if staged else cell.value, cell.inside, cell._leaf) for _, cell in cells(module)
-    ]
+    for _, cell in cells(module):
+        if staged:
+            interpreter.read(cell)
+    before = [(cell, cell._outside, cell.inside) for _, cell in cells(module)]
+    outer = enter(trace)  # other threads and tasks do not see the guests
     try:
         for cell, value in chosen:
             # the trace must not take a constant for the cell's own value, so it gets a traced one
-            cell.value = stop_gradient(value) if staged and not isinstance(value, Tracer) else value
-            cell._leaf = None  # gradients go to the given value
+            cell.hold(stop_gradient(value) if staged and not isinstance(value, Tracer) else value)
         yield
     finally:
-        for cell, value, inside, leaf in before:
-            if state.trace is None:
-                cell.value = value
-            else:
-                cell.restore(inside)
-            cell._leaf = leaf
+        for cell, outside, inside in before:
+            cell.restore(inside)
+            if trace is None:
+                cell._outside = outside  # the call may have written to it
+        leave(outer)
 
 
 def _choose(module: Any, values: Mapping[str, Any]) -> list[tuple[Cell, Any]]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..context import switch
+from ..context import leave, switch
 from ..tensor import Tracer
 
 
@@ -49,8 +49,8 @@ def at_once(key: Any = None) -> Iterator[None]:
     if isinstance(key, Tracer):
         yield
         return
-    previous = switch(None)
+    before = switch(None)
     try:
         yield
     finally:
-        switch(previous)
+        leave(before)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import arrays, dtypes
 from ..cell import Cell
-from ..context import note_structure_change, state
+from ..context import current, modules, note_structure_change
 from ..errors import DepthError, DTypeError, ModuleError, TraceError, WonderlandError
 from ..tensor import Tensor
 from .attributes import category, join, outline
@@ -73,18 +73,18 @@ class Module:
         raise ModuleError(f"{type(self).__name__}: has no forward pass.", "def forward(self, x): ... in the class")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        stack = state.modules
-        stack.append(self)
+        around = modules.get()
+        modules.set((*around, self))
         try:
             if self._hooks:
                 return call_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
         except RecursionError as error:
-            if len(stack) > 1 or isinstance(error, WonderlandError):
+            if around or isinstance(error, WonderlandError):
                 raise
             raise _too_deep(self) from error
         finally:
-            stack.pop()
+            modules.set(around)
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)
@@ -319,7 +319,7 @@ class Module:
             raise DTypeError(
                 f"astype: modules compute with floating types, not with {wanted}.", "wl.float32 or wl.float64"
             )
-        if state.trace is not None:
+        if current().trace is not None:
             raise TraceError("astype: a module cannot change its dtype inside a transformation.", "convert it outside")
         for _, cell in self._cells("astype"):
             if not dtypes.is_inexact(cell.dtype):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from .. import arrays
-from ..context import state
+from ..context import modules
 from ..errors import InputError, ModuleError
 from ..primitives.primitive import Aval
 from ..random.continuous import normal
@@ -72,11 +72,12 @@ class Reparameterized(Module):
         twin = type(self.layer).__tree_new__()
         vars(twin).update(vars(self.layer))
         vars(twin)[self.name] = self.effective()
-        state.modules.append(self.layer)
+        around = modules.get()
+        modules.set((*around, self.layer))
         try:
             return call_with_hooks(self.layer, args, kwargs, twin.forward)
         finally:
-            state.modules.pop()
+            modules.set(around)
 
     def remove(self) -> Any:
         """The layer with its present weight as an ordinary parameter; this wrapper is of no use afterwards."""

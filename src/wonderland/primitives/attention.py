@@ -36,7 +36,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..context import state, switch
+from ..context import current, enter, leave
 from ..dtypes import bool_, int64
 from ..errors import DTypeError, ShapeError
 from . import attention_tiles, creation
@@ -246,13 +246,13 @@ def _linear_jvp(primitive: Primitive, linear: int, whole: Rule) -> Rule:
     def jvp(primals: list[Any], tangents: list[Any], out: list[Any], **params: Any) -> list[Any]:
         if all(t is None for t in tangents[linear:]):
             return primitive(*_filled(tangents[:linear], primals[:linear]), *primals[linear:], **params)
-        trace = JVPTrace(state.trace)
+        trace = JVPTrace(current().trace)
         pairs = zip(primals, tangents, strict=True)
-        previous = switch(trace)
+        before = enter(trace)
         try:
             found = whole(*[p if t is None else JVPTracer(trace, p, t) for p, t in pairs], **params)
         finally:
-            switch(previous)
+            leave(before)
         return [trace.split(x)[1] for x in found]
 
     return jvp

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
-from ..context import state, switch
+from ..settings import set_from_now_on, setting
 
 __all__ = ["set_strict", "strict"]
 
 
-@contextlib.contextmanager
-def strict(enabled: bool = True) -> Iterator[None]:
+def strict(enabled: bool = True) -> setting:
     """Refuse broadcasting that looks like an accident: every operand is repeated, and one of them gets a new axis.
 
     >>> import wonderland as wl
@@ -26,23 +22,17 @@ def strict(enabled: bool = True) -> Iterator[None]:
     subtract: the shapes (4, 1) and (4,) broadcast into (4, 4), which none of them has.
 
     What remains: an operand with the shape of the result, as a bias (d,) added to (n, d); scalars; and axes
-    that are written out, as x[:, None] - y[None, :]. Holds for the current thread, eagerly and while tracing;
+    that are written out, as x[:, None] - y[None, :]. Holds for the current thread or task, eagerly and while tracing;
     works as a decorator, too. Book, Box C.2.1.
     """
-    before = state.strict_broadcast
-    set_strict(enabled)
-    try:
-        yield
-    finally:
-        set_strict(before)
+    return setting("strict_broadcast", bool(enabled))
 
 
 def set_strict(enabled: bool = True) -> None:
-    """Turn the guard of `strict` on or off for the rest of the program (of this thread).
+    """Turn the guard of `strict` on or off for the rest of the program (of this thread or task).
 
     >>> import wonderland as wl
     >>> wl.shape.set_strict()
     >>> wl.shape.set_strict(False)
     """
-    state.strict_broadcast = bool(enabled)
-    switch(state.trace)  # operations on plain tensors may not skip the check any more, or may again
+    set_from_now_on("strict_broadcast", bool(enabled))

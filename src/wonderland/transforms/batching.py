@@ -14,7 +14,7 @@ import numpy as np
 from .. import arrays, trees
 from ..arguments import as_function, named_after
 from ..cell import Cell
-from ..context import state, switch
+from ..context import current, enter, leave, step_out
 from ..dtypes import DType
 from ..errors import AxisError, InputError, ShapeError, TraceError, WonderlandError
 from ..interpreter import bind, read
@@ -75,7 +75,7 @@ class BatchTrace:
     def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
         batched = [type(arg) is BatchTracer and arg.trace is self for arg in args]
         values = [arg.value if b else arg for arg, b in zip(args, batched, strict=True)]
-        previous = switch(self.parent)
+        inside = step_out()
         try:
             if not any(batched):
                 return bind(primitive, *values, **params)
@@ -89,7 +89,7 @@ class BatchTrace:
             primitive.abstract(*args, **params)  # explains wrong shapes as the user sees them, without the batch
             raise
         finally:
-            switch(previous)
+            leave(inside)
         if primitive.multiple:
             return [o.value if type(o) is Shared else BatchTracer(self, o) for o in out]
         return BatchTracer(self, out)
@@ -105,15 +105,20 @@ class BatchTrace:
     def note_create(self, cell: Cell) -> None:
         self.created.append(cell)
 
-    def finish(self, mapped: list[tuple[Cell, Any]]) -> list[Cell]:
-        """Take this trace's values out of the cells.
+    def take(self, mapped: list[tuple[Cell, Any]]) -> dict[int, Any]:
+        """Take the values out of the cells, by the identities of the cells."""
+        concerned = [cell for cell, _ in (*mapped, *self.written.values())] + self.created
+        return {identity: cell.release() for identity, cell in {id(cell): cell for cell in concerned}.items()}
+
+    def finish(self, mapped: list[tuple[Cell, Any]], taken: dict[int, Any]) -> list[Cell]:
+        """Give the cells the values that they have outside this trace, by those that were taken.
 
         Returns the cells, not mapped themselves, that were given a value per example; these are put back to what they
         were.
         """
         refused = []
         for cell, before in mapped:
-            now: Any = cell.value
+            now = taken[id(cell)]
             if id(cell) not in self.written:
                 cell.restore(before)
             elif self._is_mine(now):
@@ -121,16 +126,19 @@ class BatchTrace:
             else:  # the same new value for every example
                 cell.value = broadcast_to(now, shape=(self.size, *now.shape))
         for cell in self.created:  # one with a value per example ends with the example
-            if not self._is_mine(cell.value):
-                cell.value = cell.value
+            if not self._is_mine(taken[id(cell)]):
+                cell.value = taken[id(cell)]
                 if self.parent is not None:
                     self.parent.note_create(cell)
+        done = {id(cell) for cell, _ in mapped}
         for cell, before in self.written.values():
-            if self._is_mine(cell.value):
+            if id(cell) in done:
+                continue
+            if self._is_mine(taken[id(cell)]):
                 cell.restore(before)
                 refused.append(cell)
             else:
-                cell.value = cell.value  # from here on it is a value of the outer interpreter
+                cell.value = taken[id(cell)]  # from here on it is a value of the outer interpreter
         return refused
 
     def _is_mine(self, value: Tensor) -> bool:
@@ -172,7 +180,7 @@ def vmap(
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inputs = MappedInputs(args, kwargs, in_axes, axis_size)
-        trace = BatchTrace(state.trace, inputs.size)
+        trace = BatchTrace(current().trace, inputs.size)
         out = inputs.call(trace, f)
         leaves, structure = trees.flatten(out, open_objects=False)
         places = _axes_of("out_axes", out_axes, out)
@@ -225,14 +233,15 @@ class MappedInputs:
         args, kwargs = trees.unflatten(self.structure, leaves)
         before = [(cell, cell.inside) for cell, _ in self.cells]
         refused: list[Cell] = []
-        previous = switch(trace)
+        outer = enter(trace)
         try:
             for cell, value in self.cells:
                 cell.hold(BatchTracer(trace, value))
             out = f(*args, **kwargs)
         finally:
-            switch(previous)
-            refused = trace.finish(before)
+            taken = trace.take(before)
+            leave(outer)
+            refused = trace.finish(before, taken)
         if refused:
             raise TraceError(
                 f"vmap: a {type(refused[0]).__name__} of shape {refused[0].shape} shared by all examples was given a "

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..backends import run
-from ..context import state, switch
+from ..context import current, enter, leave
 from ..errors import GradientError, GraphError
 from ..graph.evaluate import interpret
 from ..graph.ir import Equation, Graph
@@ -111,11 +111,11 @@ def _nothing(graph: Graph) -> Mask:
 
 
 def _under(trace: Any, graph: Graph, args: list[Any]) -> list[Any]:
-    previous = switch(trace)
+    before = enter(trace)
     try:
         return interpret(graph, args)
     finally:
-        switch(previous)
+        leave(before)
 
 
 # --- forward mode
@@ -130,7 +130,7 @@ def jvp_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> Transfo
         has: list[Mask] = []
 
         def f(*args: Any) -> list[Any]:
-            trace = JVPTrace(state.trace)
+            trace = JVPTrace(current().trace)
             tangents = spread(args[n:], active)
             tracers = [a if t is None else JVPTracer(trace, a, t) for a, t in zip(args[:n], tangents, strict=True)]
             outs, dots = _split(trace, _under(trace, graph, tracers))
@@ -168,7 +168,7 @@ def linearize_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> L
         kept: dict[str, list[Any]] = {}
 
         def forward(*args: Any) -> list[Any]:
-            here = state.trace
+            here = current().trace
             trace = JVPTrace(here)
             kept["inputs"] = [Tangent(a.shape, a.dtype) for a in chosen(args, active)]
             tangents = spread(kept["inputs"], active)
@@ -261,7 +261,7 @@ def batch_graph(graph: Graph, batched: Mask, size: int, wanted: Mask | None = No
         has: list[Mask] = []
 
         def f(*args: Any) -> list[Any]:
-            trace = BatchTrace(state.trace, size)
+            trace = BatchTrace(current().trace, size)
             outs = _under(
                 trace, graph, [BatchTracer(trace, a) if on else a for a, on in zip(args, batched, strict=True)]
             )

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..arguments import as_function
 from ..cell import Cell
-from ..context import switch
+from ..context import leave, switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, TraceError, TreeError
 from ..primitives.creation import zeros_like
@@ -86,11 +86,11 @@ def _impl(*args: Any, custom: Custom) -> list[Any]:
 
 
 def _run(f: Callable[..., Any], arrays: Any) -> list[Any]:
-    previous = switch(None)
+    before = switch(None)
     try:
         return [out._data for out in f(*[wrap(a) for a in arrays])]
     finally:
-        switch(previous)
+        leave(before)
 
 
 def _checked(name: str, what: str, found: Any, values: Any) -> list[Any]:

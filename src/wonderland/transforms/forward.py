@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..cell import Cell
-from ..context import BACKWARD, FORWARD, FORWARD_MODE, state, switch
+from ..context import BACKWARD, FORWARD, FORWARD_MODE, current, current_pass, leave, step_out
 from ..dtypes import DType, is_inexact
 from ..errors import GradientError, TraceError
 from ..interpreter import Tangent, apply_linear, bind
@@ -83,7 +83,7 @@ class JVPTrace:
             else:
                 primals.append(arg)
                 tangents.append(None)
-        previous = switch(self.parent)
+        inside = step_out()
         try:
             if not active:
                 return bind(primitive, *primals, **params)
@@ -93,7 +93,7 @@ class JVPTrace:
                 out = bind(primitive, *primals, **params)
                 tangent = tangent_of(primitive, primals, tangents, out, params)
         finally:
-            switch(previous)
+            leave(inside)
         if primitive.multiple:
             return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
         return out if tangent is None else JVPTracer(self, out, tangent)
@@ -111,10 +111,9 @@ class JVPTrace:
         if self.parent is not None:
             self.parent.note_create(cell)
 
-    def finish(self) -> None:
-        """State that was written keeps its value; its tangent ends here."""
-        for cell in self.written.values():
-            cell.value = self.split(cell.value)[0]
+    def finish(self) -> list[tuple[Cell, Any]]:
+        """Cells that were written, with the values that they keep outside: tangents end here."""
+        return [(cell, self.split(cell.release())[0]) for cell in self.written.values()]
 
     def split(self, value: Any) -> tuple[Any, Any]:
         """The primal and the tangent (None: zero) of a value."""
@@ -127,7 +126,7 @@ def tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], ou
     """The tangent of a primitive's result: the sum over the arguments of derivative times tangent."""
     if primitive.linearize is not None:
         return primitive.linearize(primals, tangents, **params)[1]
-    if state.plain or state.phase != FORWARD:
+    if current().plain or current_pass.get().phase != FORWARD:
         return _tangent_of(primitive, primals, tangents, out, params)
     with deriving(primitive.name, tangents):
         return _tangent_of(primitive, primals, tangents, out, params)
@@ -143,13 +142,13 @@ class deriving:  # noqa: N801 - reads as `with deriving(name, tangents):`
         self.tangents = tangents
 
     def __enter__(self) -> None:
-        self.before = state.phase
-        if not state.plain and self.before == FORWARD:  # of nested derivatives the outermost counts
+        self.before = current_pass.get()
+        if not current().plain and self.before.phase == FORWARD:  # of nested derivatives the outermost counts
             mode = BACKWARD if any(type(t) is Tangent for t in self.tangents) else FORWARD_MODE
-            state.phase = f"{mode}, derivative of {self.name}"
+            current_pass.set(self.before._replace(phase=f"{mode}, derivative of {self.name}"))
 
     def __exit__(self, *exception: Any) -> None:
-        state.phase = self.before
+        current_pass.set(self.before)
 
 
 def _tangent_of(primitive: Primitive, primals: list[Any], tangents: list[Any], out: Any, params: dict[str, Any]) -> Any:
@@ -233,7 +232,7 @@ def call_with_tangents(
     name: str, f: Callable[..., Any], inputs: Inputs, tangents: Sequence[Any], kwargs: dict[str, Any], has_aux: bool
 ) -> Outcome:
     """Run f with a tangent for every leaf of its inputs: a number, or one that records itself."""
-    trace = JVPTrace(state.trace)
+    trace = JVPTrace(current().trace)
     tracers = [JVPTracer(trace, v, t) for v, t in zip(inputs.values, tangents, strict=True)]
     out = inputs.call(trace, f, tracers, kwargs)
     aux = None

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from ..context import BACKWARD, at, next_order, place, state
+from ..context import BACKWARD, at, current, next_order, place
 from ..dtypes import is_complex, is_inexact
 from ..errors import GradientError
+from ..settings import setting
 from ..tensor import Tensor, wrap
 
 
@@ -29,7 +30,7 @@ class Record:
         self.outs = outs  # raw NumPy arrays: holding the tensors would be a cycle
         self.order = next_order()
         # where errors and NaNs of the backward pass should point to; not noted in the fast, plain case
-        self.place = None if state.plain else place()
+        self.place = None if current().plain else place()
         self.grad: dict[int, Tensor] = {}
         self.hooks: dict[int, list[Any]] = {}
         self.retained: set[int] = set()
@@ -182,7 +183,7 @@ def _walk(start: tuple[Record, int], seed: Tensor, free: bool) -> None:
 
 
 def _where_recorded(entry: Record) -> Any:
-    if state.plain:
+    if current().plain:
         return contextlib.nullcontext()
     source, module, _ = entry.place or (None, None, None)
     return at(source, module, f"{BACKWARD}, derivative of {entry.name}")
@@ -198,10 +199,10 @@ def _arg_adjoints(entry: Record, cts: dict[int, Any]) -> list[Any]:
     outs = []
     for i, data in enumerate(entry.outs):
         out = wrap(data)
-        if state.grad_enabled and is_inexact(out.dtype):
+        if current().settings.grad_enabled and is_inexact(out.dtype):
             out._node = (entry, i)
         outs.append(out)
-    primals = list(args) if state.grad_enabled else [wrap(arg._data) for arg in args]
+    primals = list(args) if current().settings.grad_enabled else [wrap(arg._data) for arg in args]
     tangents = [
         None if arg._node is None or not is_inexact(arg.dtype) else interpreter.Tangent(arg.shape, arg.dtype)
         for arg in args
@@ -215,8 +216,7 @@ def _arg_adjoints(entry: Record, cts: dict[int, Any]) -> list[Any]:
     return [None if t is None else next(found) for t in tangents]
 
 
-@contextlib.contextmanager
-def no_grad() -> Iterator[None]:
+def no_grad() -> setting:
     """Do not record operations for `backward()` inside; also usable as a decorator.
 
     >>> import wonderland as wl
@@ -226,12 +226,10 @@ def no_grad() -> Iterator[None]:
     >>> y.requires_grad
     False
     """
-    with _grad_enabled(False):
-        yield
+    return setting("grad_enabled", False)
 
 
-@contextlib.contextmanager
-def enable_grad() -> Iterator[None]:
+def enable_grad() -> setting:
     """Record operations again, inside `no_grad`; also usable as a decorator.
 
     >>> import wonderland as wl
@@ -241,17 +239,7 @@ def enable_grad() -> Iterator[None]:
     >>> y.requires_grad
     True
     """
-    with _grad_enabled(True):
-        yield
-
-
-@contextlib.contextmanager
-def _grad_enabled(enabled: bool) -> Iterator[None]:
-    before, state.grad_enabled = state.grad_enabled, enabled
-    try:
-        yield
-    finally:
-        state.grad_enabled = before
+    return setting("grad_enabled", True)
 
 
 from .. import arrays, interpreter  # noqa: E402 - these need the records above

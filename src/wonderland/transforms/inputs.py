@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import arrays, trees
 from ..cell import Cell
-from ..context import state, switch
+from ..context import current, enter, leave
 from ..dtypes import is_inexact
 from ..errors import GradientError, TreeError
 from ..tensor import Tensor
@@ -107,18 +107,19 @@ class Inputs:
                         swapped.append((cell, cell.inside, tracers[k]))
                 position += count
             args[i] = trees.unflatten(structure, rebuilt)
-        previous = switch(trace)
-        for cell, _, tracer in swapped:
-            cell.hold(tracer)
+        before = enter(trace)
         try:
+            for cell, _, tracer in swapped:
+                cell.hold(tracer)
             return f(*args, **(kwargs or {}))
         finally:
-            for cell, before, tracer in swapped:
+            for cell, inside, tracer in swapped:
                 if cell.value is tracer:
-                    cell.restore(before)
-            switch(previous)
-            if trace is not None:
-                trace.finish()
+                    cell.restore(inside)
+            written = [] if trace is None else trace.finish()
+            leave(before)
+            for cell, value in written:
+                cell.value = value
 
     def gather(self, values: list[Any]) -> tuple[Any, ...]:
         """Values of the leaves as trees like the arguments; a module becomes a dict from parameter paths."""
@@ -166,8 +167,8 @@ def check_like(name: str, what: str, t: Any, value: Any) -> Any:
 def _peel(cell: Cell) -> Any:
     """A cell's value under the current interpreter, without its imperative record."""
     value = cell.value
-    if state.trace is not None and state.trace.staged:
-        return state.trace.read(cell, value)
+    if current().trace is not None and current().trace.staged:
+        return current().trace.read(cell, value)
     return value
 
 

@@ -22,7 +22,7 @@ from ..arguments import as_function
 from ..arrays.conversion import SCALAR_KIND, asarray, from_scalar
 from ..backends import run
 from ..cell import Cell
-from ..context import state, structure_version, uncollected
+from ..context import current, structure_version, uncollected
 from ..errors import InputError, TraceError
 from ..forking import open_after_fork
 from ..graph.ir import Graph
@@ -180,13 +180,13 @@ class Traced:
         made: list[Any] = []
         try:
             with _lock:
-                plain = state.trace is None and (self.trains or not state.grad_enabled)
+                plain = current().trace is None and (self.trains or not current().settings.grad_enabled)
                 operands += self.captured
                 for c in self.read_cells:
                     cell = cells[c] if type(c) is int else c
                     operands.append((cell._outside if not cell._inside else cell.value) if plain else read(cell))
                 operands += arguments.operands
-                simple = state.trace is None and set(map(type, operands)) <= _TENSORS
+                simple = current().trace is None and set(map(type, operands)) <= _TENSORS
                 simple = simple and (plain or all(o._node is None for o in operands))
                 owned = unshared(operands, self.states) if simple and self.states else []
                 _in_use.enter(operands, owned)
@@ -213,8 +213,7 @@ class Traced:
             first = self.count
             for c in self.written_cells:
                 cell = cells[c] if type(c) is int else c
-                if cell._inside:
-                    cell._inside.pop(threading.get_ident(), None)
+                cell.release()
                 if cell._outside._data is not arrays[first]:
                     cell._outside = wrap(arrays[first])
                 first += 1
@@ -237,8 +236,8 @@ class Traced:
                 assign(cells[c] if type(c) is int else c, value)
             for made, value in zip(self.made_cells, values[len(self.written_cells) :], strict=True):
                 made.value = value
-                if state.trace is not None:
-                    state.trace.note_create(made)
+                if current().trace is not None:
+                    current().trace.note_create(made)
 
 
 class Whole:
@@ -285,7 +284,7 @@ class Recent:
         self.arguments = arguments
         self.traced = traced
         self.environment = environment
-        self.strict = state.strict_broadcast
+        self.strict = current().settings.strict_broadcast
 
     @classmethod
     def of(cls, args: tuple[Any, ...], arguments: Arguments, traced: Traced, environment: Environment) -> Recent | None:
@@ -303,7 +302,8 @@ class Recent:
 
     def again(self, args: tuple[Any, ...], environment: Environment) -> tuple[Traced, Arguments] | None:
         """The trace for these arguments, if nothing but the numbers in tensors has changed."""
-        if environment is not self.environment or state.strict_broadcast != self.strict or self.traced.stale():
+        strict = current().settings.strict_broadcast
+        if environment is not self.environment or strict != self.strict or self.traced.stale():
             return None
         parts = _spread(args)
         if len(parts) != len(self.kinds):
@@ -379,7 +379,7 @@ class Jitted:
         f, args, kwargs, static = self._split(args, kwargs)
         with _lock:
             arguments = Arguments((args, kwargs), environment.cells)
-            key = (arguments.key, static, state.strict_broadcast)
+            key = (arguments.key, static, current().settings.strict_broadcast)
             found = self._traces.get(key)
             if found is None or found.stale():
                 traces = self._traces

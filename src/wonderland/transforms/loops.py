@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import arrays, trees
-from ..context import state
+from ..context import current
 from ..dtypes import bool_, is_integer, promote_types
 from ..errors import DTypeError, InputError, ShapeError, TraceError, TreeError
 from ..graph.ir import Graph
@@ -24,7 +24,7 @@ from .scanning import scan_primitive
 
 def runs_in_python() -> bool:
     """Whether values can be looked at, so that a Python loop or branch does the job."""
-    return state.trace is None or state.trace.concrete
+    return current().trace is None or current().trace.concrete
 
 
 def scan(

@@ -13,11 +13,12 @@ from typing import Any
 
 from .. import arrays, trees
 from ..arguments import named_after
-from ..context import BACKWARD, FORWARD, at, lenient
+from ..context import BACKWARD, FORWARD, at
 from ..dtypes import is_complex, is_inexact
 from ..errors import GradientError
 from ..interpreter import Node, Tangent, bind
 from ..primitives.creation import ones_like, zeros_like
+from ..settings import lenient
 from .forward import add_tangents, call_with_tangents
 from .inputs import Inputs, argument_positions, check_function, check_like
 

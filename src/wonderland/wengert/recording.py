@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import arrays, trees
 from ..cell import Cell
-from ..context import state, switch
+from ..context import current, leave, step_out
 from ..dtypes import DType, float64
 from ..errors import InputError, TraceError
 from ..interpreter import bind
@@ -71,11 +71,11 @@ class Recorder:
     def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
         own = [isinstance(arg, RecordedTracer) and arg.trace is self for arg in args]
         values = [arg.value if mine else arg for arg, mine in zip(args, own, strict=True)]
-        previous = switch(None)
+        inside = step_out()
         try:
             out = bind(primitive, *values, **params)
         finally:
-            switch(previous)
+            leave(inside)
         if not any(own):
             return out
         names = tuple(arg.name if mine else arg for arg, mine in zip(args, own, strict=True))
@@ -89,10 +89,9 @@ class Recorder:
 
     note_create = note_write
 
-    def finish(self) -> None:
-        """State that was written keeps its value."""
-        for cell in self.written:
-            cell.value = self.value(cell.value)
+    def finish(self) -> list[tuple[Cell, Any]]:
+        """Cells that were written, with the values that they keep."""
+        return [(cell, self.value(cell.release())) for cell in {id(cell): cell for cell in self.written}.values()]
 
     def value(self, x: Any) -> Any:
         return x.value if isinstance(x, RecordedTracer) and x.trace is self else x
@@ -127,7 +126,7 @@ def trace(f: Callable[..., Any] | str | Formula, /, *args: Any, **values: Any) -
     values, so `if` and loops work; the trace holds the branch that was taken. Book, section 6.1 (E.6.1);
     slides, worked example of reverse mode.
     """
-    if state.trace is not None:
+    if current().trace is not None:
         raise TraceError(
             "wengert.trace: a trace shows numbers, so it cannot run inside a transformation.",
             "trace wl.grad(f) instead",

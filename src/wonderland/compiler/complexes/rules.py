@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...context import at, lenient
+from ...context import at
 from ...graph.evaluate import run_equation
 from ...graph.ir import Atom, Equation, Graph, Literal, Var, carried
 from ...graph.simplify import simplify
 from ...interpreter import bind
 from ...primitives.primitive import TABLE, Aval
+from ...settings import lenient
 from ...tensor import wrap
 from ...transforms.call import once, pure
 from .pairs import Own, Pair, apart, interleaved, together
