@@ -217,7 +217,7 @@ def test_a_function_that_is_not_there_is_never_called() -> None:
     machine = Machine()
     with pytest.raises(wl.errors.GraphError, match=r"has no function 'question'[\s\S]*wl\.cache\.clear"):
         machine.functions(Module("no answer", lambda: TEXT, ("question",)))
-    assert "question" not in machine._addresses
+    assert "question" not in machine._permanent
 
 
 def refused(reason: str) -> None:

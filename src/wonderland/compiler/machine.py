@@ -10,14 +10,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
-import llvmlite.binding as llvm  # type: ignore[import-untyped]
+from typing import NamedTuple
 
 from .. import cache
 from ..errors import GraphError
 from ..forking import open_after_fork
+from .aside import aside, completed
+from .llvm import Generator, Host, Library
+
+# Routines that stay in memory although no program needs them, because a new one may. A step of a large model has some
+# hundred; each takes 2 to 20 KB, and at most three of the 65,530 mappings that Linux gives to a process.
+ROUTINES = 2048
 
 
 class Module(NamedTuple):
@@ -28,6 +31,17 @@ class Module(NamedTuple):
     names: tuple[str, ...]
 
 
+class Address(int):
+    """Where a function is. Its code stays in memory as long as this number is held, and may be gone afterwards."""
+
+    library: Library
+
+    def __new__(cls, library: Library, name: str) -> Address:
+        made = super().__new__(cls, library.addresses[name])
+        made.library = library
+        return made
+
+
 class Machine:
     """What the host's processor offers, and a compiler for it.
 
@@ -36,154 +50,111 @@ class Machine:
     """
 
     def __init__(self) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        # addresses are written as they should be computed; rewriting them costs time twice, now and when the code runs
-        llvm.set_option("", "-disable-lsr")
-        features = llvm.get_host_cpu_features()
-        self.cpu = llvm.get_host_cpu_name()
-        self.features = features.flatten()
-        if features.get("avx512f"):
+        self.host: Host = aside(Host)
+        self.cpu, self.features, has = self.host.cpu, self.host.features, self.host.has
+        if has.get("avx512f"):
             self.vector_bytes, self.registers = 64, 32
-        elif features.get("avx2"):
+        elif has.get("avx2"):
             self.vector_bytes, self.registers = 32, 16
         else:
-            self.vector_bytes, self.registers = 16, 32 if features.get("neon") else 16
+            self.vector_bytes, self.registers = 16, 32 if has.get("neon") else 16
         self.compiled = 0  # how many modules went through the code generator
         self._lock = open_after_fork(threading.Lock())
-        self._threads = threading.local()
-        self._addresses: dict[str, int] = {}
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.target())
+        self._generators: list[Generator] = []  # those that no thread uses at the moment
+        self._permanent: dict[str, Address] = {}
+        self._recent: dict[str, Address] = {}  # routines by name, the one that was wanted last at the end
         self._version = self.version()
-
-    def target(self) -> Any:
-        """A description of the host for the code generator; an engine takes it over and frees it."""
-        triple = llvm.Target.from_default_triple()
-        return triple.create_target_machine(cpu=self.cpu, features=self.features, opt=2, jit=True)
 
     def version(self) -> str:
         """All that code depends on beside its description: who makes it, and for whom."""
-        made_by = [llvmlite.__version__, *llvm.llvm_version_info, _sources()]
-        made_for = [llvm.get_default_triple(), self.cpu, self.features, self.vector_bytes, self.registers]
+        made_by = [self.host.llvm, _sources()]
+        made_for = [self.host.triple, self.cpu, self.features, self.vector_bytes, self.registers]
         return "\n".join(map(str, made_by + made_for))
 
     def name(self, description: str) -> str:
         """The name under which code is kept, from everything that it depends on."""
         return hashlib.sha256(f"{self._version}\n{description}".encode()).hexdigest()
 
-    def functions(self, module: Module) -> list[int]:
-        """The addresses of the functions of a module."""
+    def functions(self, module: Module) -> list[Address]:
+        """The addresses of the functions of a module, which stay in memory for good."""
         with self._lock:
-            self._bring([module], module.description)
-            return [self._addresses[name] for name in module.names]
+            found = self._bring([module], module.description)
+            self._permanent |= found
+            return list(found.values())
 
     def routines(
         self, wanted: Mapping[str, Callable[[str], str]], purpose: str, beside: Sequence[Module] = ()
-    ) -> dict[str, int]:
+    ) -> dict[str, Address]:
         """The addresses of functions by their descriptions; `wanted` makes the text of one, given its name.
 
-        `beside`: modules that will be asked for soon, to be compiled on the way.
+        Who calls a function holds its address. `beside`: modules that will be asked for soon, to be compiled on the
+        way; they stay in memory for good.
         """
         names = {description: f"k{self.name(description)[:32]}" for description in wanted}
         modules = [Module(d, functools.partial(wanted[d], name), (name,)) for d, name in names.items()]
+        permanent = [name for module in beside for name in module.names]
         with self._lock:
-            self._bring([*beside, *modules], purpose)
-            return {description: self._addresses[name] for description, name in names.items()}
+            found = self._bring([*beside, *modules], purpose)
+            self._permanent |= {name: found.pop(name) for name in permanent}
+            for name, address in found.items():
+                self._recent.pop(name, None)
+                self._recent[name] = address
+            while len(self._recent) > ROUTINES:
+                del self._recent[next(iter(self._recent))]
+            return {description: found[name] for description, name in names.items()}
 
-    def _bring(self, modules: Sequence[Module], purpose: str) -> None:
-        """Bring modules into memory: what is not known yet is compiled, on several threads."""
-        missing = [m for m in modules if m.names[0] not in self._addresses]
-        if not missing:
-            return
-        with Progress(purpose, len(missing)) as progress:
-
-            def make(module: Module) -> bytes:
-                code = self._code(module)
-                progress.advance()
-                return code
-
-            # objects of one call share pages: a process can have some ten thousand mappings
-            for code in _together(make, missing):
-                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
-        for module in missing:
-            self._addresses.update(self._found(module))
-
-    def _found(self, module: Module) -> dict[str, int]:
-        """The addresses of a module's functions; 0, for a function that is not there, must never be called."""
-        addresses = {name: self._engine.get_function_address(name) for name in module.names}
-        if absent := [name for name, address in addresses.items() if not address]:
-            what = f"compiling: the code of {module.description[:80]!r} has no function {absent[0]!r}."
-            raise GraphError(what, "wl.cache.clear(), and the same again")
-        return addresses
-
-    def function(self, description: str, text: Callable[[str], str]) -> int:
+    def function(self, description: str, text: Callable[[str], str]) -> Address:
         """The address of one function."""
         return self.routines({description: text}, "a function")[description]
 
-    def _code(self, module: Module) -> bytes:
-        name = self.name(module.description)
-        stored = cache.read(name)
-        if stored is not None:
-            return stored
-        target = self._own_target()
-        code = bytes(target.emit_object(self.optimized(module.text(), target)))
+    def _bring(self, modules: Sequence[Module], purpose: str) -> dict[str, Address]:
+        """The functions of modules by name: what is not in memory is read from disk or compiled, on several threads."""
+        names = [name for module in modules for name in module.names]
+        found = {name: self._permanent.get(name) or self._recent.get(name) for name in names}
+        missing = [module for module in modules if not found[module.names[0]]]
+        if missing:
+            library = Library(self.host.triple, self._codes(missing, purpose), [n for m in missing for n in m.names])
+            for module in missing:
+                found |= _found(module, library)
+        return {name: address for name, address in found.items() if address is not None}
+
+    def _codes(self, modules: Sequence[Module], purpose: str) -> list[bytes]:
+        """The object files of modules."""
+        names = [self.name(module.description) for module in modules]
+        codes = [cache.read(name) for name in names]
+        missing = [i for i, code in enumerate(codes) if code is None]
+        workers = min(os.cpu_count() or 1, max(1, len(missing) // 2))
+        with Progress(purpose, len(missing)) as progress:
+            for k, code in completed(self._compiled, [modules[i] for i in missing], workers):
+                codes[missing[k]] = code
+                cache.write(names[missing[k]], code)
+                progress.advance()
+        return [code for code in codes if code is not None]
+
+    def _compiled(self, module: Module) -> bytes:
+        generator = self._generator()
+        code = generator.code(module.text())
+        self._generators.append(generator)
         self.compiled += 1
-        cache.write(name, code)
         return code
 
-    def _own_target(self) -> Any:
-        """A code generator of this thread's own."""
-        if not hasattr(self._threads, "target"):
-            self._threads.target = self.target()
-        return self._threads.target
-
-    def optimized(self, text: str, target: Any) -> Any:
-        """The module of a text after a few passes. Loops are vectorised and unrolled by who writes the text."""
-        module = llvm.parse_assembly(text, llvm.create_context())
-        builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1))
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_sroa_pass()  # variables into registers
-        passes.add_new_gvn_pass()  # equal loads and operations once
-        passes.add_instruction_combine_pass()
-        passes.run(module, builder)
-        return module
+    def _generator(self) -> Generator:
+        try:
+            return self._generators.pop()
+        except IndexError:
+            return Generator(self.host.triple, self.cpu, self.features)
 
     def assembly(self, text: str) -> str:
         """The machine code of a module as text, to look at."""
-        target = self._own_target()
-        return str(target.emit_assembly(self.optimized(text, target)))
+        return Generator(self.host.triple, self.cpu, self.features).assembly(text)
 
 
-class _Open:
-    """A lock that lets everybody in."""
-
-    def acquire(self) -> None: ...
-
-    def release(self) -> None: ...
-
-
-def _together(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """f of all items, on as many threads as there are processors.
-
-    The binding lets one thread at a time into LLVM, although modules of different contexts do not touch each other. So
-    its lock is put aside meanwhile; where that is not possible, the threads take turns.
-    """
-    workers = min(os.cpu_count() or 1, len(items) // 2)
-    if workers < 2:
-        return [f(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor  # takes a while to load
-
-    guard: Any = getattr(llvm.ffi.lib, "_lock", None)
-    inner = getattr(guard, "_lock", None)
-    if inner is not None:
-        guard._lock = _Open()
-    try:
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(f, items))
-    finally:
-        if inner is not None:
-            guard._lock = inner
+def _found(module: Module, library: Library) -> dict[str, Address]:
+    """The addresses of a module's functions; 0, for a function that is not there, must never be called."""
+    if absent := [name for name in module.names if not library.addresses[name]]:
+        what = f"compiling: the code of {module.description[:80]!r} has no function {absent[0]!r}."
+        raise GraphError(what, "wl.cache.clear(), and the same again")
+    return {name: Address(library, name) for name in module.names}
 
 
 class Progress:

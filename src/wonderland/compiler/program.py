@@ -105,9 +105,9 @@ class Program:
         described = [str(step.describe()) for _, step in self.routines]
         for text, (_, step) in zip(described, self.routines, strict=True):
             wanted.setdefault(text, functools.partial(text_of, step))
-        addresses = machine().routines(wanted, self.graph.name, [runtime.MODULE])
+        self._addresses = machine().routines(wanted, self.graph.name, [runtime.MODULE])  # held: the code stays
         for text, (at, _) in zip(described, self.routines, strict=True):
-            self.code[at, 1] = addresses[text]
+            self.code[at, 1] = self._addresses[text]
 
     def place(self, what: Buffer | int) -> int:
         return self.places[what] if isinstance(what, Buffer) else what
@@ -138,7 +138,7 @@ class Program:
         ]
         self._kept: dict[int, Array] = {}
         self._begun = self.places[self.schedule.begun]
-        self._addresses = self._table.ctypes.data, self.code.ctypes.data
+        self._start = self._table.ctypes.data, self.code.ctypes.data
 
     # --- calls
 
@@ -178,7 +178,7 @@ class Program:
         return outs
 
     def _run(self, profile: bool) -> None:
-        table, code = self._addresses
+        table, code = self._start
         pool = threads.pool() if self.shares else 0
         self._table[self._begun] = 0
         if self.schedule.checks:
