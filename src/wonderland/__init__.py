@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from .backends import get_backend, set_backend, using_backend
     from .checking import check_grads
     from .compiler.inspect.explain import explain
+    from .compiler.keeping import get_kept_programs, set_kept_programs
     from .compiler.threads import get_threads, set_threads
     from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .graph.cost import count, saved
@@ -130,6 +131,7 @@ _FUNCTIONS = {
     "backends": ("get_backend", "set_backend", "using_backend"),
     "checking": ("check_grads",),
     "compiler.inspect.explain": ("explain",),
+    "compiler.keeping": ("get_kept_programs", "set_kept_programs"),
     "compiler.threads": ("get_threads", "set_threads"),
     "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "graph.cost": ("count", "saved"),

@@ -14,6 +14,7 @@ import functools
 import importlib.util
 import os
 import warnings
+import weakref
 from collections.abc import Collection
 from typing import Any
 
@@ -23,6 +24,7 @@ from .context import current, uncollected
 from .errors import InputError, SizeError, WonderlandError
 from .graph.evaluate import evaluate
 from .graph.ir import Graph
+from .handover import Delivery, exhaust
 from .settings import set_from_now_on, setting
 
 Array = np.ndarray[Any, Any]
@@ -87,33 +89,55 @@ def using_backend(name: str) -> setting:
 
 
 def run(
-    graph: Graph, arrays: list[Array], owned: Collection[int] = frozenset(), made: list[Array] | None = None
+    graph: Graph, arrays: list[Array], owned: Collection[int] = frozenset(), deliver: Delivery | None = None
 ) -> list[Array]:
     """The results of a graph, by the engine that is chosen. A debugger sees every operation, so it gets NumPy.
 
     `owned`: positions of arrays that belong to the caller alone. A result that is the new value of such an input (see
-    `Traced`) may be returned in its memory. Then all results are put into `made`, even if the run is interrupted.
+    `Traced`) may be returned in its memory; from then on all results are delivered, even if the run is interrupted.
     """
     if get_backend() == "numpy" or current().settings.debug is not None:
-        return evaluate(graph, arrays)
+        return _evaluated(graph, arrays, deliver)
     program = graph.derived.get("native")
     if program is None:
-        program = graph.derived["native"] = _compiled(graph)
+        program = _compiled(graph)
     try:
-        return program(arrays, owned, made)
+        return program(arrays, owned, deliver)
     except MemoryError as error:  # others may need so much memory that there is none left for results
         if isinstance(error, WonderlandError):
             raise
         raise SizeError(f"{graph.name}: {error}.", "smaller shapes, or wl.map over parts of the data") from error
 
 
+def _evaluated(graph: Graph, arrays: list[Array], deliver: Delivery | None) -> list[Array]:
+    outs = evaluate(graph, arrays)
+    if deliver is not None:
+        exhaust(deliver(outs))
+    return outs
+
+
+class _Replacement:
+    """Stands for a program that could not be compiled. The graph holds it, so it does not hold the graph."""
+
+    def __init__(self, graph: weakref.ref[Graph]) -> None:
+        self._graph = graph
+
+    def __call__(self, arrays: list[Array], owned: Collection[int], deliver: Delivery | None) -> list[Array]:
+        graph = self._graph()
+        assert graph is not None
+        return _evaluated(graph, arrays, deliver)
+
+
 def _compiled(graph: Graph) -> Any:
     from .compiler import Program
+    from .compiler.keeping import kept
     from .graph.simplify import simplify
 
     try:
         with uncollected():
-            return Program(simplify(graph), graph.derived.get("states"))
+            program = Program(simplify(graph), graph.derived.get("states"))
+        kept.add(program, graph)
+        return program
     except WonderlandError:
         raise
     except MemoryError as error:
@@ -121,4 +145,5 @@ def _compiled(graph: Graph) -> Any:
     except Exception as error:
         # an unexpected failure of the compiler must not take the user's program down, nor go unnoticed
         warnings.warn(f"{graph.name}: native code failed ({error!r}); NumPy runs it.", CompileWarning, stacklevel=2)
-        return lambda arrays, owned, made: evaluate(graph, arrays)
+        graph.derived["native"] = replacement = _Replacement(weakref.ref(graph))
+        return replacement

@@ -15,6 +15,7 @@ import ctypes
 import functools
 import os
 import platform
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
 import llvmlite.binding as binding  # type: ignore[import-untyped]
 
+_ending = sys.is_finalizing
 _OBJECT = ctypes.c_void_p  # a pointer to something of LLVM's
 _TEXT, _NUMBER, _SIZE, _FLAG = ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_bool
 _MESSAGE = ctypes.POINTER(ctypes.c_char_p)  # where a function tells what went wrong
@@ -156,8 +158,7 @@ class Library:
 
     def __del__(self) -> None:
         engine = getattr(self, "_engine", None)
-        self._engine = None
-        if engine:
+        if engine and not _ending():  # at the end of the process a thread may still be inside
             self._lib.DisposeExecutionEngine(engine)
 
 

@@ -16,10 +16,12 @@ from ..context import current
 from ..forking import open_after_fork
 from ..graph.evaluate import located, run_equation
 from ..graph.ir import Graph
+from ..handover import Delivery, exhaust
 from ..primitives.creation import check_size
 from ..room import check_room
 from . import runtime, threads
 from .donation import donations
+from .keeping import kept
 from .machine import machine
 from .memory import ALIGN, PLANNED, plan
 from .schedule import Schedule
@@ -45,6 +47,8 @@ _UNHELD = _unheld()
 
 class Program:
     """Call it with the arrays of the graph's inputs; it returns those of its outputs."""
+
+    used = 0  # when it was used last, see keeping.py
 
     def __init__(self, graph: Graph, states: Mapping[int, int] | None = None) -> None:
         """`states`: which outputs are the new values of which inputs, and could take their place in memory."""
@@ -137,6 +141,8 @@ class Program:
             for i, a in enumerate(self.graph.outputs)
         ]
         self._kept: dict[int, Array] = {}
+        large = sum(a.aval.nbytes for a, (_, _, stays) in zip(self.graph.outputs, self._results, strict=True) if stays)
+        self.bytes = self.arena_bytes + large  # what it keeps between calls
         self._begun = self.places[self.schedule.begun]
         self._start = self._table.ctypes.data, self.code.ctypes.data
 
@@ -146,14 +152,15 @@ class Program:
         self,
         arrays: list[Array],
         owned: Collection[int] = frozenset(),
-        made: list[Array] | None = None,
+        deliver: Delivery | None = None,
         profile: bool = False,
     ) -> list[Array]:
         """The results. Inputs at the positions `owned` belong to the caller alone: results may take their memory.
 
-        When that has happened, the results are also put into the list `made`: who is interrupted (Ctrl-C) finds there
-        what belongs to the state that is new already.
+        From the first that is overwritten on, the results are delivered even if an interrupt (Ctrl-C) comes: what
+        belongs to state that is new already must not be lost. Before, an interrupt leaves all state as it was.
         """
+        self.used = kept.turn
         if set(map(type, arrays)) != _ARRAYS:
             arrays = [np.asarray(a) for a in arrays]  # NumPy's scalars
         with self._lock:
@@ -170,17 +177,19 @@ class Program:
                 self._fill(fill, [out for i, out in enumerate(outs) if i not in given])
             if len(self._carried[0]):
                 self._table[self._carried[0]] = self._carried[1]
+            delivery = () if deliver is None else deliver(outs)
+            self._table[self._begun] = 0
             try:
                 self._run(profile)
             finally:
-                if made is not None and given and self._table[self._begun]:
-                    made += outs
+                if given and self._table[self._begun]:
+                    exhaust(delivery)  # nothing is called before this, so no signal is heard before it either
+            exhaust(delivery)
         return outs
 
     def _run(self, profile: bool) -> None:
         table, code = self._start
         pool = threads.pool() if self.shares else 0
-        self._table[self._begun] = 0
         if self.schedule.checks:
             self._status[:] = 0
         begun, run = table + 8 * self._begun, runtime.run

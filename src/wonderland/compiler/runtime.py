@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,17 +40,27 @@ WORDS = 8  # of an instruction
 PAUSED = -16  # minus the position where to go on
 
 
-MODULE = Module("runtime", functools.partial(text, PAUSED), ("run", "worker", "bind"))
+MODULE = Module("runtime", functools.partial(text, PAUSED), ("run", "bind", "worker", "stop"))
+
+
+class Functions(NamedTuple):
+    """The functions of the runtime, to be called from Python."""
+
+    run: Any
+    bind: Any
+    worker: Any
+    stop: Any
 
 
 @functools.cache
-def functions() -> tuple[Any, Any, Any]:
-    run, worker, bind = machine().functions(MODULE)
+def functions() -> Functions:
+    run, bind, worker, stop = machine().functions(MODULE)
     size, word = ctypes.c_size_t, ctypes.c_int64
-    return (
+    return Functions(
         ctypes.CFUNCTYPE(word, size, size, word, size, word, size)(run),
-        ctypes.CFUNCTYPE(None, size)(worker),
         ctypes.CFUNCTYPE(word, size, word, size, size, size, word, word)(bind),
+        ctypes.CFUNCTYPE(None, size)(worker),
+        ctypes.CFUNCTYPE(None, size)(stop),
     )
 
 
@@ -90,7 +100,7 @@ class Binder:
         self.flags = np.zeros(len(places), np.int64)
         objects = self._places.ctypes.data, table.ctypes.data, self.flags.ctypes.data
         self._rest = *objects, *_places_in_objects()
-        self._bind = functions()[2]
+        self._bind = functions().bind
 
     def __call__(self, arrays: list[Any]) -> int:
         """The flags that all of the arrays have. `flags` holds those of each."""

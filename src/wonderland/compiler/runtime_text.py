@@ -6,6 +6,7 @@ import platform
 
 CLOSED = 1 << 62  # the counter of chunks while there is no work
 
+LINE = 8  # words of a cache line
 # Words of the state that threads share; what is written often has a cache line of its own.
 NEXT, ACTIVE, OWNER, SLEEPERS, STOP = 0, 8, 16, 24, 32
 ROUTINE, TABLE, SLOTS, CHUNKS = 40, 41, 42, 43
@@ -121,6 +122,16 @@ woken:
   %u = call i32 @pthread_mutex_unlock(ptr %mutex)
   br label %idle
 out:
+  ret void
+}
+
+; let the threads end
+define void @stop(ptr %pool) {
+; FIELDS
+  %l = call i32 @pthread_mutex_lock(ptr %mutex)
+  store atomic i64 1, ptr %stop seq_cst, align 8
+  %b = call i32 @pthread_cond_broadcast(ptr %condition)
+  %u = call i32 @pthread_mutex_unlock(ptr %mutex)
   ret void
 }
 

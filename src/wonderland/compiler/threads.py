@@ -7,53 +7,58 @@ atomic counter: a thread that is late or asleep delays nobody. After a moment wi
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import threading
-
-import numpy as np
+from _thread import start_new_thread  # threading.Thread waits for its start in a way that Ctrl-C can break
+from queue import Empty, SimpleQueue
 
 from ..errors import InputError
 from ..forking import open_after_fork
 from .runtime import functions
-from .runtime_text import CLOSED, CONDITION, MUTEX, NEXT, SIZE, STOP
+from .runtime_text import CLOSED, CONDITION, LINE, MUTEX, NEXT, SIZE
 
 
 class Pool:
-    """The threads that help the calling thread."""
+    """The threads that help the calling thread.
+
+    Their state is in memory that is never freed: a thread, or a program that was running when the number of threads
+    changed, may look at it at any time. Ctrl-C may come anywhere in the code here; whatever others wait for (the mutex,
+    say) is dealt with inside one native call.
+    """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._memory = np.zeros(SIZE + 8, np.int64)
-        start = -(self._memory.ctypes.data // 8) % 8
-        self._state = self._memory[start : start + SIZE]
-        self._state[NEXT] = CLOSED
-        self.address: int = self._state.ctypes.data
         process = ctypes.CDLL(None)
+        process.calloc.restype = ctypes.c_void_p
+        start = process.calloc(ctypes.c_size_t(SIZE + LINE), ctypes.c_size_t(8))
+        self.address: int = -(-start // (8 * LINE)) * 8 * LINE
+        ctypes.c_int64.from_address(self.address + 8 * NEXT).value = CLOSED
         process.pthread_mutex_init(ctypes.c_void_p(self.address + 8 * MUTEX), None)
         process.pthread_cond_init(ctypes.c_void_p(self.address + 8 * CONDITION), None)
-        self._process = process
-        worker = functions()[1]
-        self._threads = [
-            threading.Thread(target=worker, args=(self.address,), name=f"wonderland-{i + 1}", daemon=True)
-            for i in range(workers)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._ended: SimpleQueue[None] = SimpleQueue()
+        try:
+            for _ in range(workers):
+                start_new_thread(_work, (self.address, self._ended))
+        except BaseException:
+            functions().stop(self.address)
+            raise
 
-    def close(self) -> None:
-        """End the threads; work that is going on is finished first."""
-        mutex, condition = (ctypes.c_void_p(self.address + 8 * place) for place in (MUTEX, CONDITION))
-        self._process.pthread_mutex_lock(mutex)
-        self._state[STOP] = 1
-        self._process.pthread_cond_broadcast(condition)
-        self._process.pthread_mutex_unlock(mutex)
-        for thread in self._threads:
-            thread.join()
+    def close(self, seconds: float = 0) -> None:
+        """End the threads, after the work that is going on; wait for it so long."""
+        functions().stop(self.address)
+        with contextlib.suppress(Empty):
+            for _ in range(self.workers if seconds else 0):
+                self._ended.get(timeout=seconds)
+
+
+def _work(pool: int, ended: SimpleQueue[None]) -> None:
+    functions().worker(pool)
+    ended.put(None)
 
 
 _lock = open_after_fork(threading.Lock())
-_retired: list[Pool] = []  # programs that were running when the number of threads changed may still look at these
 _pool: Pool | None = None
 _threads: int | None = None
 _VARIABLES = ("WONDERLAND_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -85,11 +90,10 @@ def set_threads(n: int) -> None:
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"set_threads: {n!r} is not a number of threads.", "a positive integer")
     with _lock:
-        _threads = n
-        if _pool is not None and _pool.workers != n - 1:
-            _pool.close()
-            _retired.append(_pool)
+        _threads, before = n, _pool
+        if before is not None and before.workers != n - 1:
             _pool = None
+            before.close()
 
 
 def pool() -> int:
@@ -128,7 +132,10 @@ def _forget() -> None:
 
 def _close() -> None:
     """At the end of the process; threads cannot be started any more."""
+    before = _pool
     set_threads(1)
+    if before is not None:
+        before.close(seconds=1)  # a thread that is stuck in an endless loop does not keep the process
 
 
 atexit.register(_close)

@@ -70,7 +70,7 @@ class Equation:
     phase: str = FORWARD  # or "backward pass, derivative of sqrt": what the equation computes
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Graph:
     """A traced function. Graphs are compared by identity."""
 

@@ -12,14 +12,17 @@ from typing import Any
 from ..trees import Static
 from .ir import Atom, Equation, Graph, Literal, Var
 
+SELF = object()  # the graph itself: in its own dictionary it would keep itself alive
+
 
 def simplify(graph: Graph) -> Graph:
     """The graph, and the graphs inside it, without common subexpressions and dead code. Made once per graph."""
-    if "simplified" not in graph.derived:
+    made = graph.derived.get("simplified")
+    if made is None:
         made = remove_dead(share_common(graph)[0])
-        made.derived["simplified"] = made
+        made.derived["simplified"] = SELF
         graph.derived["simplified"] = made
-    return graph.derived["simplified"]
+    return graph if made is SELF else made
 
 
 def remove_dead(graph: Graph) -> Graph:

@@ -26,6 +26,7 @@ from .forward import JVPTrace, JVPTracer
 from .reverse import pull_back, push_forward, recorded
 
 Mask = tuple[bool, ...]
+ANSWERS = 64  # that a graph remembers: batches of ever new sizes are ever new questions
 
 
 class Transformed(NamedTuple):
@@ -72,10 +73,16 @@ constant: Primitive = Primitive(
 
 
 def once(graph: Graph, question: Any, make: Callable[[], Any]) -> Any:
-    """The answer to a question about a graph, found once."""
-    if question not in graph.derived:
-        graph.derived[question] = make()
-    return graph.derived[question]
+    """The answer to a question about a graph, found once. Of many answers, those asked for last are remembered."""
+    answers = graph.derived
+    found = answers.pop(question, None)
+    if found is None:
+        found = make()
+        asked = [known for known in list(answers) if type(known) is tuple]
+        for old in asked[: len(asked) + 1 - ANSWERS]:
+            answers.pop(old, None)
+    answers[question] = found  # again at the end
+    return found
 
 
 def input_avals(graph: Graph) -> list[Aval]:

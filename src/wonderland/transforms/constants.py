@@ -76,7 +76,7 @@ def contents(value: Any, above: tuple[int, ...] = ()) -> tuple[Any, ...]:
     return tuple((name, fixed(v, above)) for name, v in vars(value).items())
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def _is_plain(kind: Any) -> bool:
     """Whether instances hold their state in attributes, and neither Python nor a library looks after them."""
     home = sys.modules.get(kind.__module__)

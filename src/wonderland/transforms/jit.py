@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from operator import attrgetter, is_
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -28,6 +31,7 @@ from ..forking import open_after_fork
 from ..graph.ir import Graph
 from ..graph.simplify import remove_dead, simplify
 from ..graph.stage import EXACT, GraphTracer, Staged, stage
+from ..handover import exhaust, handing_over
 from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Tensor, Tracer, wrap
@@ -35,11 +39,13 @@ from .call import call
 from .constants import contents, opened
 from .environment import Environment
 from .ownership import InUse, unshared
+from .remembering import Traces
 
 _ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
 _lock = open_after_fork(threading.RLock())  # tracing puts tracers into cells, so one thread at a time may look at them
-_in_use = InUse(_lock)
 _TENSORS = {Tensor}
+_inside, _outside = attrgetter("_inside"), attrgetter("_outside")
+WAIT = 1e-4  # seconds between two looks at whether another thread is done with state that we need
 
 
 class Arguments:
@@ -167,6 +173,9 @@ class Traced:
         written = [c if type(c) is int else id(c) for c in self.written_cells]
         self.graph.derived["states"] = {self.count + i: places[c] for i, c in enumerate(written) if c in places}
         self.states = list(self.graph.derived["states"].values())
+        # for every output that is state, the operand that it replaces
+        self.sources = [places.get(c) for c in written] + [None] * len(self.made_cells)
+        self.changes = bool(self.sources)
         self.trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
 
     def stale(self) -> bool:
@@ -175,50 +184,57 @@ class Traced:
 
     def run(self, arguments: Arguments, primitive: Primitive = call) -> Any:
         cells = arguments.cells
+        readers = [cells[c] if type(c) is int else c for c in self.read_cells]
+        plain = current().trace is None and (self.trains or not current().settings.grad_enabled)
         operands: list[Any] = []
         owned: list[int] = []
-        made: list[Any] = []
+        key = id(operands)
         try:
-            with _lock:
-                plain = current().trace is None and (self.trains or not current().settings.grad_enabled)
-                operands += self.captured
-                for c in self.read_cells:
-                    cell = cells[c] if type(c) is int else c
-                    operands.append((cell._outside if not cell._inside else cell.value) if plain else read(cell))
-                operands += arguments.operands
-                simple = current().trace is None and set(map(type, operands)) <= _TENSORS
-                simple = simple and (plain or all(o._node is None for o in operands))
-                owned = unshared(operands, self.states) if simple and self.states else []
-                _in_use.enter(operands, owned)
+            while True:
+                with _lock:
+                    operands += self.captured
+                    whole = self._read(readers, plain, operands)
+                    operands += arguments.operands
+                    if whole and not (_runs and _in_use.overwrites(operands)):
+                        simple = current().trace is None and set(map(type, operands)) <= _TENSORS
+                        simple = simple and (plain or all(o._node is None for o in operands))
+                        owned = unshared(operands, self.states) if simple and self.states else []
+                        if owned:
+                            _runs[key] = (operands, owned, get_ident())
+                        break
+                operands.clear()  # when the other thread is done, the cells may hold others
+                time.sleep(WAIT)
             if simple:
-                arrays = run(self.graph, [o._data for o in operands], owned, made)
-                if len(arrays) > self.count:
-                    self._put_back(cells, arrays)
+                deliver = functools.partial(self._delivery, cells, operands) if self.changes else None
+                arrays = run(self.graph, [o._data for o in operands], owned, deliver)
                 return self.result(arguments, [wrap(a) for a in arrays[: self.count]])
-        except BaseException:
-            if made:  # interrupted when some of the state was new already: the rest of it belongs to that
-                self._put_back(cells, made)
-            raise
         finally:
             if owned:
-                _in_use.leave(operands)
+                _runs.pop(key, None)  # nothing is called before this, so no signal is heard before it either
         outs = bind(primitive, *operands, graph=self.graph)
-        if len(outs) > self.count:
+        if self.changes:
             self._write(cells, outs[self.count :])
         return self.result(arguments, outs)
 
-    def _put_back(self, cells: list[Cell], arrays: list[Any]) -> None:
-        """New state into its cells, outside of all transformations. What was updated in place is there already."""
-        with _lock:
-            first = self.count
-            for c in self.written_cells:
-                cell = cells[c] if type(c) is int else c
-                cell.release()
-                if cell._outside._data is not arrays[first]:
-                    cell._outside = wrap(arrays[first])
-                first += 1
-            for made, array in zip(self.made_cells, arrays[first:], strict=True):
-                made.value = wrap(array)
+    def _read(self, cells: list[Cell], plain: bool, operands: list[Any]) -> bool:
+        """Add what cells hold to the operands. False: meanwhile another thread has changed them."""
+        if plain and not any(map(_inside, cells)):
+            operands += map(_outside, cells)  # one call into C, between two changes by other threads
+            return True
+        before = [*map(_outside, cells)]
+        operands += [cell.value if plain else read(cell) for cell in cells]
+        return all(map(is_, before, map(_outside, cells)))
+
+    def _delivery(self, cells: list[Cell], operands: list[Any], arrays: list[Any]) -> Iterable[Any]:
+        """New state into its cells, outside of all transformations. What is updated in place stays the same tensor."""
+        values = [
+            wrap(array) if place is None or operands[place]._data is not array else operands[place]
+            for place, array in zip(self.sources, arrays[self.count :], strict=True)
+        ]
+        return handing_over(self._changed(cells), values)
+
+    def _changed(self, cells: list[Cell]) -> list[Cell]:
+        return [cells[c] if type(c) is int else c for c in self.written_cells] + self.made_cells
 
     def result(self, arguments: Arguments, outs: list[Any]) -> Any:
         """What the function returns, from the outputs of its graph."""
@@ -231,6 +247,9 @@ class Traced:
         return trees.unflatten(self.structure, leaves)
 
     def _write(self, cells: list[Cell], values: list[Any]) -> None:
+        if current().trace is None:
+            exhaust(handing_over(self._changed(cells), [wrap(value._data) for value in values]))
+            return
         with _lock:
             for c, value in zip(self.written_cells, values, strict=False):
                 assign(cells[c] if type(c) is int else c, value)
@@ -238,6 +257,10 @@ class Traced:
                 made.value = value
                 if current().trace is not None:
                     current().trace.note_create(made)
+
+
+_in_use = InUse(Traced.run.__code__)
+_runs = _in_use.runs
 
 
 class Whole:
@@ -345,8 +368,8 @@ class Jitted:
         self._name = getattr(f, "__name__", "function")
         self._static_argnums, self._static_argnames = _static_parameters(f, static_argnums, static_argnames)
         self._environment: Environment | None = None
-        self._remembered: dict[Any, dict[Any, Traced]] = {}  # by the state of the environment
-        self._traces: dict[Any, Traced] = {}  # those for the present one
+        self._remembered: dict[Any, Traces] = {}  # by the state of the environment
+        self._traces = Traces()  # those for the present one
         self._recent: Recent | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -380,14 +403,14 @@ class Jitted:
         with _lock:
             arguments = Arguments((args, kwargs), environment.cells)
             key = (arguments.key, static, current().settings.strict_broadcast)
-            found = self._traces.get(key)
+            traces = self._traces
+            found = traces.find(key)
             if found is None or found.stale():
-                traces = self._traces
                 purpose = "jit" if self._primitive is call else self._primitive.name
                 with uncollected():
                     found = Traced(f, arguments, self._name, purpose, environment.cells)
                 if found.reusable:
-                    traces[key] = found
+                    traces.keep(key, found)
             self._recent = None
             if found.reusable and not kwargs and static == ():
                 self._recent = Recent.of(args, arguments, found, environment)
@@ -396,11 +419,12 @@ class Jitted:
     def _look_around(self) -> Environment:
         """The environment as it is now; `_traces` are the traces that hold in it."""
         if self._environment is None or self._environment.changed():
-            self._environment = Environment(self._f)
-            self._traces = self._remembered.pop(self._environment.key, {})
-            self._remembered[self._environment.key] = self._traces
+            environment = Environment(self._f)
+            traces = self._remembered.pop(environment.key, None) or Traces()
+            self._remembered[environment.key] = traces
             if len(self._remembered) > _ENVIRONMENTS:
                 del self._remembered[next(iter(self._remembered))]
+            self._traces, self._environment = traces, environment  # both or neither: nothing is called in between
         return self._environment
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any], Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Sequence
+from threading import get_ident
+from types import CodeType
 from typing import Any
 
 from ..tensor import Tensor, wrap
@@ -44,31 +45,42 @@ def unshared(operands: Sequence[Any], places: Sequence[int]) -> list[int]:
     return [place for place in places if _counts(operands, place) == _ALONE]
 
 
+# A call that overwrites arrays: its operands, which of them it overwrites, and the thread that it is in.
+Run = tuple[Sequence[Any], Sequence[int], int]
+
+
 class InUse:
-    """The arrays that runs are overwriting. Who wants to read one in another thread waits until it is complete."""
+    """The arrays that runs are overwriting. Who wants to read one in another thread waits until it is complete.
 
-    def __init__(self, lock: threading.RLock) -> None:
-        self._changed = threading.Condition(lock)
-        self._runs: dict[int, tuple[Sequence[Any], Sequence[int]]] = {}  # operands and which of them are overwritten
-        self._waiting = 0
+    A run takes itself out of `runs` when it ends. Something may keep it from that (under a debugger Ctrl-C comes where
+    it otherwise cannot), so one that is in the way counts only if its thread is still inside the call: its stack tells.
+    """
+
+    def __init__(self, code: CodeType) -> None:
+        """`code`: of the function that runs are calls of. Its variable `operands` tells one from another."""
+        self._code = code
+        self.runs: dict[int, Run] = {}  # by the identity of the operands
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._runs.clear)  # the runs of other threads end there
+            os.register_at_fork(after_in_child=self.runs.clear)  # the runs of other threads end there
 
-    def enter(self, operands: Sequence[Any], owned: Sequence[int]) -> None:
-        """Called with the lock held, before a run."""
-        while self._runs and self._overwrites(operands):
-            self._waiting += 1
-            self._changed.wait()
-            self._waiting -= 1
-        if owned:
-            self._runs[id(operands)] = (operands, owned)
+    def overwrites(self, operands: Sequence[Any]) -> bool:
+        """Whether a run of another thread overwrites one of the operands at this moment."""
+        wanted = {id(o._data) for o in operands if type(o) is Tensor}
+        for key, run in list(self.runs.items()):
+            others, owned, thread = run
+            # in our own thread: one that was cut short, or one around us, which waits for us before it overwrites
+            if thread == get_ident() or wanted.isdisjoint([id(others[i]._data) for i in owned]):
+                continue
+            if self._goes_on(run):
+                return True
+            self.runs.pop(key, None)
+        return False
 
-    def _overwrites(self, operands: Sequence[Any]) -> bool:
-        busy = {id(others[i]._data) for others, owned in self._runs.values() for i in owned}
-        return any(type(o) is Tensor and id(o._data) in busy for o in operands)
-
-    def leave(self, operands: Sequence[Any]) -> None:
-        with self._changed:
-            self._runs.pop(id(operands), None)
-            if self._waiting:
-                self._changed.notify_all()
+    def _goes_on(self, run: Run) -> bool:
+        operands, _, thread = run
+        frame = sys._current_frames().get(thread)
+        while frame is not None:
+            if frame.f_code is self._code and frame.f_locals.get("operands") is operands:
+                return True
+            frame = frame.f_back
+        return False

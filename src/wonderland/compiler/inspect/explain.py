@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import InputError
 from ...graph.simplify import simplify
 from ...primitives.primitive import Aval
+from ..keeping import kept
 from ..machine import machine
 from ..memory import PLANNED, lifetimes
 from ..program import Program, text_of
@@ -255,7 +256,8 @@ def explain(f: Callable[..., Any], *args: Any, profile: bool = False, **kwargs: 
     graph = traced.graph
     program = graph.derived.get("native")
     if not isinstance(program, Program):
-        program = graph.derived["native"] = Program(simplify(graph), graph.derived["states"])
+        program = Program(simplify(graph), graph.derived["states"])
+        kept.add(program, graph)
     times = None
     if profile:
         cells = [arguments.cells[c] if type(c) is int else c for c in traced.read_cells]

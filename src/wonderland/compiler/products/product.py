@@ -46,7 +46,7 @@ def lanes(view: View) -> int:
     return machine().vector_bytes // (8 if computed(view.dtype) == "double" else 4)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)  # there may be ever new sizes
 def block(m: int, vectors: int, k: int, multiple: int = 1) -> tuple[float, int, int]:
     """Cycles for a whole product, and the rows and vectors of a block that take the fewest."""
     best = (math.inf, 1, 1)
