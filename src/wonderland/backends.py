@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from .context import current, uncollected
+from .context import current, exhaust, uncollected
 from .errors import InputError, SizeError, WonderlandError
 from .graph.evaluate import evaluate
 from .graph.ir import Graph
-from .handover import Delivery, exhaust
+from .handover import Delivery
 from .settings import set_from_now_on, setting
 
 Array = np.ndarray[Any, Any]
@@ -134,8 +134,7 @@ def _compiled(graph: Graph) -> Any:
     from .graph.simplify import simplify
 
     try:
-        with uncollected():
-            program = Program(simplify(graph), graph.derived.get("states"))
+        program = uncollected(Program, simplify(graph), graph.derived.get("states"))
         kept.add(program, graph)
         return program
     except WonderlandError:

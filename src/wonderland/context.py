@@ -13,10 +13,11 @@ import itertools
 import os
 import sys
 import weakref
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy
 
@@ -27,6 +28,9 @@ NUMPY = os.path.dirname(numpy.__file__) + os.sep
 NOT_THE_USERS = (*OURS, NUMPY)
 # What is computed; for a derivative followed by ", derivative of " and the name of the operation.
 FORWARD, FORWARD_MODE, BACKWARD = "forward pass", "forward-mode pass", "backward pass"
+
+F = TypeVar("F", bound=Callable[..., Any])
+Made = TypeVar("Made")
 
 # Every recorded operation gets the next number: walking numbers downwards is a reverse topological order.
 next_order = itertools.count().__next__
@@ -277,14 +281,37 @@ def place() -> Place:
     return Place(source, origin.module or module_path(), phase)
 
 
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Without garbage collection: while a function is traced and compiled, all that is made stays."""
+def uncollected(f: Callable[..., Made], *args: Any) -> Made:
+    """f(*args) without garbage collection: while a function is traced and compiled, all that is made stays."""
     if not gc.isenabled():
-        yield
-        return
-    gc.disable()
+        return f(*args)
     try:
-        yield
+        gc.disable()
+        return f(*args)
     finally:
         gc.enable()
+
+
+# Goes through an iterator in one call into C. If nothing written in Python is called on the way, all of it is done: it
+# is between two instructions of Python that signals are heard and other threads take over.
+exhaust = deque[Any](maxlen=0).extend
+_VARIABLES: tuple[ContextVar[Any], ...] = (_state, modules, current_pass)
+
+
+def restoring(f: F) -> F:
+    """The function, after whose failure the context is as it was before.
+
+    It has its own way to clean up behind itself. But an interrupt (Ctrl-C) may come in the middle of that, and what is
+    left of a transformation that has ended would break all that follows.
+    """
+
+    @functools.wraps(f)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        back = map(ContextVar.set, _VARIABLES, [*map(ContextVar.get, _VARIABLES)])
+        try:
+            return f(*args, **kwargs)
+        except BaseException:
+            exhaust(back)  # nothing is called before this, so no signal is heard before it either
+            raise
+
+    return cast(F, wrapper)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
@@ -18,7 +17,6 @@ from .tensor import Tensor
 Delivery = Callable[[list[np.ndarray[Any, Any]]], Iterable[Any]]
 
 _pop: Any = dict.pop
-exhaust = deque[Any](maxlen=0).extend
 
 
 def handing_over(cells: Sequence[Cell], values: Iterable[Tensor]) -> Iterator[Any]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..context import current
+from ..context import current, exhaust
 from ..forking import open_after_fork
 from ..graph.evaluate import located, run_equation
 from ..graph.ir import Graph
-from ..handover import Delivery, exhaust
+from ..handover import Delivery
 from ..primitives.creation import check_size
 from ..room import check_room
 from . import runtime, threads

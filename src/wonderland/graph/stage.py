@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.conversion import SCALAR_DTYPE, from_scalar, scalar_kind
 from ..cell import Cell
-from ..context import current, enter, leave, place
+from ..context import current, enter, leave, place, restoring
 from ..dtypes import DType, complex128, float64, int64
 from ..errors import TraceError
 from ..primitives.elementwise import astype
@@ -252,6 +252,7 @@ class Staged:
         self.made_cells = made_cells
 
 
+@restoring
 def stage(
     f: Callable[..., Any],
     avals: list[Aval],

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .. import arrays, interpreter
 from ..cell import Cell
-from ..context import current, enter, leave
+from ..context import current, enter, leave, restoring
 from ..errors import ModuleError, ShapeError
 from ..tensor import Tracer
 from ..transforms.custom import stop_gradient
@@ -16,6 +15,7 @@ from ..trees import is_stateful
 from .members import cells
 
 
+@restoring
 def functional_call(module: Any, params: Mapping[str, Any], /, *args: Any, **kwargs: Any) -> Any:
     r"""\(f(x; w)\) with the given values \(w\) in place of the module's own, and the module left as it was.
 
@@ -33,14 +33,7 @@ def functional_call(module: Any, params: Mapping[str, Any], /, *args: Any, **kwa
     would change (buffers, random streams) is put back afterwards, also after an exception. With stacked
     values under `wl.vmap` it runs an ensemble at once.
     """
-    with substituted(module, params):
-        return module(*args, **kwargs)
-
-
-@contextlib.contextmanager
-def substituted(module: Any, values: Mapping[str, Any]) -> Iterator[None]:
-    """Other values in the cells of a module for a while; all its cells get their own back at the end."""
-    chosen = _choose(module, values)
+    chosen = _choose(module, params)
     trace = current().trace
     staged = trace is not None and trace.staged
     # reading makes a cell known to a trace that builds a graph, which expects its own tracer in it later
@@ -53,7 +46,7 @@ def substituted(module: Any, values: Mapping[str, Any]) -> Iterator[None]:
         for cell, value in chosen:
             # the trace must not take a constant for the cell's own value, so it gets a traced one
             cell.hold(stop_gradient(value) if staged and not isinstance(value, Tracer) else value)
-        yield
+        return module(*args, **kwargs)
     finally:
         for cell, outside, inside in before:
             cell.restore(inside)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from ..context import leave, switch
@@ -39,18 +37,22 @@ class Lazy:
         return "lazy"
 
 
-@contextlib.contextmanager
-def at_once(key: Any = None) -> Iterator[None]:
+class at_once:  # noqa: N801 - reads as `with at_once():`
     """Compute what follows now, even while a function is being traced.
 
     A lazy layer that a trace completes must not depend on whether the trace is ever run. Only with a `key`
     that is traced itself are there no numbers now, and what follows is traced as well.
     """
-    if isinstance(key, Tracer):
-        yield
-        return
-    before = switch(None)
-    try:
-        yield
-    finally:
-        leave(before)
+
+    __slots__ = ("_before", "_traced")
+
+    def __init__(self, key: Any = None) -> None:
+        self._traced = isinstance(key, Tracer)
+
+    def __enter__(self) -> None:
+        if not self._traced:
+            self._before = switch(None)
+
+    def __exit__(self, *exception: object) -> None:
+        if not self._traced:
+            leave(self._before)

@@ -14,7 +14,7 @@ import numpy as np
 from .. import arrays, trees
 from ..arguments import as_function, named_after
 from ..cell import Cell
-from ..context import current, enter, leave, step_out
+from ..context import current, enter, leave, restoring, step_out
 from ..dtypes import DType
 from ..errors import AxisError, InputError, ShapeError, TraceError, WonderlandError
 from ..interpreter import bind, read
@@ -225,6 +225,7 @@ class MappedInputs:
             )
         (self.size,) = sizes
 
+    @restoring
     def call(self, trace: BatchTrace, f: Callable[..., Any]) -> Any:
         """Run f on batched values; modules that are mapped hold them in their cells meanwhile."""
         leaves = list(self.leaves)

@@ -112,13 +112,10 @@ def opened(value: Any) -> Opened:
     if known is None or reference is None or reference() is not value or known.version != version:
         known = _taken_apart(value, version)
         if hasattr(value, "__tree_steady__") and value.__tree_steady__():
-            _opened[id(value)] = (weakref.ref(value, functools.partial(_forget, id(value))), known)
+            # a function of C, as what Ctrl-C raises in one of ours would be lost: nobody has called it
+            forget = functools.partial(_opened.pop, id(value))
+            _opened[id(value)] = (weakref.ref(value, forget), known)
     return known
-
-
-def _forget(identity: int, reference: Any) -> None:
-    if identity in _opened and _opened[identity][0] is reference:
-        del _opened[identity]
 
 
 def _taken_apart(value: Any, version: int) -> Opened:

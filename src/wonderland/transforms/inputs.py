@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import arrays, trees
 from ..cell import Cell
-from ..context import current, enter, leave
+from ..context import current, enter, leave, restoring
 from ..dtypes import is_inexact
 from ..errors import GradientError, TreeError
 from ..tensor import Tensor
@@ -88,6 +88,7 @@ class Inputs:
             )
         return value
 
+    @restoring
     def call(self, trace: Any, f: Callable[..., Any], tracers: list[Any], kwargs: dict[str, Any] | None = None) -> Any:
         """Run f with tracers for the leaves, under `trace`; without one, with other values for them."""
         args = list(self.args)

@@ -25,13 +25,13 @@ from ..arguments import as_function
 from ..arrays.conversion import SCALAR_KIND, asarray, from_scalar
 from ..backends import run
 from ..cell import Cell
-from ..context import current, structure_version, uncollected
+from ..context import current, exhaust, structure_version, uncollected
 from ..errors import InputError, TraceError
 from ..forking import open_after_fork
 from ..graph.ir import Graph
 from ..graph.simplify import remove_dead, simplify
 from ..graph.stage import EXACT, GraphTracer, Staged, stage
-from ..handover import exhaust, handing_over
+from ..handover import handing_over
 from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Tensor, Tracer, wrap
@@ -407,8 +407,7 @@ class Jitted:
             found = traces.find(key)
             if found is None or found.stale():
                 purpose = "jit" if self._primitive is call else self._primitive.name
-                with uncollected():
-                    found = Traced(f, arguments, self._name, purpose, environment.cells)
+                found = uncollected(Traced, f, arguments, self._name, purpose, environment.cells)
                 if found.reusable:
                     traces.keep(key, found)
             self._recent = None

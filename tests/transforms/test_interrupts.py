@@ -1,0 +1,184 @@
+"""Ctrl-C at any moment of a call: state is all old or all new, nobody waits for ever, and the next call is right.
+
+CPython lets a signal's handler run when a function written in Python begins, when a call into C has returned, and when
+a loop goes back. A profiler is told of the first two; here it raises the interrupt, at one such place after the other.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wonderland as wl
+from tools.interrupts import Counters, advance, numbers, with_inner, with_numpy, with_scan
+from wonderland.context import current
+from wonderland.transforms import jit as jitting
+
+
+@pytest.fixture(autouse=True, params=["native", "numpy"])
+def backend(request: Any) -> Iterator[str]:
+    with wl.using_backend(request.param):
+        yield request.param
+
+
+# what is raised while an object is being freed is lost, as always in Python
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+THROUGH, INTERRUPTED, LOST = "through", "interrupted", "lost"
+
+
+def _interrupted(f: Callable[[], Any], place: int) -> str:
+    """How f ended that was to be interrupted at the place of that number: THROUGH, if it has not so many."""
+    left = [place]
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event in ("call", "c_return"):
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+
+    def attempt() -> None:
+        sys.setprofile(profile)
+        f()
+        sys.setprofile(None)
+
+    try:
+        attempt()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        sys.setprofile(None)
+    return THROUGH if left[0] > 0 else LOST
+
+
+def _in_time(f: Callable[[], Any], backend: str) -> Any:
+    """What f gives in another thread, which does not wait for anything that is over."""
+    results: list[Any] = []
+
+    def work() -> None:
+        with wl.using_backend(backend):
+            results.append(f())
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert results, "waits for ever, or has failed"
+    return results[0]
+
+
+def _sweep(make: Callable[[], Any], backend: str, distance: int = 1, hold: bool = False) -> int:
+    """Interrupt a step at one place after the other; how many of them there are."""
+    model, x, place, end = Counters(), numbers(12, 12), 1, ""
+    while end != THROUGH:
+        step = make()
+        held = model.b.value if hold else None
+        before = model.check()
+        end = _interrupted(lambda step=step: step(model, x), place)  # type: ignore[misc]
+        after = model.check()
+        assert after in ((before, before + 1) if end == INTERRUPTED else (before + 1,)), place
+        assert current().trace is None
+        _in_time(lambda step=step: step(model, x), backend)  # type: ignore[misc]
+        assert model.check() == after + 1
+        step(model, x)
+        assert model.check() == after + 2
+        del held
+        place += distance
+    assert not jitting._runs
+    return place
+
+
+@pytest.mark.parametrize("hold", [False, True], ids=["in place", "held"])
+def test_a_compiled_step(backend: str, hold: bool) -> None:
+    step = wl.jit(advance)
+    step(Counters(), numbers(12, 12))
+    assert _sweep(lambda: step, backend, hold=hold) > 30
+
+
+@pytest.mark.parametrize("body", [with_scan, with_numpy, with_inner(wl.jit(wl.sin))], ids=["scan", "inverse", "nested"])
+def test_other_steps(backend: str, body: Callable[..., Any]) -> None:
+    step = wl.jit(body)
+    step(Counters(), numbers(12, 12))
+    assert _sweep(lambda: step, backend, distance=3) > 30
+
+
+def test_a_first_call(backend: str) -> None:
+    """Tracing and compiling; some of the thousands of places."""
+    make = lambda: wl.jit(lambda model, x: advance(model, x))
+    make()(Counters(), numbers(12, 12))
+    assert _sweep(make, backend, distance=397) > 3000
+
+
+def test_a_gradient_and_a_batch() -> None:
+    model, x = Counters(5), numbers(4, 5)
+
+    def compute() -> Any:
+        f = lambda x: (wl.sin(x) * 2 + 0 * (x @ model.a)).sum()
+        return wl.vmap(wl.grad(f))(x), wl.grad(lambda m: f(x) + m.b.sum())(model)["b"]
+
+    place, end = 1, ""
+    while end != THROUGH:
+        end = _interrupted(compute, place)
+        assert current().trace is None
+        rows, b = compute()
+        np.testing.assert_allclose(rows, 2 * np.cos(x), rtol=1e-5)
+        np.testing.assert_array_equal(b, np.ones((5, 5)))
+        place += 37
+    assert place > 500
+    model.check()
+
+
+def test_a_function_whose_globals_have_changed() -> None:
+    """The traces for what was and those for what is are not mixed up."""
+    factor = 1.0
+    f = wl.jit(lambda x: x * factor)
+    for place in range(1, 200, 3):
+        factor += 1
+        _interrupted(lambda: f(wl.ones(2)), place)
+        np.testing.assert_array_equal(f(wl.ones(2)), [factor, factor])
+
+
+def test_what_a_debugger_leaves_behind_is_not_waited_for(backend: str) -> None:
+    """A run that could not take itself out of the list, because its thread was stopped where no signal can."""
+    model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
+    step(model, x)
+    operands = [model.a._outside, model.b._outside]
+    jitting._runs[id(operands)] = (operands, [0, 1], threading.get_ident())
+    _in_time(lambda: step(model, x), backend)
+    assert model.check() == 2
+    assert id(operands) not in jitting._runs
+
+
+def test_two_threads_never_see_half_of_a_step() -> None:
+    model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
+    step(model, x)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+
+    def steps() -> None:
+        for _ in range(100):
+            step(model, x)
+
+    try:
+        threads = [threading.Thread(target=steps) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+    finally:
+        sys.setswitchinterval(interval)
+    model.check()
+
+
+def test_signals_at_random_moments(backend: str) -> None:
+    if backend == "numpy":
+        pytest.skip("the program has steps for both")
+    command = [sys.executable, "-m", "tools.interrupts", "--seconds", "3", "--seed", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) > 20
