@@ -94,6 +94,7 @@ class State:
 _state: ContextVar[State] = ContextVar("wonderland", default=State())  # noqa: B039 - never changed
 current = _state.get  # as cheap as an attribute: every operation asks
 _replace = _state.set
+_replace(current())  # Python finds what was set faster than a default
 
 
 def enter(trace: Any) -> State:

@@ -20,7 +20,7 @@ import numpy as np
 
 from .arguments import as_int, as_list, as_number
 from .arrays import astype, conj, roll
-from .arrays.conversion import as_inexact, as_real, as_tensor
+from .arrays.conversion import as_inexact, as_real, as_tensor, check_device
 from .dtypes import as_dtype, complex_of, default_float, int64, is_floating
 from .errors import DTypeError, InputError
 from .primitives import fourier as p
@@ -310,6 +310,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     >>> wl.fft.fftfreq(4)
     tensor([ 0.  ,  0.25, -0.5 , -0.25])
     """
+    check_device("fftfreq", device)
     _check_length("fftfreq", n)
     return _frequencies("fftfreq", np.fft.ifftshift(np.arange(n) - n // 2), n, d, dtype)
 
@@ -321,6 +322,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     >>> wl.fft.rfftfreq(4)
     tensor([0.  , 0.25, 0.5 ])
     """
+    check_device("rfftfreq", device)
     _check_length("rfftfreq", n)
     return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype)
 

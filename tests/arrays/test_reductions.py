@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -60,12 +61,15 @@ def test_against_numpy(name: str, case: tuple[np.ndarray, Any, bool]) -> None:
     rest = [n for i, n in enumerate(x.shape) if i not in reduced]
     f = lambda: getattr(wl, name)(wl.asarray(x), axis=axis, keepdims=keepdims)
     nothing = name in NEED_ELEMENTS and any(x.shape[a] == 0 for a in reduced)
-    if nothing and (0 not in rest or name in ("max", "min")):
-        with pytest.raises(wl.errors.InputError, match=r"has no elements|nothing to divide"):
+    if nothing and name in ("max", "min"):
+        with pytest.raises(wl.errors.InputError, match="has no elements"):
             f()
         return
     if nothing:
-        assert f().size == 0
+        with pytest.warns(RuntimeWarning) if 0 not in rest else contextlib.nullcontext():
+            ours = f()
+        assert ours.shape == np.empty(x.shape).sum(axis=axis, keepdims=keepdims).shape
+        assert np.isnan(ours.numpy()).all()
         return
     ours = f()
     expected = REDUCTIONS[name](x, axis=axis, keepdims=keepdims)
@@ -221,8 +225,8 @@ def test_differences_of_bools_and_with_numbers_at_the_edges() -> None:
 
 def test_std_of_equal_elements_has_gradient_zero() -> None:
     np.testing.assert_array_equal(wl.grad(wl.std)(wl.ones(3)).numpy(), np.zeros(3))
-    with pytest.raises(wl.errors.InputError, match="correction"):
-        wl.var(wl.ones(1), correction=1)
+    with pytest.warns(RuntimeWarning, match="correction"):
+        assert np.isnan(wl.var(wl.ones(1), correction=1).item())
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])

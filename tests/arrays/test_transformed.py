@@ -225,6 +225,7 @@ def test_derivatives_under_jit_and_vmap(name: str) -> None:
         np.testing.assert_allclose(expected.numpy(), numeric.numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*The result is NaN:RuntimeWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_every_type_and_rank_is_taken_or_refused_alike(name: str) -> None:
     """Other dtypes, empty and 0-d tensors: the same result eagerly and traced, or an error of our family."""

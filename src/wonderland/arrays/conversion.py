@@ -23,7 +23,7 @@ SCALAR_KIND = {bool: 0, int: 1, float: 2, complex: 3}
 SCALAR_DTYPE = (dtypes.bool_, dtypes.default_int, dtypes.default_float, dtypes.default_complex)
 
 
-def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
+def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A new tensor with a copy of `data`: a number, nested lists, a NumPy array or another tensor.
 
     >>> import wonderland as wl
@@ -34,13 +34,13 @@ def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tens
     stacked, and derivatives flow through them. Elements of different kinds are promoted; ragged lists are
     refused. Book, D.2.1.
     """
-    made = asarray(data, dtype=dtype, copy=True)
+    made = asarray(data, dtype=dtype, copy=True, device=device)
     if not requires_grad:
         return made
     return (wrap(made._data) if type(made) is Tensor else made).requires_grad_()
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0) -> Tensor:
+def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None) -> Tensor:
     """A tensor of `object`, under the name that users of NumPy and JAX type first; it copies unless told not to.
 
     >>> import wonderland as wl
@@ -49,7 +49,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: in
 
     `copy=None` (or False, which refuses what cannot be shared) is `asarray`. `ndmin` puts axes of size 1 in front.
     """
-    made = asarray(object, dtype=dtype, copy=copy)
+    made = asarray(object, dtype=dtype, copy=copy, device=device)
     lacking = as_int("array", "ndmin", ndmin, 0) - made.ndim
     return made if lacking <= 0 else made[(None,) * lacking]
 

@@ -206,13 +206,16 @@ def linspace(
         return asarray(np.linspace(start, stop, num, endpoint=endpoint), dtype=target)
 
 
-def logspace(start: Any, stop: Any, /, num: int, *, base: float = 10.0, dtype: Any = None) -> Tensor:
+def logspace(
+    start: Any, stop: Any, /, num: int, *, base: float = 10.0, dtype: Any = None, device: Any = None
+) -> Tensor:
     """Numbers evenly spaced on a logarithmic scale, from base**start to base**stop.
 
     >>> import wonderland as wl
     >>> wl.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
+    check_device("logspace", device)
     target = dtypes.default_float if dtype is None else as_dtype(dtype)
     num = as_int("logspace", "num", num, least=0)
     first, last, base = (as_number("logspace", "start, stop or base", v) for v in (start, stop, base))
@@ -221,8 +224,8 @@ def logspace(start: Any, stop: Any, /, num: int, *, base: float = 10.0, dtype: A
         return asarray(np.logspace(first, last, num, base=base), dtype=target)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate grids from coordinate vectors: out[k] is arrays[k] repeated along all axes but one.
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
+    """A list of coordinate grids from coordinate vectors: out[k] is arrays[k] repeated along all axes but one.
 
     >>> import wonderland as wl
     >>> x, y = wl.meshgrid(wl.arange(3), wl.arange(2))
@@ -242,10 +245,10 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     sizes = [0] * len(xs)
     for x, place in zip(xs, places, strict=True):
         sizes[place] = x.size
-    return tuple(
+    return [
         broadcast_to(reshape(x, tuple(x.size if i == place else 1 for i in range(len(xs)))), tuple(sizes))
         for x, place in zip(xs, places, strict=True)
-    )
+    ]
 
 
 # --- matrices
@@ -267,7 +270,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     return wrap(np.eye(n_rows, n_cols, k=diagonal_number("eye", "k", k, n_rows, n_cols), dtype=target))
 
 
-def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None) -> Tensor:
+def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones at and below the diagonal number k.
 
     >>> import wonderland as wl
@@ -275,6 +278,7 @@ def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None
     tensor([[1, 0],
             [1, 1]])
     """
+    check_device("tri", device)
     target = dtypes.default_float if dtype is None else as_dtype(dtype)
     n_rows = as_int("tri", "n_rows", n_rows)
     n_cols = n_rows if n_cols is None else as_int("tri", "n_cols", n_cols)

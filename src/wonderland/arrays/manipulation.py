@@ -257,8 +257,8 @@ def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     return x if x.shape == sizes else p.broadcast_to(x, shape=sizes)
 
 
-def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """Tensors repeated to their common shape.
+def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+    """A list of the tensors, repeated to their common shape.
 
     >>> import wonderland as wl
     >>> [x.shape for x in wl.broadcast_arrays(wl.zeros((4, 1)), wl.zeros(3))]
@@ -266,7 +266,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """
     xs = [as_tensor("broadcast_arrays", a) for a in arrays]
     shape = broadcasting.broadcast_shapes("broadcast_arrays", *[x.shape for x in xs]) if xs else ()
-    return tuple(broadcast_to(x, shape) for x in xs)
+    return [broadcast_to(x, shape) for x in xs]
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

@@ -47,9 +47,12 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """The types of a kind (see `isdtype`) by name; all of them if none is named."""
+        """The standard's types of a kind (see `isdtype`) by name; all of them if none is named.
+
+        The sixteen-bit floating types are ours beyond the standard, which asks for its own names alone.
+        """
         check_device("dtypes", device)
-        return {d.name: d for d in dtypes.ALL if kind is None or isdtype(d, kind)}
+        return {d.name: d for d in dtypes.ALL if not dtypes.is_half(d) and (kind is None or isdtype(d, kind))}
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 - the standard's name

@@ -7,15 +7,19 @@ reduced axes in place with size 1, so that the result broadcasts against the ten
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
+
+import numpy as np
 
 from .. import dtypes
 from ..arguments import as_int, as_number
+from ..context import user_level
 from ..dtypes import is_complex, is_half, is_integer
 from ..errors import InputError
 from ..primitives import elementwise as pe
 from ..primitives import reduction as p
-from ..primitives.broadcasting import normalize_axes, normalize_axis, without_axes
+from ..primitives.broadcasting import normalize_axes, normalize_axis
 from ..primitives.creation import full, ones_like, zeros_like
 from ..tensor import Tensor
 from .arithmetic import abs as abs_
@@ -98,19 +102,25 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     >>> import wonderland as wl
     >>> wl.mean(wl.tensor([1.0, 2.0, 6.0]))
     tensor(3.)
+
+    The mean of nothing is NaN, with a warning.
     """
     x = as_inexact("mean", x)
     if is_half(x.dtype):  # the sum may be too large for the type of the mean
         return astype(mean(astype(x, dtypes.float32), axis=axis, keepdims=keepdims), x.dtype)
     n = _count(x, axis, "mean")
-    if n == 0 and _reduced_size(x, axis):
-        raise InputError(f"mean: the reduction of shape {x.shape} over axis {axis} has no elements.", "non-empty data")
-    return sum(x, axis=axis, keepdims=keepdims) / (n or 1)
+    total = sum(x, axis=axis, keepdims=keepdims)
+    if n == 0:
+        return _undefined(total, f"mean: the reduction of shape {x.shape} over axis {axis} has no elements.")
+    return total / n
 
 
-def _reduced_size(x: Any, axis: Any) -> int:
-    """The number of elements of the result."""
-    return math.prod(without_axes(x.shape, normalize_axes("mean", axis, x.ndim)))
+def _undefined(total: Tensor, why: str) -> Tensor:
+    """NaN in place of every element, by a division that `wl.debug.nans` finds; no element, no warning."""
+    if total.size:
+        warnings.warn(f"{why} The result is NaN.", RuntimeWarning, stacklevel=user_level())
+    with np.errstate(invalid="ignore"):  # one warning is enough
+        return total * 0 / 0
 
 
 def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -119,6 +129,8 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
     >>> import wonderland as wl
     >>> wl.var(wl.tensor([1.0, 2.0, 3.0])), wl.var(wl.tensor([1.0, 2.0, 3.0]), correction=1)
     (tensor(0.6666667), tensor(1.))
+
+    Where n - c is not positive the variance is NaN, with a warning.
     """
     x = as_inexact("var", x)
     if is_half(x.dtype):
@@ -126,14 +138,13 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
         return astype(wide, x.dtype)
     correction = as_number("var", "correction", correction)
     n = _count(x, axis, "var")
-    if n - correction <= 0 and _reduced_size(x, axis):
-        raise InputError(
-            f"var: {n} elements with correction {correction} leave nothing to divide by.",
-            "more elements or correction=0",
-        )
-    centred = x - mean(x, axis=axis, keepdims=True)
+    if n - correction <= 0:
+        total = sum(abs_(x), axis=axis, keepdims=keepdims)
+        return _undefined(total, f"var: {n} elements with correction {correction} leave nothing to divide by.")
+    # with a negative correction, the squares of nothing have a sum
+    centred = x - (mean(x, axis=axis, keepdims=True) if n else 0)
     squares = square(abs_(centred)) if is_complex(x.dtype) else square(centred)
-    return sum(squares, axis=axis, keepdims=keepdims) / ((n - correction) or 1)
+    return sum(squares, axis=axis, keepdims=keepdims) / (n - correction)
 
 
 def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:

@@ -39,7 +39,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         return euclidean(x, axis=axis, keepdims=keepdims)
     size = abs(x)
     if ord in (INF, -INF):
-        return (max if ord > 0 else min)(size, axis=axis, keepdims=keepdims)
+        return (_largest if ord > 0 else min)(size, axis=axis, keepdims=keepdims)
     if ord == 1:
         return sum(size, axis=axis, keepdims=keepdims)
     zero = size == 0
@@ -51,6 +51,12 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     regular = (total > 0) & (total < INF)
     root = where(regular, total, ones_like(total)) ** (1 / ord)
     return where(regular, root, stop_gradient(total) ** (1 / ord))
+
+
+def _largest(sizes: Tensor, axis: Any, keepdims: bool = False) -> Tensor:
+    """The largest of numbers that are not negative; 0 of none, so that the norm of nothing is 0."""
+    nothing = math.prod(sizes.shape[a] for a in normalize_axes("norm", axis, sizes.ndim)) == 0
+    return (sum if nothing else max)(sizes, axis=axis, keepdims=keepdims)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
@@ -71,10 +77,10 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         return euclidean(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         values = svdvals(x)
-        out = sum(values, axis=-1) if ord == "nuc" else (max if ord == 2 else min)(values, axis=-1)
+        out = sum(values, axis=-1) if ord == "nuc" else (_largest if ord == 2 else min)(values, axis=-1)
     elif ord in (1, -1, INF, -INF):
         sums = sum(abs(x), axis=-2 if ord in (1, -1) else -1)
-        out = (max if ord > 0 else min)(sums, axis=-1)
+        out = (_largest if ord > 0 else min)(sums, axis=-1)
     else:
         raise InputError(
             f"matrix_norm: ord={ord!r} is not a norm of matrices.", '"fro", "nuc", 1, -1, 2, -2, inf or -inf'
