@@ -144,8 +144,7 @@ AXES_AND_INDICES = [
     row(lambda: wl.sum(x23, axis=0.5), AxisError, "sum", "0.5"),
     row(lambda: wl.max(wl.zeros((0, 3)), axis=0), InputError, "max", "(0, 3)", "no elements"),
     row(lambda: wl.argmin(wl.zeros(0)), InputError, "argmin", "(0,)"),
-    row(lambda: wl.mean(wl.zeros((2, 0)), axis=1), InputError, "mean", "(2, 0)", "no elements"),
-    row(lambda: wl.var(wl.ones(1), correction=1), InputError, "var", "correction 1"),
+    row(lambda: wl.max(wl.zeros((2, 0)), axis=1), InputError, "max", "(2, 0)", "no elements"),
     row(lambda: x23[2], IndexOutOfRange, "index: 2 is out of range", "axis 0 of size 2", "(2, 3)"),
     row(lambda: x23[0, -4], IndexOutOfRange, "index: -4", "axis 1 of size 3", "(2, 3)"),
     row(lambda: x23[[0, 5]], IndexOutOfRange, "5", "(2, 3)"),
@@ -159,9 +158,9 @@ AXES_AND_INDICES = [
     row(lambda: wl.take_along_axis(x23, wl.tensor([[7]])), IndexOutOfRange, "take_along_axis", "7"),
     row(lambda: x23.at[0, 9].set(1.0), IndexOutOfRange, "9", "(2, 3)"),
     row(lambda: x23.at[0].set(v4), ShapeError, "(4,)", "(3,)"),
-    row(lambda: x23.__setitem__(0, 1.0), TraceError, "setitem", "immutable", "x.at[i].set(v)"),
-    row(lambda: len(wl.tensor(1.0)), InputError, "len", "0-d"),
-    row(lambda: list(wl.tensor(1.0)), InputError, "iter", "0-d"),
+    row(lambda: wl.jit(lambda x: x.__setitem__(0, 1.0))(x23), TraceError, "setitem", "immutable", "x.at[i].set(v)"),
+    row(lambda: len(wl.tensor(1.0)), ConversionError, "len", "0-d"),  # a TypeError, as Python's protocols expect
+    row(lambda: list(wl.tensor(1.0)), ConversionError, "iter", "0-d"),
 ]
 
 NUMBERS = [
@@ -550,6 +549,7 @@ def only_ours(f: Callable[..., Any], *args: Any, **options: Any) -> None:
         f(*args, **options)
 
 
+@pytest.mark.filterwarnings("ignore:.*The result is NaN:RuntimeWarning")
 @settings(max_examples=400)
 @given(st.sampled_from(UNARY.split()), OPERAND)
 def test_unary_raises_only_ours(name: str, x: Any) -> None:
@@ -562,6 +562,7 @@ def test_binary_raises_only_ours(name: str, x: Any, y: Any) -> None:
     only_ours(getattr(wl, name), x, y)
 
 
+@pytest.mark.filterwarnings("ignore:.*The result is NaN:RuntimeWarning")
 @settings(max_examples=300)
 @given(st.sampled_from(WITH_AXIS.split()), TENSOR, AXIS)
 def test_axes_raise_only_ours(name: str, x: Any, axis: Any) -> None:
@@ -598,6 +599,7 @@ def test_indices_raise_only_ours(x: Any, index: Any, value: Any) -> None:
     only_ours(lambda: x.at[index].set(value))
 
 
+@pytest.mark.filterwarnings("ignore:.*The result is NaN:RuntimeWarning")
 @settings(max_examples=200)
 @given(
     st.sampled_from((UNARY + WITH_AXIS).split()),

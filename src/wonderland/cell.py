@@ -9,7 +9,7 @@ import numpy as np
 from .context import Scope, current
 from .dtypes import DType
 from .errors import TraceError
-from .tensor import Shape, Tensor, Tracer, wrap
+from .tensor import Shape, Tensor, Tracer, alias, wrap
 
 
 class Cell(Tensor):
@@ -81,7 +81,15 @@ class Cell(Tensor):
     def settle(self, value: Tensor) -> None:
         """Make this the value outside, and for this context."""
         self.release()
-        self._outside = value
+        self._outside = alias(value)  # what becomes of the tensor that was given is no matter of the cell's
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.assign(self.at[index].set(value))
+
+    def copy(self) -> Tensor:
+        return interpreter.read(self)
+
+    clone = copy
 
     def assign(self, value: Any) -> None:
         """Put a new value of the same shape into the cell; `interpreter.assign` does the bookkeeping."""

@@ -93,7 +93,7 @@ class DTypeError(WonderlandError, TypeError):
 
 
 class ConversionError(InputError, OverflowError, TypeError):
-    """A number that has no counterpart of the Python type asked for, as int(x) of NaN."""
+    """A value that has no counterpart of the Python type asked for, as int(x) of NaN, or iter(x) of a 0-d tensor."""
 
 
 class SizeError(WonderlandError, MemoryError):

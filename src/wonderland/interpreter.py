@@ -24,7 +24,7 @@ from .errors import (
     WonderlandError,
 )
 from .settings import lenient
-from .tensor import Shape, Tensor, Tracer, wrap
+from .tensor import Shape, Tensor, Tracer, alias, wrap
 
 __all__ = ["Tangent", "assign", "bind", "evaluate", "read"]
 
@@ -137,7 +137,7 @@ def read(cell: Cell) -> Tensor:
             leaf = wrap(value._data)
             leaf._node = cell._leaf
             return leaf
-        return value
+        return alias(value)
     return trace.read(cell, value) if trace.staged else value
 
 

@@ -1,4 +1,4 @@
-"""The tensor: an immutable n-dimensional value over a NumPy buffer.
+"""The tensor: an n-dimensional value over a NumPy buffer that nobody else writes to.
 
 `Tensor` holds a computed value. `Tracer` is its subclass for values inside a transformation: it has a shape and a
 dtype, and every operation on it is handled by the interpreter that made it. Users see one type.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from sys import getrefcount
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 class Tensor:
-    """An immutable array of elements of one type.
+    """An array of elements of one type.
 
     >>> import wonderland as wl
     >>> x = wl.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -30,7 +31,7 @@ class Tensor:
     tensor(54.)
 
     Make one with `wl.tensor`, `wl.asarray` or a creation function. Operators follow NumPy; two tensors of different
-    types combine as `wl.result_type` says. Book, section 2.1.
+    types combine as `wl.result_type` says. `x[i] = v` changes x and nothing else, see `__setitem__`. Book, section 2.1.
     """
 
     __slots__ = ("__weakref__", "_data", "_node")
@@ -227,12 +228,12 @@ class Tensor:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise InputError("len: a 0-d tensor has no length.", "x.size")
+            raise ConversionError("len: a 0-d tensor has no length.", "x.size")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
-            raise InputError("iter: a 0-d tensor has no axis to iterate over.", "x.item() for its value")
+            raise ConversionError("iter: a 0-d tensor has no axis to iterate over.", "x.item() for its value")
         return iter([self[i] for i in range(self.shape[0])])
 
     def __repr__(self) -> str:
@@ -245,11 +246,13 @@ class Tensor:
         return (_restore, (self._concrete("a pickle"), self.requires_grad and self.is_leaf))
 
     def __copy__(self) -> Tensor:
-        return self
+        return self.copy()
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        """The tensor itself, unless it gathers gradients: a copy of a parameter has its own."""
-        return wrap(self._data).requires_grad_() if self.requires_grad and self.is_leaf else self
+        """A copy that gathers gradients of its own if this tensor does."""
+        if not (self.requires_grad and self.is_leaf):
+            return memo.setdefault(id(self), self.copy())
+        return memo.setdefault(id(self), wrap(self._data).requires_grad_())
 
     # --- operators
 
@@ -368,10 +371,21 @@ class Tensor:
         return arrays.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise TraceError(
-            "setitem: tensors are immutable, so x[i] = v has no place to write to.",
-            "x = x.at[i].set(v), or x.at[i].add(v) and relatives",
-        )
+        """Change elements of this tensor and of no other: who shares its memory keeps the old numbers.
+
+        >>> import wonderland as wl
+        >>> x = wl.zeros(3)
+        >>> y = x.copy()
+        >>> x[1:] = 5.0
+        >>> x, y
+        (tensor([0., 5., 5.]), tensor([0., 0., 0.]))
+
+        Refused inside transformations and for tensors whose gradient is recorded: there, x = x.at[i].set(v). Also
+        refused for views of what is still in use, as `row = x[0]; row[1] = v` or `x[0][1] = v`, through which NumPy
+        would write: there, x[0, 1] = v.
+        """
+        holders = getrefcount(self)
+        arrays.assign_item(self, index, value, holders)
 
     # --- methods: the functions of the same name
 
@@ -379,7 +393,11 @@ class Tensor:
         return arrays.astype(self, dtype, copy=copy)
 
     def copy(self) -> Tensor:
-        return self
+        """A tensor with the same value in memory of its own."""
+        copied = alias(self)
+        if type(copied) is Tensor:
+            copied._data = copied._data.copy()
+        return copied
 
     clone = copy
 
@@ -560,6 +578,16 @@ def wrap(data: Any) -> Tensor:
     t = _new(Tensor)
     t._data = data if type(data) is np.ndarray else np.asarray(data)
     t._node = None
+    return t
+
+
+def alias(x: Tensor) -> Tensor:
+    """Another tensor with the same value and record: where one is changed by assignment, the other is not."""
+    if type(x) is not Tensor:
+        return x  # traced values do not change, and a cell is meant to
+    t = _new(Tensor)
+    t._data = x._data
+    t._node = x._node
     return t
 
 

@@ -34,7 +34,7 @@ class Alive:
         self.history: list[int] = []
 
     def see(self, primitive: Any, outs: list[Any]) -> None:
-        self.references += [weakref.ref(out) for out in outs if out.ndim]
+        self.references += [weakref.ref(out._data) for out in outs if out.ndim]
         self.history.append(self.now())
 
     def now(self) -> int:

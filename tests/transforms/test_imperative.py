@@ -313,7 +313,7 @@ def test_the_recording_is_released_by_backward_and_by_dropping_the_result() -> N
         h, kept = x, []
         for _ in range(20):
             h = wl.sin(h)
-            kept.append(weakref.ref(h))
+            kept.append(weakref.ref(h._data))  # the memory: the recording has tensors of its own over it
         return h.sum(), kept
 
     gc.disable()  # reference counts alone free the recording: there are no cycles

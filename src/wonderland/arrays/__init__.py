@@ -6,6 +6,7 @@ from ..tensor import Tensor as Tensor
 from ..transforms.custom import stop_gradient
 from .activations import *
 from .arithmetic import *
+from .assignment import assign_item as assign_item
 from .calculus import *
 from .complexes import *
 from .composed import *

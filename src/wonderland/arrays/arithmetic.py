@@ -14,7 +14,7 @@ from ..interpreter import bind
 from ..primitives import elementwise as p
 from ..primitives.creation import ones_like, zeros_like
 from ..tensor import Tensor
-from .conversion import as_inexact, as_real, as_tensor, convert, promote, promote_inexact, promote_kind
+from .conversion import as_inexact, as_real, as_result, as_tensor, convert, promote, promote_inexact, promote_kind
 
 __all__ = [
     "abs",
@@ -217,7 +217,7 @@ def positive(x: Any, /) -> Tensor:
     >>> wl.positive(wl.tensor([1, -2]))
     tensor([ 1, -2])
     """
-    return as_tensor("positive", x)
+    return as_result(as_tensor("positive", x))
 
 
 def abs(x: Any, /) -> Tensor:
@@ -228,7 +228,7 @@ def abs(x: Any, /) -> Tensor:
     (tensor([1.5, 2. ]), tensor(5.))
     """
     x = as_tensor("abs", x)
-    return x if x.dtype is dtypes.bool_ else p.abs_(x)
+    return as_result(x) if x.dtype is dtypes.bool_ else p.abs_(x)
 
 
 absolute = abs
@@ -280,7 +280,7 @@ def nextafter(x1: Any, x2: Any, /) -> Tensor:
 def _rounding(name: str, primitive: Any, x: Any) -> Tensor:
     x = as_tensor(name, x)
     p.check_kind(name, p.NUMERIC, x)
-    return x if x.dtype.kind in "iu" else primitive(x)
+    return as_result(x) if x.dtype.kind in "iu" else primitive(x)
 
 
 def floor(x: Any, /) -> Tensor:
@@ -373,7 +373,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
             x = wide  # integers limited by fractions become fractions
         limit = convert(limit, x.dtype)
         x = p.where(outside(x, limit), limit, x)
-    return x
+    return as_result(x) if min is None and max is None else x
 
 
 def nan_to_num(x: Any, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from ..dtypes import is_complex
 from ..primitives import elementwise as p
 from ..primitives.creation import zeros_like
 from ..tensor import Tensor
-from .conversion import as_inexact, as_tensor, promote_inexact
+from .conversion import as_inexact, as_result, as_tensor, promote_inexact
 
 __all__ = ["angle", "complex", "conj", "imag", "real"]
 
@@ -25,7 +25,7 @@ def real(x: Any, /) -> Tensor:
     tensor([1., 3.])
     """
     x = as_tensor("real", x)
-    return p.real(x) if is_complex(x.dtype) else x
+    return p.real(x) if is_complex(x.dtype) else as_result(x)
 
 
 def imag(x: Any, /) -> Tensor:
@@ -47,7 +47,7 @@ def conj(x: Any, /) -> Tensor:
     tensor(1.-2.j, dtype=complex64)
     """
     x = as_tensor("conj", x)
-    return p.conj(x) if is_complex(x.dtype) else x
+    return p.conj(x) if is_complex(x.dtype) else as_result(x)
 
 
 def angle(x: Any, /) -> Tensor:

@@ -15,7 +15,7 @@ from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import elementwise as p
 from ..primitives.creation import check_size
 from ..room import GIBIBYTE
-from ..tensor import Tensor, Tracer, wrap
+from ..tensor import Tensor, Tracer, alias, wrap
 
 __all__ = ["array", "asarray", "from_dlpack", "tensor"]
 
@@ -132,8 +132,10 @@ def _from_numpy(data: np.ndarray[Any, Any], dtype: DType | None, copy: bool | No
             check_size("tensor", data.shape, target)
         with np.errstate(all="ignore"):
             data = data.astype(target, copy=True)
-    # an unpickled array may carry an equal dtype that is another object; ours are compared by identity
-    return wrap(data if data.dtype is target else data.view(target))
+        return wrap(data)
+    # A view: to whom the memory belongs can be seen from it, see assignment.py. An unpickled array may carry an equal
+    # dtype that is another object; ours are compared by identity.
+    return wrap(data.view(target))
 
 
 def _needs_copy(source: DType, target: DType) -> InputError:
@@ -310,6 +312,11 @@ def as_tensor(name: str, x: Any) -> Any:
         return x
     x = as_operand(name, x)
     return x if isinstance(x, Tensor) else from_scalar(x, _scalar_dtype(x))
+
+
+def as_result(x: Tensor) -> Tensor:
+    """The argument x as a result of its own: it may be assigned to without changing the argument."""
+    return interpreter.read(x) if isinstance(x, Cell) else alias(x)
 
 
 def as_inexact(name: str, x: Any) -> Any:

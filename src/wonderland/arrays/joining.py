@@ -17,7 +17,7 @@ from ..primitives import structure as p
 from ..primitives.broadcasting import normalize_axes, normalize_axis
 from ..primitives.creation import check_size, full
 from ..tensor import Tensor, wrap
-from .conversion import as_shape, as_tensor, convert_into, promote
+from .conversion import as_result, as_shape, as_tensor, convert_into, promote
 from .manipulation import broadcast_to, expand_dims, reshape
 
 __all__ = [
@@ -212,7 +212,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
         if n and amount % n:
             cut = n - amount % n
             x = p.concatenate(p.take_slice(x, place, cut, n), p.take_slice(x, place, 0, cut), axis=place)
-    return x
+    return as_result(x)
 
 
 # --- repeating

@@ -15,7 +15,7 @@ from ..primitives import elementwise as pe
 from ..primitives import structure as p
 from ..primitives.broadcasting import normalize_axes, normalize_axis, without_axes
 from ..tensor import Tensor
-from .conversion import as_matrices, as_shape, as_tensor, check_device
+from .conversion import as_matrices, as_result, as_shape, as_tensor, check_device
 
 __all__ = [
     "astype",
@@ -45,13 +45,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     >>> wl.tensor([1.7, -1.7]).astype(wl.int32)
     tensor([ 1, -1], dtype=int32)
 
-    Tensors are immutable, so `copy` has no effect that could be seen.
+    With `copy=False` a tensor that has the type already is returned itself; its memory is shared in any case, until
+    one of the two is assigned to.
     """
     check_device("astype", device)
     x = as_tensor("astype", x)
     target = as_dtype(dtype)
     if x.dtype == target:
-        return interpreter.read(x) if isinstance(x, Cell) else x
+        return as_result(x) if copy or isinstance(x, Cell) else x
     return pe.astype(x, dtype=target)
 
 
@@ -150,7 +151,7 @@ def atleast_1d(x: Any, /) -> Tensor:
     tensor([3.])
     """
     x = as_tensor("atleast_1d", x)
-    return x if x.ndim else reshape(x, (1,))
+    return as_result(x) if x.ndim else reshape(x, (1,))
 
 
 def atleast_2d(x: Any, /) -> Tensor:
@@ -161,7 +162,7 @@ def atleast_2d(x: Any, /) -> Tensor:
     (1, 3)
     """
     x = as_tensor("atleast_2d", x)
-    return x if x.ndim > 1 else reshape(x, (1, x.size))
+    return as_result(x) if x.ndim > 1 else reshape(x, (1, x.size))
 
 
 # --- order of axes
@@ -254,7 +255,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """
     x = as_tensor("broadcast_to", x)
     sizes = as_shape("broadcast_to", shape)
-    return x if x.shape == sizes else p.broadcast_to(x, shape=sizes)
+    return as_result(x) if x.shape == sizes else p.broadcast_to(x, shape=sizes)
 
 
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
@@ -279,6 +280,3 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     if not shapes:
         return ()
     return broadcasting.broadcast_shapes("broadcast_shapes", *[as_shape("broadcast_shapes", s) for s in shapes])
-
-
-from .. import interpreter  # noqa: E402 - reading cells needs the tensors above

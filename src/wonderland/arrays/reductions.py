@@ -24,7 +24,7 @@ from ..primitives.creation import full, ones_like, zeros_like
 from ..tensor import Tensor
 from .arithmetic import abs as abs_
 from .arithmetic import square
-from .conversion import as_inexact, as_ordered, as_tensor
+from .conversion import as_inexact, as_ordered, as_result, as_tensor
 from .joining import concat
 from .manipulation import astype, broadcast_to, expand_dims, ravel, reshape
 
@@ -337,4 +337,4 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
             break  # nothing is left
         upper, lower = x[(*head, slice(1, None))], x[(*head, slice(None, -1))]
         x = upper != lower if x.dtype == dtypes.bool_ else upper - lower
-    return x
+    return x if n else as_result(x)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arguments import as_list
 from ..arrays import broadcast_to, eye, reshape
-from ..arrays.conversion import as_inexact, promote
+from ..arrays.conversion import as_inexact, as_result, promote
 from ..errors import InputError, ShapeError
 from ..primitives.linear_algebra import check_square
 from ..primitives.matrix_exponential import matrix_exp as matrix_exp_primitive
@@ -56,7 +56,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
         n //= 2
         if n:
             x = x @ x
-    return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) if result is None else result
+    return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) if result is None else as_result(result)
 
 
 def multi_dot(arrays: Sequence[Any], /) -> Tensor:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..cell import Cell
 from ..errors import ModuleError, TreeError
-from ..tensor import Tensor
+from ..tensor import Tensor, alias
 from ..trees import DEEPEST, Static
 from .lazy import Lazy
 
@@ -30,18 +30,23 @@ class Container(NamedTuple):
 
 
 class Constant:
-    """The outline of an array that is no cell: equal to another one with the same numbers."""
+    """The outline of an array that is no cell: equal to another one with the same numbers.
+
+    It keeps the numbers of today, since a tensor may be assigned to and an array be written to; a large array is known
+    by its identity alone.
+    """
 
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        small = type(value) is np.ndarray and value.nbytes <= SMALL
+        self.value = value.copy() if small else alias(value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Constant):
             return False
         mine, theirs = self.value, other.value
-        if mine is theirs:
+        if mine is theirs or (type(mine) is type(theirs) is Tensor and mine._data is theirs._data):
             return True
         return type(mine) in (Tensor, np.ndarray) and type(mine) is type(theirs) and _bits(mine) == _bits(theirs)
 
@@ -56,6 +61,7 @@ def _bits(value: Any) -> tuple[Any, ...]:
     return value.shape, value.dtype, np.asarray(value).tobytes()
 
 
+SMALL = 2**16  # bytes
 MEMBER = Static("member")  # where a cell or a module goes
 
 

@@ -11,7 +11,7 @@ from .. import arrays
 from ..cell import Cell
 from ..errors import ModuleError
 from ..interpreter import assign
-from ..tensor import Tensor
+from ..tensor import Tensor, alias
 from .members import cells
 
 
@@ -24,7 +24,7 @@ class Loaded(NamedTuple):
 
 def state_dict(module: Any) -> dict[str, Tensor]:
     """The values of the parameters and the persistent buffers; a shared one once, under its first path."""
-    return {path: cell.value for path, cell in cells(module) if cell.persistent}
+    return {path: alias(cell.value) for path, cell in cells(module) if cell.persistent}
 
 
 def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool) -> Loaded:

@@ -20,7 +20,7 @@ from ..errors import AxisError, InputError, ShapeError, TraceError, WonderlandEr
 from ..interpreter import bind, read
 from ..primitives.primitive import Primitive
 from ..primitives.structure import broadcast_to
-from ..tensor import Shape, Tensor, Tracer, noun, wrap
+from ..tensor import Shape, Tensor, Tracer, alias, noun, wrap
 
 
 class BatchTracer(Tracer):
@@ -269,8 +269,8 @@ def _finish(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
     if isinstance(leaf, BatchTracer) and leaf.trace is trace:
         if axis is None:
             raise InputError("vmap: out_axes is None for a result that differs from example to example.", "out_axes=0")
-        return leaf.value if axis == 0 else arrays.moveaxis(leaf.value, 0, axis)
-    value = leaf if isinstance(leaf, Tensor) else arrays.asarray(leaf)
+        return alias(leaf.value) if axis == 0 else arrays.moveaxis(leaf.value, 0, axis)
+    value = alias(leaf) if isinstance(leaf, Tensor) else arrays.asarray(leaf)
     if axis is None:
         return value
     value = broadcast_to(value, shape=(trace.size, *value.shape))

@@ -48,7 +48,7 @@ def fixed(value: Any, above: tuple[int, ...] = ()) -> Any:
     if kind in ATOMS or isinstance(value, np.generic):
         return Static(value)
     if kind is Tensor:
-        return (Same(value), value._node is not None)
+        return (Same(value), value._node is not None, Same(value._data))  # another buffer: it was assigned to
     if isinstance(value, Cell):
         return (Same(value), value.settings(), value.shape, value.dtype)
     if is_stateful(value):

@@ -18,7 +18,7 @@ from ..errors import GradientError, TraceError
 from ..interpreter import Tangent, apply_linear, bind
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import LINEAR, ZERO, Primitive
-from ..tensor import Shape, Tensor, Tracer, format_array, noun
+from ..tensor import Shape, Tensor, Tracer, alias, format_array, noun
 
 
 class JVPTracer(Tracer):
@@ -210,7 +210,7 @@ def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = F
         )
     inputs = Inputs("jvp", tuple(primals))
     found = call_with_tangents("jvp", f, inputs, inputs.matching(tuple(tangents)), {}, has_aux)
-    value = trees.unflatten(found.structure, found.values)
+    value = trees.unflatten(found.structure, [alias(v) for v in found.values])
     tangent = trees.unflatten(found.structure, found.filled_tangents())
     return (value, tangent, found.aux) if has_aux else (value, tangent)
 
@@ -225,7 +225,7 @@ class Outcome(NamedTuple):
 
     def filled_tangents(self) -> list[Any]:
         """The tangents, with zeros where there are none."""
-        return [zeros_like(v) if t is None else t for v, t in zip(self.values, self.tangents, strict=True)]
+        return [zeros_like(v) if t is None else alias(t) for v, t in zip(self.values, self.tangents, strict=True)]
 
 
 def call_with_tangents(

@@ -15,7 +15,7 @@ from ..context import BACKWARD, at, current, next_order, place
 from ..dtypes import is_complex, is_inexact
 from ..errors import GradientError
 from ..settings import setting
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, alias, wrap
 
 
 class Record:
@@ -57,7 +57,8 @@ def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
     outs = interpreter.evaluate(primitive, detached, params)
     results = outs if primitive.multiple else [outs]
     if any(is_inexact(r.dtype) for r in results):
-        entry = Record(primitive, tuple(args), params, [r._data for r in results])
+        # the record keeps tensors of its own: those that were given may be changed by assignment later
+        entry = Record(primitive, tuple(map(alias, args)), params, [r._data for r in results])
         for i, result in enumerate(results):
             if is_inexact(result.dtype):
                 result._node = (entry, i)
@@ -160,11 +161,11 @@ def _walk(start: tuple[Record, int], seed: Tensor, free: bool) -> None:
         entry, cts = records.pop(order), adjoints.pop(order)
         for index, ct in cts.items():
             for hook in entry.hooks.get(index, ()):
-                changed = hook(_conj(ct))
+                changed = hook(alias(_conj(ct)))
                 if changed is not None:
                     cts[index] = ct = _conj(changed)
             if entry.primitive is None or index in entry.retained:
-                gradient = _conj(ct)
+                gradient = alias(_conj(ct))  # one adjoint may be the gradient of several leaves
                 entry.grad[index] = entry.grad[index] + gradient if index in entry.grad else gradient
         if entry.primitive is None:
             continue

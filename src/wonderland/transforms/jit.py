@@ -36,7 +36,7 @@ from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Tensor, Tracer, wrap
 from .call import call
-from .constants import contents, opened
+from .constants import contents, fixed, opened
 from .environment import Environment
 from .ownership import InUse, unshared
 from .remembering import Traces
@@ -108,6 +108,8 @@ class Arguments:
 
 def _static(value: Any) -> trees.Static:
     """An argument that a trace takes for a constant."""
+    if type(value) is Tensor:
+        return trees.Static(fixed(value))
     try:
         hash(value)
     except TypeError as error:

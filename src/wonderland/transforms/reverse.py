@@ -19,6 +19,7 @@ from ..errors import GradientError
 from ..interpreter import Node, Tangent, bind
 from ..primitives.creation import ones_like, zeros_like
 from ..settings import lenient
+from ..tensor import alias
 from .forward import add_tangents, call_with_tangents
 from .inputs import Inputs, argument_positions, check_function, check_like
 
@@ -138,9 +139,14 @@ class Recording:
             name, f, inputs, self.tangents, kwargs, has_aux
         )
 
+    def keep(self) -> None:
+        """Make the recording independent of tensors that others hold and may change by assignment."""
+        for node in recorded(self.out_tangents).values():
+            node.args = [alias(arg) for arg in node.args]
+
     @property
     def value(self) -> Any:
-        return trees.unflatten(self.structure, self.values)
+        return trees.unflatten(self.structure, [alias(value) for value in self.values])
 
     def adjoints(self, cts: list[Any], *, free: bool) -> list[Any]:
         """The adjoints of all input leaves for adjoints of the outputs."""
@@ -148,7 +154,8 @@ class Recording:
         if free:
             self.out_tangents = []
         found = pull_back(seeds, self.tangents, free=free)
-        return [zeros_like(v) if ct is None else ct for v, ct in zip(self.inputs.values, found, strict=True)]
+        # one adjoint may belong to several inputs, or be that of the output
+        return [zeros_like(v) if ct is None else alias(ct) for v, ct in zip(self.inputs.values, found, strict=True)]
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -165,6 +172,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """
     check_function("vjp", f)
     recording = Recording("vjp", f, Inputs("vjp", primals), {}, has_aux)
+    recording.keep()
 
     def pull(ct: Any) -> tuple[Any, ...]:
         leaves, structure = trees.flatten(ct, open_objects=False)
@@ -197,11 +205,12 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     """
     check_function("linearize", f)
     recording = Recording("linearize", f, Inputs("linearize", primals), {}, False)
+    recording.keep()
 
     def push(*tangents: Any) -> Any:
         values = recording.inputs.matching(tangents)
         found = push_forward(recording.out_tangents, recording.tangents, values)
-        filled = [zeros_like(v) if t is None else t for v, t in zip(recording.values, found, strict=True)]
+        filled = [zeros_like(v) if t is None else alias(t) for v, t in zip(recording.values, found, strict=True)]
         return trees.unflatten(recording.structure, filled)
 
     return recording.value, push

@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import arrays
 from ...arguments import as_number, shown
-from ...arrays.conversion import as_real
+from ...arrays.conversion import as_real, as_result
 from ...errors import InputError, ShapeError
 from ...random.continuous import normal
 from ...random.discrete import bernoulli, randint
@@ -143,7 +143,7 @@ def gaussian_dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any 
     if p == 1.0:
         raise InputError("gaussian_dropout: p=1 has no finite variance.", "a probability below 1")
     if not training or p == 0.0:
-        return x
+        return as_result(x)
     return x * normal(x.shape, 1.0, (p / (1.0 - p)) ** 0.5, key=key, dtype=x.dtype)
 
 
@@ -156,7 +156,7 @@ def gaussian_noise(x: Any, std: float = 1.0, training: bool = True, *, key: Any 
     """
     x = as_real("gaussian_noise", x)
     std = check_std("gaussian_noise", std)
-    return x + normal(x.shape, 0.0, std, key=key, dtype=x.dtype) if training and std else x
+    return x + normal(x.shape, 0.0, std, key=key, dtype=x.dtype) if training and std else as_result(x)
 
 
 def cutout(
@@ -177,7 +177,7 @@ def cutout(
     if x.ndim < 3:
         raise ShapeError(f"cutout: an input of shape {x.shape}.", "an input of shape (..., height, width, channels)")
     if not training or 0 in x.shape:
-        return x
+        return as_result(x)
     each = (*x.shape[:-3], 1, 1, x.shape[-1] if per_channel else 1)
     inside: Any = True
     for axis, width, own in zip((-3, -2), sizes, split(take_key("cutout", key), 2), strict=True):
@@ -218,9 +218,9 @@ def _dropped(name: str, x: Any, p: Any, training: bool, inverted: bool, key: Any
     x = as_real(name, x)
     keep = 1.0 - check_probability(name, p)
     if keep == 1.0:
-        return x
+        return as_result(x)
     if not training:
-        return x if inverted else x * keep
+        return as_result(x) if inverted else x * keep
     if keep == 0.0:
         return arrays.zeros_like(x)
     kept = x * (1.0 / keep) if inverted else x
@@ -238,7 +238,7 @@ def _saturated(name: str, x: Any, p: Any, training: bool, key: Any, mask_shape: 
     x = as_real(name, x)
     p = check_probability(name, p)
     if not training or p == 0.0:
-        return x
+        return as_result(x)
     if p == 1.0:
         return arrays.zeros_like(x)
     a = ((1.0 - p) * (1.0 + p * _SATURATED**2)) ** -0.5
