@@ -1,7 +1,8 @@
-"""Minimax coefficients of the compiler's elementary functions: python -m tools.coefficients [name ...]
+"""Coefficients of the elementary and special functions: python -m tools.coefficients [name ...]
 
 Each row of TABLE says what is approximated: g on [low, high] by the polynomial P with the least largest weight |g - P|
-(by the exchange of Remez). The printed lists, highest power first, are the ones in wonderland/compiler/functions/.
+(by the exchange of Remez). The printed lists, highest power first, are the ones in wonderland/compiler/text/functions/.
+Each row of SERIES is a function on [low, high] whose Chebyshev series stands in wonderland/primitives/.
 """
 
 from __future__ import annotations
@@ -118,9 +119,53 @@ TABLE: dict[str, Problem] = {
 }
 
 
+def chebyshev(f: Function, low: mp.mpf, high: mp.mpf, size: int = 60) -> list[mp.mpf]:
+    """The coefficients that float64 can see, by interpolation in Chebyshev's points."""
+    angles = [mp.pi * (k + mp.mpf(1) / 2) / size for k in range(size)]
+    values = [f((high + low) / 2 + (high - low) / 2 * mp.cos(a)) for a in angles]
+    found = [2 * mp.fsum(v * mp.cos(j * a) for v, a in zip(values, angles, strict=True)) / size for j in range(size)]
+    found[0] /= 2
+    last = max(j for j, c in enumerate(found) if abs(c) > mp.mpf(10) ** -17.3 * max(map(abs, found)))
+    return found[: last + 1]
+
+
+def _in_square(f: Function) -> Function:
+    """A function of x as one of 1 / x^2."""
+    return lambda w: f(1 / mp.sqrt(w))
+
+
+def _bessel(n: int) -> Function:
+    return lambda x: mp.exp(-x) * mp.besseli(n, x)
+
+
+def _stirling(x: mp.mpf) -> mp.mpf:
+    return x * (mp.loggamma(x) - (x - mp.mpf(1) / 2) * mp.log(x) + x - mp.log(2 * mp.pi) / 2)
+
+
+def _far(n: int) -> Function:
+    """In t = 16 / x - 1."""
+    return lambda t: mp.sqrt(16 / (t + 1)) * _bessel(n)(16 / (t + 1))
+
+
+SERIES: dict[str, tuple[Function, float, float]] = {
+    "LOG_GAMMA": (lambda u: mp.loggamma(2 + u) / u, -0.5, 1),
+    "STIRLING": (_in_square(_stirling), 0, 1 / 9),
+    "DIGAMMA_NEAR": (lambda x: mp.psi(0, x) / (x - mp.findroot(lambda z: mp.psi(0, z), 1.46)), 1, 2),
+    "DIGAMMA_FAR": (_in_square(lambda x: x**2 * (mp.log(x) - 1 / (2 * x) - mp.psi(0, x))), 0, 1 / 9),
+    "I0_NEAR": (_bessel(0), 0, 8),
+    "I0_FAR": (_far(0), -1, 1),
+    "I1_NEAR": (lambda x: _bessel(1)(x) / x, 0, 8),
+    "I1_FAR": (_far(1), -1, 1),
+}
+
+
 def main(names: list[str]) -> None:
     mp.mp.dps = 50
-    for name in names or TABLE:
+    for name in names or [*TABLE, *SERIES]:
+        if name in SERIES:
+            f, low, high = SERIES[name]
+            print(f"{name}: {[float(c) for c in chebyshev(f, mp.mpf(low), mp.mpf(high))]}")
+            continue
         coefficients, error = minimax(TABLE[name])
         digits = 9 if name.endswith("float32") else 17
         print(f"{name}: error {mp.nstr(error, 3)}")
