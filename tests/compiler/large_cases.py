@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -275,15 +275,28 @@ def _targets(dtype: Any) -> list[Any]:
     return [to for to in DTYPES if to != dtype and (dtype.kind != "c" or to.kind == "c")]
 
 
-def calls(name: str) -> Iterator[tuple[Any, Call]]:
+def calls(name: str, dtypes: Sequence[Any] = DTYPES) -> Iterator[tuple[Any, Call]]:
     """Every large call of a primitive, by dtype: those that its own rule accepts."""
     from wonderland.errors import WonderlandError
     from wonderland.primitives.primitive import aval_of
 
-    for dtype in DTYPES:
+    for dtype in dtypes:
         for args, params in LARGE[name](name, dtype):
             try:
                 TABLE[name].abstract(*[aval_of(a) for a in args], **params)
             except WonderlandError:
                 continue
             yield dtype, (args, params)
+
+
+def agree(found: Any, wanted: Any, what: str, roundings: float = 64) -> None:
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), what
+    if found.dtype.kind in "biu":
+        np.testing.assert_array_equal(found, wanted, err_msg=what)
+        return
+    unit = float(wl.finfo(found.dtype).eps)
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    found, wanted = found.astype(wide), wanted.astype(wide)
+    scale = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
+    # a sum of n terms in another order differs by some roundings of its largest parts
+    np.testing.assert_allclose(found, wanted, rtol=roundings * unit, atol=roundings * unit * scale, err_msg=what)

@@ -6,8 +6,6 @@ All memory holds NaN before a program runs, so what is read before it is written
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,7 @@ import wonderland.fft
 import wonderland.linalg
 import wonderland.random  # these declare primitives of their own
 from tests.compiler.engines import native, on_threads
-from tests.compiler.large_cases import APART, BY_NUMPY, LARGE, calls
+from tests.compiler.large_cases import APART, BY_NUMPY, LARGE, agree, calls
 from wonderland.graph import evaluate
 from wonderland.primitives.primitive import TABLE
 
@@ -24,19 +22,6 @@ from wonderland.primitives.primitive import TABLE
 def test_no_primitive_is_forgotten() -> None:
     declared = {name for name, p in TABLE.items() if p.impl.__module__.startswith("wonderland.")}
     assert set(LARGE) | BY_NUMPY | APART >= declared
-
-
-def agree(found: Any, wanted: Any, what: str, roundings: float = 64) -> None:
-    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), what
-    if found.dtype.kind in "biu":
-        np.testing.assert_array_equal(found, wanted, err_msg=what)
-        return
-    unit = float(wl.finfo(found.dtype).eps)
-    wide = np.complex128 if found.dtype.kind == "c" else np.float64
-    found, wanted = found.astype(wide), wanted.astype(wide)
-    scale = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
-    # a sum of n terms in another order differs by some roundings of its largest parts
-    np.testing.assert_allclose(found, wanted, rtol=roundings * unit, atol=roundings * unit * scale, err_msg=what)
 
 
 @pytest.mark.parametrize("name", sorted(LARGE))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import cache
-from ..errors import GraphError
+from ..errors import GraphError, InputError, WonderlandError
 from ..forking import open_after_fork
 from .aside import aside, completed
 from .llvm import Generator, Host, Library
@@ -21,6 +21,26 @@ from .llvm import Generator, Host, Library
 # Routines that stay in memory although no program needs them, because a new one may. A step of a large model has some
 # hundred; each takes 2 to 20 KB, and at most three of the 65,530 mappings that Linux gives to a process.
 ROUTINES = 2048
+
+
+class Processor(NamedTuple):
+    """A kind of processor: its vectors in bytes, its vector registers, whether it converts float16, and the feature
+    that a host needs to run its code."""
+
+    vector_bytes: int
+    registers: int
+    converts_half: bool
+    needs: str
+
+
+# Other processors than the host, by LLVM's names: WONDERLAND_CPU chooses one, to try its code where the host can run it
+# and to compile it where it cannot. The first two have no fused multiply-add.
+PROCESSORS = {
+    "x86-64-v2": Processor(16, 16, False, "sse4.2"),
+    "sandybridge": Processor(32, 16, False, "avx"),
+    "x86-64-v3": Processor(32, 16, True, "avx2"),
+    "x86-64-v4": Processor(64, 32, True, "avx512f"),
+}
 
 
 class Module(NamedTuple):
@@ -42,6 +62,10 @@ class Address(int):
         return made
 
 
+class CannotRun(WonderlandError, RuntimeError):  # noqa: N818 - says what happened
+    """Code that was compiled for another processor than the host."""
+
+
 class Machine:
     """What the host's processor offers, and a compiler for it.
 
@@ -49,10 +73,18 @@ class Machine:
     and compiled. So a text is written only when it is needed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, chosen: str | None = None) -> None:
         self.host: Host = aside(Host)
         self.cpu, self.features, has = self.host.cpu, self.host.features, self.host.has
-        if has.get("avx512f"):
+        self.runs = True  # whether the host can run the code
+        self.converts_half = has.get("f16c", "sse2" not in has)  # by instructions; processors other than x86 do
+        if chosen:
+            if chosen not in PROCESSORS:
+                raise InputError(f"WONDERLAND_CPU: {chosen!r} is unknown.", " or ".join(map(repr, PROCESSORS)))
+            self.cpu, self.features = chosen, ""
+            self.vector_bytes, self.registers, self.converts_half, needed = PROCESSORS[chosen]
+            self.runs = has.get(needed, False)
+        elif has.get("avx512f"):
             self.vector_bytes, self.registers = 64, 32
         elif has.get("avx2"):
             self.vector_bytes, self.registers = 32, 16
@@ -113,7 +145,10 @@ class Machine:
         found = {name: self._permanent.get(name) or self._recent.get(name) for name in names}
         missing = [module for module in modules if not found[module.names[0]]]
         if missing:
-            library = Library(self.host.triple, self._codes(missing, purpose), [n for m in missing for n in m.names])
+            codes = self._codes(missing, purpose)
+            if not self.runs:
+                raise CannotRun(f"{purpose}: compiled for {self.cpu}, which this processor cannot run.", "another host")
+            library = Library(self.host.triple, codes, [n for m in missing for n in m.names])
             for module in missing:
                 found |= _found(module, library)
         return {name: address for name, address in found.items() if address is not None}
@@ -195,4 +230,4 @@ def _sources() -> str:
 
 @functools.cache
 def machine() -> Machine:
-    return Machine()
+    return Machine(os.environ.get("WONDERLAND_CPU"))

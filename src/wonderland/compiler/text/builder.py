@@ -10,11 +10,12 @@ import numpy as np
 
 from ... import dtypes
 from ...dtypes import DType
+from .half import narrowed, widened
 
 STORED = {
     dtypes.bool_: "i8",
-    dtypes.float16: "half",
-    dtypes.bfloat16: "i16",  # the upper half of a float32; not every code generator knows the type
+    dtypes.float16: "i16",  # not every processor knows the narrow types
+    dtypes.bfloat16: "i16",  # the upper half of a float32
     dtypes.float32: "float",
     dtypes.float64: "double",
 } | {d: f"i{8 * d.itemsize}" for d in dtypes.SIGNED + dtypes.UNSIGNED}
@@ -166,7 +167,7 @@ def widen(b: Builder, value: str, dtype: DType, width: int) -> str:
     if dtype == dtypes.bool_:
         return b.emit(f"trunc {typed('i8', width)} {value} to {typed('i1', width)}")
     if dtype == dtypes.float16:
-        return b.emit(f"fpext {typed('half', width)} {value} to {typed('float', width)}")
+        return widened(b, value, width)
     if dtype == dtypes.bfloat16:
         ints = typed("i32", width)
         wide = b.emit(f"zext {typed('i16', width)} {value} to {ints}")
@@ -180,7 +181,7 @@ def narrow(b: Builder, value: str, dtype: DType, width: int) -> str:
     if dtype == dtypes.bool_:
         return b.emit(f"zext {typed('i1', width)} {value} to {typed('i8', width)}")
     if dtype == dtypes.float16:
-        return b.emit(f"fptrunc {typed('float', width)} {value} to {typed('half', width)}")
+        return narrowed(b, value, width)
     if dtype == dtypes.bfloat16:
         kind, ints = typed("float", width), typed("i32", width)
 

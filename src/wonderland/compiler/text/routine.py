@@ -364,7 +364,7 @@ class Routine:
 
 
 EXACT = frozenset(["where", "relu", "astype", "negative", "stop_gradient", "maximum", "minimum", "abs"])
-SUFFIX = {"i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "half": "f16", "float": "f32", "double": "f64"}
+SUFFIX = {"i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "float": "f32", "double": "f64"}
 
 
 def _operands(value: Value) -> Sequence[Value]:
