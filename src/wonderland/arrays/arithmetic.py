@@ -326,7 +326,7 @@ def round(x: Any, /, decimals: int = 0) -> Tensor:
     p.check_kind("round", p.NUMERIC, x)
     if x.dtype.kind in "iu":
         if decimals > 0:
-            return x
+            return as_result(x)
         return convert(round(convert(x, dtypes.float64), decimals), x.dtype)
     scale = convert(10.0 ** min(decimals if decimals > 0 else -decimals, 308), x.dtype)
     scaled = p.multiply(x, scale) if decimals > 0 else p.divide(x, scale)

@@ -15,7 +15,7 @@ from ..dtypes import int64, is_integer
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import indexing as p
 from ..tensor import Tensor, Tracer, wrap
-from .conversion import as_ordered, as_tensor, asarray, convert
+from .conversion import as_ordered, as_result, as_tensor, asarray, convert
 from .creation import linspace, ones, zeros
 from .gathering import searchsorted
 from .joining import flip
@@ -134,7 +134,7 @@ def _wide(x: Any) -> Any:
 
 
 def _narrow(edges: Any, x: Any, bins: Any) -> Any:
-    return edges if is_sequence(bins) else convert(edges, dtypes.floating_of(x.dtype))
+    return as_result(edges) if is_sequence(bins) else convert(edges, dtypes.floating_of(x.dtype))
 
 
 def _edges(x: Any, bins: Any, range: Any, weights: Any) -> Any:

@@ -71,7 +71,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     check_size("diag_indices", (size,), int64)
     if as_int("diag_indices", "ndim", ndim, least=1) > 64:
         raise InputError(f"diag_indices: ndim={ndim}.", "at most 64 axes")
-    return (wrap(np.arange(size)),) * ndim
+    return tuple(wrap(np.arange(size)) for _ in range(ndim))
 
 
 def argwhere(x: Any, /) -> Tensor:

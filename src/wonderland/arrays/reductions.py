@@ -326,7 +326,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     place = normalize_axis("diff", axis, x.ndim)
     n = as_int("diff", "n", n, least=0)
     if n == 0:
-        return x
+        return as_result(x)
     parts = [as_tensor("diff", part) for part in (prepend, x, append) if part is not None]
     edge = (*x.shape[:place], 1, *x.shape[place + 1 :])
     parts = [part if part.ndim else broadcast_to(part, edge) for part in parts]
@@ -337,4 +337,4 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
             break  # nothing is left
         upper, lower = x[(*head, slice(1, None))], x[(*head, slice(None, -1))]
         x = upper != lower if x.dtype == dtypes.bool_ else upper - lower
-    return x if n else as_result(x)
+    return as_result(x)

@@ -13,7 +13,7 @@ from ..errors import InputError, ShapeError
 from ..primitives.broadcasting import normalize_axis
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
-from .conversion import as_shape, as_tensor, asarray, promote
+from .conversion import as_result, as_shape, as_tensor, asarray, promote
 from .gathering import take
 from .joining import concat, flip, split
 from .manipulation import broadcast_to, expand_dims, ravel, reshape, transpose
@@ -121,7 +121,7 @@ def atleast_3d(x: Any, /) -> Tensor:
     """
     x = as_tensor("atleast_3d", x)
     shapes = {0: (1, 1, 1), 1: (1, x.size, 1), 2: (*x.shape, 1)}
-    return reshape(x, shapes[x.ndim]) if x.ndim < 3 else x
+    return reshape(x, shapes[x.ndim]) if x.ndim < 3 else as_result(x)
 
 
 def dstack(arrays: Sequence[Any], /) -> Tensor:
@@ -154,7 +154,7 @@ def block(arrays: Any, /) -> Tensor:
     (3, 3)
     """
     if not isinstance(arrays, list):
-        return as_tensor("block", arrays)
+        return as_result(as_tensor("block", arrays))
     depth = _depth(arrays)
     leaves = _leaves(arrays)
     rank = max(depth, *[x.ndim for x in leaves]) if leaves else depth
@@ -304,4 +304,4 @@ def rot90(x: Any, /, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     order[first], order[second] = second, first
     if turns == 1:
         return transpose(flip(x, axis=second), tuple(order))
-    return flip(transpose(x, tuple(order)), axis=second) if turns == 3 else x
+    return flip(transpose(x, tuple(order)), axis=second) if turns == 3 else as_result(x)
