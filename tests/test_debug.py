@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
+from tests.agreement import close_array
 from wonderland import nn
 from wonderland.context import current
 from wonderland.errors import NonFiniteError
@@ -420,7 +421,7 @@ def test_results_are_the_same() -> None:
     with wl.debug.nans():
         watched = wl.value_and_grad(f)(x), wl.jit(wl.hessian(f))(x)
     for a, b in zip(wl.tree.leaves(plain), wl.tree.leaves(watched), strict=True):
-        assert (a == b).all()
+        close_array(a, b)  # what is watched under jit is computed by NumPy
 
 
 # --- check_finite

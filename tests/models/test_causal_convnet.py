@@ -125,7 +125,7 @@ def test_padding_on_either_side_changes_nothing():
     junk = numbers(3, 2, seed=2)
     right, left = wl.concat([short, junk]), wl.concat([junk, short])
     mask = np.arange(9) < 6
-    np.testing.assert_array_equal(model(right)[:6], alone)  # even without a mask
+    close_array(model(right)[:6], alone)  # even without a mask
     assert np.abs(model(left)[3:] - alone).max() > 1e-3  # but not on the left: it is read as data
     masks = wl.asarray(np.stack([mask, mask[::-1], np.ones(9, bool)]))
     batch = model(wl.stack([right, left, other]), masks)
