@@ -95,8 +95,16 @@ class Generator:
     """A code generator. One thread at a time may use it."""
 
     def __init__(self, triple: str, cpu: str, features: str) -> None:
-        self._lib = _functions()
+        self._lib = lib = _functions()
         self._machine = _target_machine(triple, cpu, features, level=2)
+        # used again and again: llvmlite's function that frees a builder leaves a kilobyte of it behind
+        self._options = lib.CreatePipelineTuningOptions()
+        self._builder = lib.CreatePassBuilder(self._machine, self._options)
+        # a few passes; loops are vectorised and unrolled by who writes the text
+        self._passes = lib.CreateNewModulePassManager()
+        lib.module_AddSROAPass(self._passes)  # variables into registers
+        lib.module_AddNewGVNPass(self._passes)  # equal loads and operations once
+        lib.module_AddInstCombinePass(self._passes)
 
     def code(self, text: str) -> bytes:
         """The object file of a module."""
@@ -108,7 +116,7 @@ class Generator:
 
     def _emitted(self, text: str, as_object: bool) -> bytes:
         with _parsed(text) as module:
-            self._optimize(module)
+            self._lib.RunNewModulePassManager(self._passes, module, self._builder)
             with _told("code generation") as message:
                 buffer = self._lib.TargetMachineEmitToMemory(self._machine, module, as_object, message)
             try:
@@ -116,23 +124,12 @@ class Generator:
             finally:
                 self._lib.DisposeMemoryBuffer(buffer)
 
-    def _optimize(self, module: int) -> None:
-        """A few passes. Loops are vectorised and unrolled by who writes the text."""
-        lib = self._lib
-        options = lib.CreatePipelineTuningOptions()
-        builder = lib.CreatePassBuilder(self._machine, options)
-        passes = lib.CreateNewModulePassManager()
-        lib.module_AddSROAPass(passes)  # variables into registers
-        lib.module_AddNewGVNPass(passes)  # equal loads and operations once
-        lib.module_AddInstCombinePass(passes)
-        lib.RunNewModulePassManager(passes, module, builder)
-        lib.DisposeNewModulePassManger(passes)
-        lib.DisposePassBuilder(builder)
-        lib.DisposePipelineTuningOptions(options)
-
     def __del__(self) -> None:
-        if machine := getattr(self, "_machine", None):
-            self._lib.DisposeTargetMachine(machine)
+        if hasattr(self, "_passes"):
+            self._lib.DisposeNewModulePassManger(self._passes)
+            self._lib.DisposePassBuilder(self._builder)
+            self._lib.DisposePipelineTuningOptions(self._options)
+            self._lib.DisposeTargetMachine(self._machine)
 
 
 class Library:

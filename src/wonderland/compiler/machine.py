@@ -167,21 +167,26 @@ class Machine:
         return [code for code in codes if code is not None]
 
     def _compiled(self, module: Module) -> bytes:
+        text = module.text()
         generator = self._generator()
-        code = generator.code(module.text())
+        code = generator.code(text)
         self._generators.append(generator)
         self.compiled += 1
         return code
 
+    def assembly(self, text: str) -> str:
+        """The machine code of a module as text, to look at."""
+        generator = self._generator()
+        assembly = generator.assembly(text)
+        self._generators.append(generator)
+        return assembly
+
     def _generator(self) -> Generator:
+        """One that no other thread uses."""
         try:
             return self._generators.pop()
         except IndexError:
             return Generator(self.host.triple, self.cpu, self.features)
-
-    def assembly(self, text: str) -> str:
-        """The machine code of a module as text, to look at."""
-        return Generator(self.host.triple, self.cpu, self.features).assembly(text)
 
 
 def _found(module: Module, library: Library) -> dict[str, Address]:
