@@ -95,7 +95,7 @@ def trained(f: Callable[..., Any], *xs: Any) -> Any:
         for i, cell in enumerate(cells):
             new = made[i % len(made)].reshape(-1)
             if cell.size and new.size:
-                new = wl.concat([new] * -(-cell.size // new.size))[: cell.size].reshape(cell.shape)
+                new = wl.tile(new, -(-cell.size // new.size))[: cell.size].reshape(cell.shape)
                 other = wl.flip(cell) if i % 2 else cell
                 cell.assign(wl.where(wl.isfinite(new) & (wl.abs(new) < 100), new.astype(cell.dtype), other))
         return made
