@@ -41,7 +41,7 @@ class TestIdx:
         [
             (b"\0\0\x08\1" + struct.pack(">I", 5) + b"1234", "13 bytes for uint8 of shape (5,), found 12"),
             (b"\0\0\x08\1" + struct.pack(">I", 3) + b"1234", "11 bytes"),
-            (b"\0\0\x08\3" + struct.pack(">3I", 2**32 - 1, 2**32 - 1, 2**32 - 1), "found 16"),
+            (b"\0\0\x08\3" + struct.pack(">3I", 2**32 - 1, 2**32 - 1, 2**32 - 1), "beyond any memory"),
             (b"\0\0\x08\2" + struct.pack(">I", 5), "a header of 12 bytes"),
             (b"\0\0\x07\1" + struct.pack(">I", 0), "begins with 00 00"),
             (b"\1\0\x08\1", "begins with 00 00"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
+from wonderland.data.formats.parquet_pages import unpacked_pages
 from wonderland.errors import DTypeError, InputError
 
 TABLE = "age,city,score,label\n31,Rome,0.5,yes\n54,Pisa,1.5,no\n28,Rome,2.5,yes\n"
@@ -180,3 +182,22 @@ class TestParquet:
         parquet.write_table(arrow.table({"a": [[1], [2]]}), tmp_path / "l.parquet")
         with pytest.raises(DTypeError, match="column 'a' holds list"):
             wl.data.read_parquet(tmp_path / "l.parquet")
+
+
+def test_what_the_pages_of_a_parquet_file_promise() -> None:
+    """The footer and the page headers, read here, agree with what pyarrow knows."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"a": np.arange(500.0), "s": ["x", "yy"] * 250, "n": [None, 1] * 250})
+    for packing in ("none", "snappy", "zstd"):
+        for version in ("1.0", "2.0"):
+            file = io.BytesIO()
+            parquet.write_table(
+                table, file, compression=packing, data_page_version=version, row_group_size=200, data_page_size=100
+            )
+            data = file.getvalue()
+            about = parquet.ParquetFile(io.BytesIO(data)).metadata
+            groups = [about.row_group(i) for i in range(about.num_row_groups)]
+            with_headers = sum(g.column(i).total_uncompressed_size for g in groups for i in range(g.num_columns))
+            assert 0.5 * with_headers < unpacked_pages(data) < with_headers
+            with pytest.raises(ValueError, match="footer"):
+                unpacked_pages(data[:-8] + b"\xff" * 4 + b"PAR1")

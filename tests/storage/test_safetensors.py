@@ -121,3 +121,29 @@ def test_tensors_that_lie_askew_are_read(tmp_path):
     (tmp_path / "askew").write_bytes(header(table, b"\x07" + np.float32(1.5).tobytes()))
     read = wl.load(tmp_path / "askew")
     assert (int(read["a"][0]), float(read["b"][0])) == (7, 1.5)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dtype": ["F32"], "shape": [1], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [10**400], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [1] * 70, "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [0, 2**62, 2**62], "data_offsets": [0, 0]},
+        {"dtype": "F32", "shape": [0, 2**40], "data_offsets": [0, 0]},
+        {"dtype": "BOOL", "shape": [4], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]},
+    ],
+)
+def test_odd_entries_of_a_header(tmp_path, entry):
+    text = json.dumps({"w": entry}).encode()
+    (tmp_path / "a").write_bytes(struct.pack("<Q", len(text)) + text + b"\1\2\3\4"[: entry["data_offsets"][1]])
+    with pytest.raises(wl.errors.FileError, match="not a sound safetensors file"):
+        wl.load(tmp_path / "a")
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 100_000, b'{"\\ud800": 1}', b"\xff"])
+def test_headers_that_no_parser_takes(tmp_path, text):
+    (tmp_path / "a").write_bytes(struct.pack("<Q", len(text)) + text)
+    with pytest.raises(wl.errors.FileError, match="not valid JSON"):
+        wl.load(tmp_path / "a")

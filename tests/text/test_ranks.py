@@ -74,3 +74,20 @@ def test_broken_files(tmp_path):
         wl.text.from_ranks(write(path, {b"a": 0}))
     with pytest.raises(FileError, match="have one id"):
         wl.text.from_ranks(write(path, {bytes([byte]): 0 for byte in range(256)}))
+
+
+@pytest.mark.parametrize(
+    "line", [b"YQ== -1", b"YQ== 99999999999999", b"YWE= 1_000", b"YQ== 5", b" 7", b"\xff 3", b"=== 3"]
+)
+def test_odd_lines_of_ranks(tmp_path, line):
+    good = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256))
+    (tmp_path / "a.tiktoken").write_bytes(good + line + b"\n")
+    with pytest.raises(wl.errors.FileError, match="line 257"):
+        wl.text.from_ranks(tmp_path / "a.tiktoken")
+
+
+def test_a_token_that_is_too_long_is_refused(tmp_path):
+    good = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256))
+    (tmp_path / "a.tiktoken").write_bytes(good + base64.b64encode(b"a" * 1_000_000) + b" 256\n")
+    with pytest.raises(wl.errors.FileError, match="at most 1024 bytes"):
+        wl.text.from_ranks(tmp_path / "a.tiktoken")

@@ -102,3 +102,39 @@ def test_no_file_and_half_a_file(tmp_path):
     for text in ("[]", "{}", "3"):
         with pytest.raises(FileError, match="has no model"):
             wl.text.Tokenizer.from_str(text)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"model__vocab": {"a": 2**40}},
+        {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": 5}, "behavior": "Isolated"}},
+        {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "a" * 5000}, "behavior": "Isolated"}},
+        {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "a"}, "behavior": ["Isolated"]}},
+        {"pre_tokenizer": {"type": "Punctuation", "behavior": 3}},
+        {"normalizer": {"type": "Replace", "pattern": {"String": 3}, "content": ""}},
+        {"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": None}},
+        {"normalizer": {"type": "Replace", "pattern": {"Regex": "("}, "content": ""}},
+        {"added_tokens": [{"id": 0, "content": ["x"]}]},
+        {"padding": 7},
+        {"padding": {"pad_token": []}},
+        {"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": 3}], "special_tokens": {}}},
+    ],
+)
+def test_values_of_the_wrong_kind(parts):
+    with pytest.raises(FileError):
+        wl.text.Tokenizer.from_str(changed(**parts))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"model": {"a": 1, "a": 2}}', '{"model": {"vocab": {"\\ud800": 1}}}'])
+def test_texts_that_no_parser_takes(text):
+    with pytest.raises(FileError, match="is not JSON"):
+        wl.text.Tokenizer.from_str(text)
+
+
+def test_a_deep_sequence_of_normalizers():
+    nested = {"type": "Lowercase"}
+    for _ in range(200):
+        nested = {"type": "Sequence", "normalizers": [nested]}
+    with pytest.raises(FileError, match="nested"):
+        wl.text.Tokenizer.from_str(changed(normalizer=nested))

@@ -1,6 +1,7 @@
 """Checkpoints: whole or not at all, damage found by name, and the one before used."""
 
 import errno
+import hashlib
 import json
 import os
 import signal
@@ -177,3 +178,90 @@ def test_a_run_that_was_stopped_goes_on_in_the_same_trainer():
         straight.fit(3)
         assert broken.step == straight.step == 15
         np.testing.assert_array_equal(np.asarray(broken.model.weight), np.asarray(straight.model.weight))
+
+
+# Records with odd values and a checksum that belongs to them: the one before serves, or the run says what is wrong.
+
+
+def tampered(path, **changes) -> None:
+    record = {**json.loads(path.read_text()), **changes}
+    del record["sha256"]
+    record = {key: value for key, value in record.items() if value is not ...}
+    digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps({**record, "sha256": digest}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epoch": "two"},
+        {"epoch": -1},
+        {"step": None},
+        {"step": 10**30},
+        {"step": ...},
+        {"running": {}},
+        {"running": {"total": float("nan"), "count": 1}},
+        {"running": {"total": 10**400, "count": 1}},
+        {"loader": {"seed": "x"}},
+        {"loader": 7},
+        {"random": [1, 2, 3]},
+        {"random": [[0, 0], [0, -1]]},
+        {"random": "abc"},
+        {"schedule": 3},
+        {"stopped": 5},
+        {"callbacks": []},
+        {"callbacks": {"0:EarlyStopping": 3}},
+        {"callbacks": {"0:EarlyStopping": {}}},
+        {"callbacks": {"0:EarlyStopping": {"scores": "abc", "best_epoch": 0}}},
+        {"callbacks": {"0:EarlyStopping": {"scores": [1.0], "best_epoch": 7}}},
+        {"callbacks": {"0:EarlyStopping": {"scores": [10**400], "best_epoch": 0}}},
+        {"history": {}},
+        {"history": {"records": [3], "events": [], "stopped": None}},
+        {"model": 3},
+        {"tensors": 5},
+        {"tensors": {"file": 3, "bytes": 1, "sha256": ""}},
+        {"tensors": {"file": "../x", "bytes": 1, "sha256": ""}},
+    ],
+)
+def test_odd_values_fall_back_to_the_one_before(tmp_path, changes):
+    def settings():
+        return {"callbacks": [train.EarlyStopping(patience=50)], "validation": (X, X**2), "jit": False}
+
+    straight, _ = run(None, epochs=3, **settings())
+    run(tmp_path, epochs=2, **settings())
+    tampered(tmp_path / "step-00000010.json", **changes)
+    with pytest.warns(CheckpointWarning, match=r"step-00000010\.json.*The checkpoint before it is used"):
+        resumed, history = run(tmp_path, epochs=3, **settings())
+    assert [record["step"] for record in history] == [5, 10, 15]
+    for a, b in zip(straight.parameters(), resumed.parameters(), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_damage_beyond_the_parser_falls_back_too(tmp_path):
+    for text in ("[" * 100_000, "\udcff", '{"a": 1, "a": 2}', '{"format": {"x": []}, "tensors": 1, "sha256": 2}'):
+        folder = folder_with(tmp_path)
+        (tmp_path / "step-00000003.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+        with pytest.warns(CheckpointWarning, match="step-00000003"):
+            assert folder.newest().record["step"] == 2
+
+
+def test_saving_beside_a_record_with_odd_values(tmp_path):
+    folder = folder_with(tmp_path)
+    tampered(tmp_path / "step-00000002.json", tensors=[])
+    folder.save("step-00000004", {"model.w": wl.tensor([4.0])}, {"step": 4})
+    assert folder.newest().record["step"] == 4
+
+
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
+    class Second(train.Callback):
+        said = ""
+
+        def on_epoch_end(self, trainer, record):
+            with pytest.raises(wl.errors.FileError, match="in use by another run") as error:
+                run(tmp_path)
+            self.said = str(error.value)
+
+    second = Second()
+    run(tmp_path, callbacks=[second])
+    assert f"process {os.getpid()}" in second.said
+    run(tmp_path, epochs=3)

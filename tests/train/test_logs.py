@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -234,3 +235,26 @@ def test_a_history_is_drawn_and_asked():
     with pytest.raises(wl.errors.InputError, match="nothing is called 'x'"):
         history["x"]
     assert repr(train.History()) == "History(no epochs yet)"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"step": "x"}',
+        b'{"step": null}',
+        b"{}",
+        b"3",
+        b'{"step": 1' + b"0" * 5000 + b"}",
+        b"\0",
+    ],
+)
+def test_a_damaged_line_of_a_log_goes_and_the_others_stay(tmp_path, line):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"step": 1}\n' + line + b'\n{"step": 2}\n{"step": 9}\n{"st')
+    log = wl.train.JSONLines(path)
+    log.on_fit_start(SimpleNamespace(step=5))
+    assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
+    with pytest.raises(wl.errors.FileError, match="cannot read"):
+        wl.train.JSONLines(tmp_path).on_fit_start(SimpleNamespace(step=5))

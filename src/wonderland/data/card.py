@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..arguments import shown
 from ..errors import InputError
+from ..storage.parsing import parse_json
 
 __all__ = ["DatasetCard"]
 
@@ -62,7 +64,23 @@ class DatasetCard:
     def from_json(cls, text: str) -> DatasetCard:
         """The card that `to_json` wrote."""
         try:
-            found: Any = json.loads(text)
-            return cls(**found)
+            card = cls(**_fields(parse_json(text)))
         except (ValueError, TypeError) as error:
             raise InputError(f"DatasetCard: this is no card ({error}).", "the text of to_json()") from error
+        return card
+
+
+def _fields(found: Any) -> dict[str, Any]:
+    """The fields of a card in plain data; ValueError for one that is not what it should be."""
+    if not isinstance(found, dict):
+        raise ValueError("no table of fields")
+    for name, value in found.items():
+        if name in ("biases", "groups"):
+            sound = isinstance(value, list) and all(isinstance(text, str) for text in value)
+        elif name == "counts":
+            sound = isinstance(value, dict) and all(type(count) is int for count in value.values())
+        else:
+            sound = isinstance(value, str)
+        if not sound:
+            raise ValueError(f"{name} is {shown(value)}")
+    return found

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import os
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
+from ..errors import FileError, InputError, ShapeError
+from ..storage.bounds import gunzip_head
 from . import builtin
 from .builtin.mnist import has_mnist, mnist
 from .builtin.scikit import NAMES, from_sklearn
@@ -107,7 +107,7 @@ def reader_of(source: Any) -> Callable[..., Any]:
             return wraps(_GENERATED[source][0])(partial(_generated, source))
         if source in NAMES:
             return partial(from_sklearn, source)
-        if not Path(source).expanduser().exists() and not any(mark in source for mark in "./\\"):
+        if not any(mark in source for mark in "./\\~") and not os.path.exists(source):
             names = ", ".join(entry.name for entry in list_datasets())
             raise InputError(f"load: there is no dataset or file {source!r}.", f"a path, or one of {names}")
     path = as_path("load", source)
@@ -162,15 +162,14 @@ def _cifar(path: Path, **checks: Any) -> DatasetRecord:
 
 def _head(path: Path) -> bytes:
     """The first bytes of a file, unpacked if it is packed."""
-    with path.open("rb") as file:
-        head = file.read(16)
-    if head.startswith(GZIP):
-        try:
-            with gzip.open(path) as unpacked:
-                return unpacked.read(16)
-        except (EOFError, OSError, zlib.error) as error:
-            raise damaged("load", path, "a whole gzip file", error) from None
-    return head
+    try:
+        with path.open("rb") as file:
+            head = file.read(1 << 16)
+        return gunzip_head(head, 16) if head.startswith(GZIP) else head[:16]
+    except OSError as error:
+        raise FileError(f"load: cannot read {str(path)!r}: {error.strerror}.", "a file that you may read") from None
+    except ValueError as error:
+        raise damaged("load", path, "a whole gzip file", error) from None
 
 
 def _single(read: Callable[..., np.ndarray], path: Path, *, targets: Any = None, **checks: Any) -> DatasetRecord:

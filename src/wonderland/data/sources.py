@@ -8,7 +8,9 @@ dataset = wl.data.as_dataset(load_dataset("mnist")["train"]) # of the library `d
 from __future__ import annotations
 
 import importlib
+import math
 import os
+import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from ..arguments import shown
-from ..errors import DTypeError, InputError, ShapeError
+from ..errors import DTypeError, InputError, ShapeError, WonderlandError
 from ..tensor import Tensor
 from .dataset import Dataset, Examples, SequenceDataset, TensorDataset
+from .formats.npy_header import read_header
+from .formats.numpy_files import ZIP_ERRORS, array_of, member_header, npz_members, unpacked
 from .streams import GeneratorDataset, IterableDataset
 
 __all__ = ["ArrowDataset", "HuggingFaceDataset", "as_dataset", "memory_map", "read_shard"]
@@ -52,21 +56,33 @@ def memory_map(
         if name.endswith(".npz"):
             return _member(name, key)
         if dtype is None:
-            return np.load(name, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"memory_map: {name} is not an array file ({error}).", "a file of np.save or np.savez"
-        ) from error
+            return _whole(name)
+    except WonderlandError:
+        raise
+    except ZIP_ERRORS as error:
+        raise _no_array_file("memory_map", name, error) from None
     return _raw(name, np.dtype(dtype), shape, offset)
+
+
+def _no_array_file(who: str, name: str, error: Exception) -> InputError:
+    return InputError(f"{who}: {name} is not an array file ({error}).", "a file of np.save or np.savez")
+
+
+def _whole(name: str) -> Array:
+    with open(name, "rb") as file:
+        header = read_header(file.read(1 << 14))
+    if header.start + header.size != (found := os.path.getsize(name)):
+        raise ValueError(f"{header.start + header.size:,} bytes for its shape {header.shape}, found {found:,}")
+    return np.memmap(name, header.dtype, "r", header.start, header.shape, header.order)
 
 
 def _raw(name: str, dtype: Any, shape: Sequence[int] | None, offset: int) -> Array:
     available = os.path.getsize(name) - offset
     sizes = tuple(shape) if shape is not None else (-1,)
-    known = int(np.prod([size for size in sizes if size != -1])) * dtype.itemsize
+    known = math.prod(size for size in sizes if size != -1) * dtype.itemsize
     if -1 in sizes and known and available >= 0 and available % known == 0:
         sizes = tuple(available // known if size == -1 else size for size in sizes)
-    if -1 in sizes or int(np.prod(sizes)) * dtype.itemsize != available or available <= 0:
+    if min(sizes, default=0) < 0 or math.prod(sizes) * dtype.itemsize != available or available <= 0 or offset < 0:
         raise ShapeError(
             f"memory_map: {name} has {available} bytes after offset {offset}, which is not {dtype}{list(sizes)}.",
             "the dtype and shape that the file was written with",
@@ -77,26 +93,20 @@ def _raw(name: str, dtype: Any, shape: Sequence[int] | None, offset: int) -> Arr
 def _member(name: str, key: str | None) -> Array:
     """An array of an .npz file: a zip archive of .npy files."""
     with zipfile.ZipFile(name) as archive:
-        members = {item.filename.removesuffix(".npy"): item for item in archive.infolist()}
+        members = npz_members(archive, os.path.getsize(name))
         if key is None and len(members) == 1:
             key = next(iter(members))
         if key not in members:
             raise InputError(f"memory_map: {name} has no array {key!r}.", f"key= one of {sorted(members)}")
         item = members[key]
-        with archive.open(item) as file:
-            if item.compress_type != zipfile.ZIP_STORED:
-                return np.lib.format.read_array(file, allow_pickle=False)
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran, dtype = read(file)
-            header = file.tell()
+        if item.compress_type != zipfile.ZIP_STORED:
+            return array_of(unpacked(archive, item))
+        header = member_header(archive, item)
     with open(name, "rb") as whole:
         whole.seek(item.header_offset + 26)  # where a local header has the lengths of its name and its extra field
-        lengths = np.frombuffer(whole.read(4), "<u2")
-    if dtype.hasobject:
-        raise InputError(f"memory_map: the array {key!r} of {name} holds Python objects.", "numbers")
-    start = item.header_offset + 30 + int(lengths.sum()) + header
-    return np.memmap(name, dtype, "r", start, shape, "F" if fortran else "C")
+        lengths = struct.unpack("<2H", whole.read(4))
+    start = item.header_offset + 30 + sum(lengths) + header.start
+    return np.memmap(name, header.dtype, "r", start, header.shape, header.order)
 
 
 def read_shard(path: str | os.PathLike[str]) -> Iterator[Any]:
@@ -110,13 +120,19 @@ def read_shard(path: str | os.PathLike[str]) -> Iterator[Any]:
     """
     name = os.fspath(path)
     if not name.endswith(".npz"):
-        yield from memory_map(name)
+        rows = memory_map(name)
+        if not rows.ndim:
+            raise ShapeError(f"read_shard: the array of {name} has no axis.", "one row per example")
+        yield from rows
         return
-    with zipfile.ZipFile(name) as archive:
-        keys = [item.removesuffix(".npy") for item in archive.namelist()]
+    try:
+        with zipfile.ZipFile(name) as archive:
+            keys = list(npz_members(archive, os.path.getsize(name)))
+    except ZIP_ERRORS as error:
+        raise _no_array_file("read_shard", name, error) from None
     arrays = {key: memory_map(name, key) for key in keys}
-    lengths = {len(array) for array in arrays.values()}
-    if len(lengths) != 1:
+    lengths = {len(array) if array.ndim else -1 for array in arrays.values()}
+    if len(lengths) != 1 or -1 in lengths:
         raise ShapeError(f"read_shard: the arrays of {name} have lengths {sorted(lengths)}.", "one row per example")
     for row in range(lengths.pop()):
         yield {key: array[row] for key, array in arrays.items()}
@@ -219,7 +235,8 @@ class ArrowDataset(_Columns):
             except arrow.ArrowInvalid:
                 source.seek(0)
                 table = arrow.ipc.open_stream(source).read_all()
-        except (arrow.ArrowInvalid, OSError) as error:
+            table.validate(full=True)  # offsets that point out of the file would be followed blindly
+        except Exception as error:  # what a damaged file takes the library to is its own affair
             raise InputError(f"ArrowDataset: {os.fspath(path)} is no Arrow file ({error}).", "an IPC file") from error
         return cls(table, columns, inputs=inputs, target=target)
 

@@ -103,4 +103,7 @@ class Plateau:
         if set(state) != set(self.state_dict()):
             raise InputError(f"Plateau: a state with {sorted(state)}.", f"the keys {sorted(self.state_dict())}")
         for name, value in state.items():
+            if not (name == "best" and value is None):
+                float(as_number("Plateau", name, value))  # which fails for integers beyond all numbers
+        for name, value in state.items():
             setattr(self, name, value)

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import bool_, is_complex
-from ..errors import ShapeError
+from ..errors import ShapeError, SizeError
 from ..room import GIBIBYTE, check_room
 from .primitive import Aval, Primitive, Shape
 
+# the bytes and the number of tensors that are left, if they are bounded
+_budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)
+
+
+@contextlib.contextmanager
+def at_most(nbytes: int, count: int) -> Iterator[None]:
+    """Let the tensors that are made from nothing inside be so many, with so many bytes, for sizes that a file names.
+
+    >>> from wonderland import zeros
+    >>> with at_most(1000, 10):
+    ...     zeros((1000,))
+    Traceback (most recent call last):
+        ...
+    wonderland.errors.SizeError: zeros: a float32 tensor of shape (1000,) is more than there should be.
+    ...
+    """
+    token = _budget.set([nbytes, count])
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
 
 def check_size(name: str, shape: Shape, dtype: Any) -> None:
-    """Refuse negative sizes, and a tensor larger than the machine's memory."""
+    """Refuse negative sizes, and a tensor larger than the machine's memory, or than what `at_most` has left."""
     if any(n < 0 for n in shape):
         raise ShapeError(f"{name}: the shape {shape} has a negative size.", "sizes of 0 or more")
     nbytes = math.prod(shape) * dtype.itemsize
+    budget = _budget.get()
+    if budget is not None:
+        budget[0] -= nbytes
+        budget[1] -= 1
+        if min(budget) < 0:
+            raise SizeError(f"{name}: a {dtype} tensor of shape {shape} is more than there should be.", "other sizes")
     if nbytes > GIBIBYTE:  # writing the message takes longer than most tensors
         what = f"a {dtype} tensor of shape {shape} needs"
         check_room(name, nbytes, what, "a smaller shape, or a loop over parts of it")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import nn
-from ..errors import FileError, InputError
+from ..arguments import shown
+from ..errors import FileError, InputError, WonderlandError
+from ..primitives.creation import at_most
+from ..storage.bounds import LEAST_ARRAY, array_bytes
+from ..storage.parsing import parse_json
 from ..storage.safetensors import load, metadata
 from .catalogue import build
 from .inputs import check_alike, own
-from .running import read_json
+from .running import read_settings
 from .tasks import TASKS, Task
 from .tasks.language import tokenizer_of
 
@@ -46,19 +50,48 @@ def open_run(path: str | os.PathLike[str]) -> Trained:
         path = inside
     recipe = _recipe(path)
     task, shape, about = TASKS[recipe["task"]], tuple(recipe["shape"]), recipe["about"]
-    model = task.around(build(recipe["model"], shape, recipe["outputs"], about), np.zeros((2, *shape), np.float32))
-    model.load_state_dict(load(path))
+    state = load(path)
+    # what is drawn at first is of the size of what is there; some of it is made in several steps
+    most = 16 * sum(np.asarray(value).nbytes for value in state.values()) + LEAST_ARRAY
+    with described(path), at_most(most, 16 * len(state) + 1000):
+        built = build(recipe["model"], shape, recipe["outputs"], about)
+        model = task.around(built, np.zeros((2, *shape), np.float32))
+    model.load_state_dict(state)
     return Trained(model.eval(), task, shape, about, recipe["data"], path)
+
+
+_REMEDY = "a file that `wonderland train` wrote"
+
+
+@contextlib.contextmanager
+def described(path: str) -> Iterator[None]:
+    """Around what follows the description in a file, where odd values may lead to any error: then it is the file's."""
+    try:
+        yield
+    except WonderlandError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise FileError(f"{path}: what it says about itself cannot be used ({reason}).", _REMEDY) from error
 
 
 def _recipe(path: str) -> dict[str, Any]:
     try:
-        recipe = json.loads(metadata(path)["recipe"])
-        sound = {"model", "task", "shape", "outputs", "about", "data"} <= recipe.keys() and recipe["task"] in TASKS
-    except (KeyError, ValueError, AttributeError):
+        recipe = parse_json(metadata(path)["recipe"])
+        kinds = {"model": dict, "task": str, "shape": list, "outputs": int, "about": dict, "data": dict}
+        sound = (
+            isinstance(recipe, dict)
+            and all(type(recipe.get(name)) is kind for name, kind in kinds.items())
+            and recipe["task"] in TASKS
+            and isinstance(recipe["model"].get("name"), str)
+            and all(type(size) is int and size > 0 for size in recipe["shape"])
+            and array_bytes(recipe["shape"], 8) <= LEAST_ARRAY
+            and recipe["outputs"] > 0
+        )
+    except (KeyError, ValueError):
         sound = False
     if not sound:
-        raise FileError(f"{path} does not say what model it is of.", "a file that `wonderland train` wrote")
+        raise FileError(f"{path} does not say what model it is of.", _REMEDY)
     return recipe
 
 
@@ -68,8 +101,15 @@ def evaluate(path: str | os.PathLike[str], data: Mapping[str, Any] | None = None
     seed, share = 0, 0.1
     settings = os.path.join(os.path.dirname(trained.path), "settings.json")
     if os.path.exists(settings):
-        how = read_json(settings)["train"]
-        seed, share = how["seed"], how["validation"]
+        how = read_settings(settings).get("train", {})
+        seed, share = how.get("seed"), how.get("validation")  # type: ignore[assignment]
+        if type(seed) is not int or type(share) is not float or not 0 <= share < 1:
+            raise FileError(f"{settings} has seed={shown(seed)}, validation={shown(share)}.", "the file of a run")
+    with described(trained.path):
+        return _evaluated(trained, data, part, seed, share)
+
+
+def _evaluated(trained: Trained, data: Mapping[str, Any] | None, part: str, seed: int, share: float) -> dict[str, Any]:
     sequences = len(trained.shape) == 2
     prepared = trained.task.prepare(
         _read_alike(trained, data, True), share, seed, run=trained.about, sequences=sequences
@@ -93,7 +133,8 @@ def _read_alike(trained: Trained, data: Mapping[str, Any] | None, targets: bool)
 def predict(path: str | os.PathLike[str], data: Mapping[str, Any]) -> dict[str, Any]:
     """What a run's model says about inputs: classes with their probabilities, or numbers."""
     trained = open_run(path)
-    return trained.task.predict(trained.model, _read_alike(trained, data, False), trained.shape, trained.about)
+    with described(trained.path):
+        return trained.task.predict(trained.model, _read_alike(trained, data, False), trained.shape, trained.about)
 
 
 def generate(
@@ -111,7 +152,8 @@ def generate(
     trained = open_run(path)
     if trained.task.name != "language":
         raise InputError(f"{path} is no language model.", "the folder of a run of `--model wavenet`")
-    tokenizer = tokenizer_of(trained.about)
+    with described(trained.path):
+        tokenizer = tokenizer_of(trained.about)
     return generation.generate_text(
         trained.model,
         tokenizer,

@@ -27,6 +27,8 @@ from ..errors import FileError, InputError
 from ..room import check_room
 from ..storage import save
 from ..storage.atomic import write_atomically
+from ..storage.locking import locked
+from ..storage.parsing import parse_json
 from ..transforms.jit import eval_shape
 from .catalogue import build, entry
 from .settings import Settings, TrainSettings, schedule_of
@@ -64,7 +66,9 @@ def run(
     True
 
     A folder with an unfinished run of the same settings goes on where that stopped; one with other settings is refused,
-    unless `fresh`, which starts anew. Without `folder` it is `runs/DATA-MODEL`.
+    unless `fresh`, which starts anew. While a run is going on, its folder is locked, and a second one is refused;
+    reading from it (`evaluate`, `predict`) needs no lock, for its files appear whole. Without `folder` it is
+    `runs/DATA-MODEL`.
     """
     settings = settings or Settings()
     found = entry(settings.model["name"])
@@ -75,15 +79,15 @@ def run(
     random.seed(how.seed)
     model = task.around(build(settings.model, data.shape, data.outputs, data.about), data.train[0])
     folder = os.fspath(folder) if folder is not None else _folder(settings)
-    _claim(folder, settings, how, fresh)
-
-    history = _train(task, model, data, how, folder, progress, callbacks)
-    results = task.measure(model, data.test, data.about)
-    files = [
-        _write_json(os.path.join(folder, "results.json"), {"test": results, "examples": len(data.test[0])}),
-        _save(os.path.join(folder, "model.safetensors"), model, settings, task, data),
-    ]
-    files += _report(folder, settings, how, task, data, model, history, results, png)
+    with locked(folder):
+        _claim(folder, settings, how, fresh)
+        history = _train(task, model, data, how, folder, progress, callbacks)
+        results = task.measure(model, data.test, data.about)
+        files = [
+            _write_json(os.path.join(folder, "results.json"), {"test": results, "examples": len(data.test[0])}),
+            _save(os.path.join(folder, "model.safetensors"), model, settings, task, data),
+        ]
+        files += _report(folder, settings, how, task, data, model, history, results, png)
     return Run(folder, history, results, model, tuple(files))
 
 
@@ -210,7 +214,7 @@ def _claim(folder: str, settings: Settings, how: TrainSettings, fresh: bool) -> 
             if os.path.exists(old := os.path.join(folder, name)):
                 os.remove(old)
     elif os.path.exists(path):
-        theirs = read_json(path)
+        theirs = read_settings(path)
         differing = [
             f"{section}.{key}: {theirs.get(section, {}).get(key)!r} there, {mine[section].get(key)!r} now"
             for section in mine
@@ -225,15 +229,18 @@ def _claim(folder: str, settings: Settings, how: TrainSettings, fresh: bool) -> 
     _write_json(path, mine)
 
 
-def read_json(path: str) -> dict[str, Any]:
-    """A JSON file that a run left."""
+def read_settings(path: str) -> dict[str, dict[str, Any]]:
+    """The settings that a run left: tables by section."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        with open(path, "rb") as file:
+            found = parse_json(file.read())
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.", "the folder of a run") from None
-    except ValueError:
-        raise FileError(f"{path} is damaged: it is no JSON.", "--fresh to start anew") from None
+    except ValueError as error:
+        raise FileError(f"{path} is damaged: it is no JSON ({error}).", "--fresh to start anew") from None
+    if not isinstance(found, dict) or not all(isinstance(section, dict) for section in found.values()):
+        raise FileError(f"{path} is damaged: it has no settings by section.", "--fresh to start anew")
+    return found
 
 
 def _write_json(path: str, values: Any) -> str:

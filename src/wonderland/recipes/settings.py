@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..arguments import shown
 from ..errors import FileError, InputError
 from ..optim import schedules
 from ..optim.plateau import Plateau
+from ..storage.parsing import LONGEST_TOML, parse_toml
 
 OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adagrad", "adam", "adamw", "nadam", "lion", "muon")
 SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
@@ -184,20 +186,34 @@ def as_value(text: str) -> Any:
     """A value as it is written in TOML; what is none, such as a bare word, is a text. So are nan and inf: no setting
     is such a number, and one, on_missing, is such a word."""
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        found = parse_toml(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
-    return text if isinstance(value, float) and not math.isfinite(value) else value
+    except ValueError as error:
+        raise InputError(f"settings: the value {shown(text)}: {error}.", "a value as in TOML") from None
+    value = found["value"]
+    plain = found.keys() == {"value"} and _is_plain(value)
+    return value if plain and not (isinstance(value, float) and not math.isfinite(value)) else text
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value can be written as JSON, as the settings of a run are: TOML has dates as well."""
+    if isinstance(value, (list, dict)):
+        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (str, bool, int, float))
 
 
 def _read(file: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         with open(file, "rb") as stream:
-            return tomllib.load(stream)
+            found = parse_toml(stream.read(LONGEST_TOML + 1))
     except OSError as error:
         raise FileError(f"cannot read {os.fspath(file)}: {error.strerror}.", "the path of a TOML file") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise InputError(f"{os.fspath(file)} is no TOML: {error}.", "[train] and key = value lines") from None
+    if not _is_plain(found):
+        raise InputError(f"{os.fspath(file)} has dates, which are no settings.", "texts and numbers")
+    return found
 
 
 def schedule_of(train: TrainSettings, steps: int) -> Any:

@@ -94,7 +94,7 @@ _OPERATORS: dict[type, Callable[[int, int], int]] = {
 def _is_formula(text: str) -> bool:
     try:
         nodes = list(ast.walk(ast.parse(text, mode="eval").body))
-    except SyntaxError:
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # as Python's parser says no
         return False
     kinds = (ast.BinOp, ast.Name, ast.Load, *_OPERATORS)
     return all(isinstance(n, kinds) or (isinstance(n, ast.Constant) and type(n.value) is int) for n in nodes)

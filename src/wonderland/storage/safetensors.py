@@ -11,7 +11,6 @@ that overlap or leave gaps, sizes that do not fit shapes.
 from __future__ import annotations
 
 import json
-import math
 import os
 import struct
 from collections.abc import Mapping
@@ -21,9 +20,11 @@ import numpy as np
 
 from .. import dtypes
 from ..arrays import asarray
-from ..errors import DTypeError, FileError, InputError
+from ..errors import DTypeError, FileError, InputError, SizeError
 from ..tensor import Tensor, wrap
 from .atomic import write_atomically
+from .bounds import array_bytes
+from .parsing import parse_json
 
 CODES = {
     "BOOL": dtypes.bool_,
@@ -117,11 +118,17 @@ def decode(contents: bytes, name: str) -> tuple[dict[str, Tensor], dict[str, str
         dtype, shape = np.dtype(CODES[entry["dtype"]]), tuple(entry["shape"])
         if begin != position:
             raise _damaged(name, f"the tensor {key!r} does not start where the one before it ends")
-        if end - begin != math.prod(shape) * dtype.itemsize:
+        try:
+            wanted = array_bytes(shape, dtype.itemsize)
+        except ValueError as error:
+            raise _damaged(name, f"the tensor {key!r} has {error}") from None
+        if end - begin != wanted:
             raise _damaged(name, f"the tensor {key!r} has {end - begin} bytes for {dtype}{list(shape)}")
         if end > size:
             raise _damaged(name, f"{key!r} ends at byte {end} of the tensors, the file at {size}; it is truncated")
-        array = np.frombuffer(contents, dtype, math.prod(shape), start + begin)
+        array = np.frombuffer(contents, dtype, wanted // dtype.itemsize, start + begin)
+        if dtype == dtypes.bool_ and wanted and array.view(np.uint8).max() > 1:
+            raise _damaged(name, f"the tensor {key!r} has a truth value that is neither 0 nor 1")
         if dtype.itemsize > 1 and (start + begin) % dtype.itemsize:
             array = array.copy()
         tensors[key] = wrap(array.reshape(shape))
@@ -148,6 +155,8 @@ def _read(path: str | os.PathLike[str]) -> bytes:
             return file.read()
     except OSError as error:
         raise FileError(f"cannot read {os.fspath(path)}: {error.strerror}.", "the path of a file that exists") from None
+    except MemoryError:
+        raise SizeError(f"{os.fspath(path)} does not fit into memory.", "a machine with more of it") from None
 
 
 def _header(contents: bytes, name: str) -> tuple[dict[str, Any], int]:
@@ -159,7 +168,7 @@ def _header(contents: bytes, name: str) -> tuple[dict[str, Any], int]:
     if 8 + length > len(contents):
         raise _damaged(name, f"its header should have {length} bytes, of which {len(contents) - 8} are there")
     try:
-        header = json.loads(contents[8 : 8 + length].decode("utf-8"), object_pairs_hook=_once)
+        header = parse_json(contents[8 : 8 + length])
     except ValueError as error:
         raise _damaged(name, f"its header is not valid JSON ({error})") from None
     if not isinstance(header, dict):
@@ -167,18 +176,13 @@ def _header(contents: bytes, name: str) -> tuple[dict[str, Any], int]:
     return header, 8 + length
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a name comes twice")
-    return dict(pairs)
-
-
 def _offsets(name: str, key: str, entry: Any) -> tuple[int, int]:
     """Where a tensor lies, after a look at the form of its entry."""
     whole = lambda values: isinstance(values, list) and all(type(v) is int and v >= 0 for v in values)  # noqa: E731
     if (
         not isinstance(entry, dict)
-        or entry.get("dtype") not in CODES
+        or not isinstance(entry.get("dtype"), str)
+        or entry["dtype"] not in CODES
         or not whole(entry.get("shape"))
         or not whole(entry.get("data_offsets"))
         or len(entry["data_offsets"]) != 2

@@ -10,9 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .patterns import compiled
+from ..arguments import shown
+from ..errors import InputError
+from ..storage.bounds import LEAST_TEXT
+from .patterns import check_pattern, compiled
 
 Normalizer = Callable[[str], str]
+
+MOST_GROWTH = 100  # times the length of a text; the forms of Unicode make 18 of some characters
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,19 @@ class Replace:
     content: str
     literal: bool = False
 
+    def __post_init__(self) -> None:
+        check_pattern("Replace", self.pattern, self.literal)
+        if not isinstance(self.content, str):
+            raise InputError(f"Replace: content={shown(self.content)}.", "a text")
+
     def __call__(self, text: str) -> str:
         if self.literal:
+            check_growth(len(text), text.count(self.pattern) * len(self.content))
             return text.replace(self.pattern, self.content)
-        return compiled(self.pattern, text.isascii()).sub(lambda _: self.content, text)
+        expression = compiled(self.pattern, text.isascii())
+        if len(self.content) > MOST_GROWTH:
+            check_growth(len(text), sum(1 for _ in expression.finditer(text)) * len(self.content))
+        return expression.sub(lambda _: self.content, text)
 
 
 @dataclass(frozen=True)
@@ -83,9 +97,19 @@ class Normalizers:
     parts: tuple[Any, ...]
 
     def __call__(self, text: str) -> str:
+        length = len(text)
         for part in self.parts:
             text = part(text)
+            check_growth(length, len(text))
         return text
+
+
+def check_growth(before: int, after: int) -> None:
+    """Refuse replacements, one by one or together, that blow a text up beyond any use."""
+    if after > max(MOST_GROWTH * before, LEAST_TEXT):
+        raise InputError(
+            f"tokenizer: a text of {before:,} characters becomes one of {after:,} or more.", "shorter replacements"
+        )
 
 
 def chosen(normalizers: Sequence[Normalizer]) -> Normalizer | None:

@@ -12,11 +12,16 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import groupby
+from typing import Any
 
+from ..arguments import shown
 from ..errors import InputError
+from .backtracking import check_time
 
 Ranges = tuple[tuple[int, int], ...]
 
+LONGEST = 4000  # characters of a pattern; those of known tokenizers have less than a thousand
 _ASCII = 128
 _UNICODE = sys.maxunicode + 1
 # what Unicode calls white space; Python's \s has the four separators 1c to 1f as well
@@ -50,13 +55,34 @@ def compiled(pattern: str, only_ascii: bool) -> re.Pattern[str]:
 
     >>> compiled(r"\s+(?!\S)", True).pattern
     '[\\U00000009-\\U0000000d\\U00000020-\\U00000020]+(?![\\U00000000-\\U00000008\\U0000000e-\\U0000001f\\U00000021-\\U0000007f])'
+
+    A pattern that might take more than quadratic time is refused, see `backtracking`.
     """
+    if not isinstance(pattern, str) or len(pattern) > LONGEST:
+        raise InputError(f"tokenizer: the pattern {shown(pattern)}.", f"a text of at most {LONGEST:,} characters")
+    translated = _translated(pattern, _ASCII if only_ascii else _UNICODE)
     try:
-        return re.compile(_translated(pattern, _ASCII if only_ascii else _UNICODE))
-    except re.error as error:
+        found = re.compile(translated)
+    except (re.error, RecursionError, OverflowError, ValueError) as error:
         raise InputError(
-            f"tokenizer: the pattern {pattern!r} is not understood: {error}.", "a pattern of `re`"
+            f"tokenizer: the pattern {shown(pattern)} is not understood: {error}.", "a pattern of `re`"
         ) from None
+    try:
+        check_time(translated)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"tokenizer: the pattern {pattern!r} is refused: {error}.",
+            "repetitions of which each text has one reading, as (?:a+b)* instead of (?:a+b?)*",
+        ) from None
+    return found
+
+
+def check_pattern(name: str, pattern: Any, literal: bool) -> None:
+    """Refuse what is no pattern when it is given, not when it meets a text."""
+    if not isinstance(pattern, str):
+        raise InputError(f"{name}: the pattern {shown(pattern)}.", "a text")
+    if not literal:
+        compiled(pattern, True)
 
 
 def _translated(pattern: str, limit: int) -> str:
@@ -121,28 +147,36 @@ def _body(kind: str, limit: int) -> str:
 @lru_cache(maxsize=256)
 def _ranges(name: str, limit: int) -> Ranges:
     if name == "s":
-        return _joined(sorted(code for code in _WHITE if code < limit))
+        return _joined(sorted((code, code) for code in _WHITE if code < limit))
     if name == "d":
         name = "Nd"
-    categories = _categories(limit)
+    wanted = _WORD if name == "w" else name
+    ranges = [(first, last) for category, first, last in _categories(limit) if category.startswith(wanted)]
     if name == "w":
-        return _joined(code for code, c in enumerate(categories) if c.startswith(_WORD) or code in _MORE_WORD)
-    return _joined(code for code, c in enumerate(categories) if c.startswith(name))
+        ranges += [(code, code) for code in _MORE_WORD if code < limit]
+    return _joined(sorted(ranges))
 
 
 @lru_cache(maxsize=2)
-def _categories(limit: int) -> list[str]:
-    return [unicodedata.category(chr(code)) for code in range(limit)]
+def _categories(limit: int) -> list[tuple[str, int, int]]:
+    """The runs of characters of one category: its name, the first and the last."""
+    runs, first = [], 0
+    for category, codes in groupby(unicodedata.category(chr(code)) for code in range(limit)):
+        last = first + sum(1 for _ in codes) - 1
+        runs.append((category, first, last))
+        first = last + 1
+    return runs
 
 
-def _joined(codes: Iterable[int]) -> Ranges:
-    ranges: list[list[int]] = []
-    for code in codes:
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
+def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Ranges in order, neighbours as one."""
+    out: list[list[int]] = []
+    for first, last in ranges:
+        if out and out[-1][1] >= first - 1:
+            out[-1][1] = max(out[-1][1], last)
         else:
-            ranges.append([code, code])
-    return tuple((first, last) for first, last in ranges)
+            out.append([first, last])
+    return tuple((first, last) for first, last in out)
 
 
 def _complement(ranges: Ranges, limit: int) -> Ranges:

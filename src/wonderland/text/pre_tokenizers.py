@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..arguments import shown
 from ..errors import InputError
 from . import byte_characters
-from .patterns import find_all
+from .patterns import check_pattern, find_all
 
 # The cut of GPT-2: a word with the space before it, a number, other signs, white space; and English endings.
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -54,7 +55,8 @@ class Split:
 
     def __post_init__(self) -> None:
         if self.behavior not in BEHAVIORS:
-            raise InputError(f"Split: behavior={self.behavior!r}.", f"one of {BEHAVIORS}")
+            raise InputError(f"Split: behavior={shown(self.behavior)}.", f"one of {BEHAVIORS}")
+        check_pattern("Split", self.pattern, self.literal)
 
     def __call__(self, pieces: list[Piece]) -> list[Piece]:
         out: list[Piece] = []
@@ -182,8 +184,14 @@ class Punctuation:
 
     behavior: str = "Isolated"
 
+    def __post_init__(self) -> None:
+        self._split()  # which refuses another behavior
+
+    def _split(self) -> Split:
+        return Split(r"[\p{P}!-/:-@\[-`{-~]", self.behavior)
+
     def __call__(self, pieces: list[Piece]) -> list[Piece]:
-        return Split(r"[\p{P}!-/:-@\[-`{-~]", self.behavior)(pieces)
+        return self._split()(pieces)
 
 
 @dataclass(frozen=True)

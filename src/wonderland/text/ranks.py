@@ -13,8 +13,11 @@ from .byte_characters import CHARACTERS
 from .pre_tokenizers import GPT4_PATTERN, ByteLevel, PreTokenizers, Split
 from .special_tokens import SpecialTokens
 from .tokenizer import Tokenizer
+from .tokenizer_json import MOST_IDS
 
 __all__ = ["from_ranks"]
+
+LONGEST = 1024  # bytes of a token, each of whose cuts is looked at; the longest of known files have 128
 
 
 def from_ranks(
@@ -45,11 +48,13 @@ def from_ranks(
         try:
             encoded, rank = line.split()
             token = "".join(CHARACTERS[byte] for byte in base64.b64decode(encoded, validate=True))
+            if not token or token in vocab or len(token) > LONGEST or not rank.isdigit() or int(rank) >= MOST_IDS:
+                raise ValueError
             vocab[token] = int(rank)
         except ValueError:  # binascii.Error is one
             raise FileError(
                 f"from_ranks: line {number} of {os.fspath(path)} is {shown(line)}.",
-                "a token in base64, a space, its id",
+                f"a new token in base64 (at most {LONGEST} bytes), a space, its id",
             ) from None
     if missing := [character for character in CHARACTERS if character not in vocab]:
         raise FileError(f"from_ranks: {os.fspath(path)} lacks {len(missing)} of the 256 bytes.", "a whole file")

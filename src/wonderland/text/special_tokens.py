@@ -63,12 +63,14 @@ class SpecialTokens:
     mask: str | None = None
 
     def __post_init__(self) -> None:
-        contents = [token.content for token in self.added]
-        for content in contents:
+        contents: set[str] = set()
+        for token in self.added:
+            content = token.content
             if not isinstance(content, str) or not content:
                 raise InputError(f"special tokens: {shown(content)} is not a token.", "text that is not empty")
-            if contents.count(content) > 1:
+            if content in contents:
                 raise InputError(f"special tokens: {content!r} is there twice.", "distinct tokens")
+            contents.add(content)
         # one token may begin and end sequences; other parts would be confused when a batch is read
         players = [role for role in ROLES if getattr(self, role) is not None]
         for place, role in enumerate(players):

@@ -422,6 +422,8 @@ class Tokenizer:
         >>> wl.text.Tokenizer.from_str(tokenizer.to_str()).encode("cab")
         array([2, 0, 1])
         """
+        if not isinstance(text, str):
+            raise InputError(f"Tokenizer: a {type(text).__name__} is no text.", "the text of a tokenizer.json")
         return from_json("the text", text, roles)
 
     @classmethod

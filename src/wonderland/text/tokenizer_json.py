@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arguments import shown
 from ..errors import FileError, WonderlandError
+from ..storage.parsing import parse_json
 from .bpe import BPE
 from .normalizers import Lowercase, Normalizers, Replace, StripAccents, UnicodeForm
 from .pre_tokenizers import (
@@ -25,6 +26,7 @@ from .word_level import WordLevel
 
 Json = dict[str, Any]
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+MOST_IDS = 2**31
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 _REFUSED = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")  # of BPE
 
@@ -162,7 +164,7 @@ def from_json(source: str, text: str, roles: Mapping[str, str | None]) -> Tokeni
     if strange := [role for role in roles if role not in ROLES]:
         raise FileError(f"Tokenizer: there is no part {strange[0]!r} for a token to play.", f"parts from {ROLES}")
     try:
-        content = json.loads(text)
+        content = parse_json(text)
     except ValueError as error:
         raise FileError(f"Tokenizer: {source} is not JSON: {error}.", "a whole tokenizer.json") from None
     if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
@@ -231,8 +233,8 @@ def _roles(
 
 
 def _whole(number: Any) -> int:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise FileError(f"The id {shown(number)} is not an integer from 0.", "ids 0, 1, ...")
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MOST_IDS:
+        raise FileError(f"The id {shown(number)} is not an integer from 0 to {MOST_IDS - 1}.", "ids 0, 1, ...")
     return number
 
 

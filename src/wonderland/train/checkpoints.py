@@ -14,13 +14,15 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .. import __version__
+from ..arguments import shown
 from ..errors import FileError, InputError
 from ..storage.atomic import write_atomically
+from ..storage.parsing import parse_json
 from ..storage.safetensors import decode, encode
 from ..tensor import Tensor
 
@@ -99,13 +101,17 @@ class CheckpointFolder:
 
     def newest(self) -> Checkpoint | None:
         """The newest sound checkpoint; for a damaged one there is a warning, and the one before it is taken."""
+        return next(self.sound(), None)
+
+    def sound(self) -> Iterator[Checkpoint]:
+        """The sound checkpoints, newest first; for each damaged one there is a warning."""
         for name in reversed(self.names()):
             try:
-                return self.load(name)
+                found = self.load(name)
             except FileError as error:
-                reason = str(error).splitlines()[0]
-                warnings.warn(f"{reason} The checkpoint before it is used.", CheckpointWarning, stacklevel=2)
-        return None
+                pass_over(error)
+            else:
+                yield found
 
     def _tidy(self) -> None:
         """Remove all but the newest checkpoints, and tensors that no record names."""
@@ -122,6 +128,12 @@ class CheckpointFolder:
                 _remove(os.path.join(self.path, name))
 
 
+def pass_over(error: FileError) -> None:
+    """Warn of a checkpoint that cannot be used."""
+    reason = str(error).splitlines()[0]
+    warnings.warn(f"{reason} The checkpoint before it is used.", CheckpointWarning, stacklevel=3)
+
+
 def read(path: str | os.PathLike[str]) -> Checkpoint:
     """A checkpoint by the path of its record, or of a folder, of which it is the newest."""
     path = os.fspath(path)
@@ -132,7 +144,7 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
         return found
     record = _record(path)
     entry = record["tensors"]
-    file = os.path.join(os.path.dirname(path), os.path.basename(entry["file"]))
+    file = os.path.join(os.path.dirname(path), entry["file"])
     try:
         with open(file, "rb") as stream:
             contents = stream.read()
@@ -151,18 +163,27 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
 
 def _record(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            record = json.load(file)
+        with open(path, "rb") as file:
+            record = parse_json(file.read())
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.", "a checkpoint that exists") from None
-    except ValueError:
-        raise FileError(f"{path} is not the record of a checkpoint: it is no JSON.", "another one") from None
+    except ValueError as error:
+        raise FileError(f"{path} is not the record of a checkpoint: it is no JSON ({error}).", "another one") from None
     if not isinstance(record, dict) or not {"format", "tensors", "sha256"} <= record.keys():
         raise FileError(f"{path} is not the record of a checkpoint.", "another one")
     if record["format"] != FORMAT:
-        raise FileError(f"{path} has the format {record['format']}, this version reads {FORMAT}.", "a newer version")
+        raise FileError(
+            f"{path} has the format {shown(record['format'])}, this version reads {FORMAT}.", "a newer version"
+        )
     if record.pop("sha256") != _digest(record):
         raise FileError(f"{path} was changed after it was written; the checkpoint is not used.", "another one")
+    entry = record["tensors"]
+    if (
+        not isinstance(entry, dict)
+        or [type(entry.get(key)) for key in ("file", "bytes", "sha256")] != [str, int, str]
+        or not _NAME.fullmatch(entry["file"])
+    ):
+        raise FileError(f"{path} does not say where its tensors are; the checkpoint is not used.", "another one")
     return record
 
 

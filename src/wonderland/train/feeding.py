@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import trees
+from ..arguments import as_int
 from ..data.dataset import TensorDataset
 from ..data.loader import DataLoader
 from ..data.splits import train_test_split
@@ -45,7 +46,8 @@ class Batches:
         return {"epoch": self.epoch, "position": self.position}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        self.epoch, self.position = state["epoch"], state["position"]
+        epoch, position = (as_int("data", key, state[key], least=0) for key in ("epoch", "position"))
+        self.epoch, self.position = epoch, position
 
 
 def as_loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> Any:

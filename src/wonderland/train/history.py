@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ..arguments import shown
 from ..errors import InputError
 
 
@@ -71,7 +72,13 @@ class History:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
-        self.records, self.events, self.stopped = list(state["records"]), list(state["events"]), state["stopped"]
+        records, events, stopped = (state.get(key) for key in ("records", "events", "stopped"))
+        for rows in (records, events):
+            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                raise InputError(f"history: {shown(rows)} are no records of epochs.", "the result of state_dict()")
+        if not isinstance(stopped, str | None):
+            raise InputError(f"history: stopped={shown(stopped)}.", "a reason, or None")
+        self.records, self.events, self.stopped = list(records or []), list(events or []), stopped
 
     def svg(self, *names: str, title: str = "") -> str:
         """Curves over the epochs as an SVG picture; without names, all losses."""

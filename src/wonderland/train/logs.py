@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FileError, InputError
+from ..storage.parsing import parse_json
 from .callbacks import Callback
 from .tensorboard import EventFile
 
@@ -138,17 +139,20 @@ def _write(path: str, mode: str, text: str) -> None:
 def _lines(path: str) -> list[str]:
     """The whole lines of a log; a last one that was cut off by a crash is left out."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return [line for line in file if line.endswith("\n")]
+        with open(path, "rb") as file:
+            return [line.decode("utf-8", "replace") for line in file if line.endswith(b"\n")]
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}.", "the log of the run, or another path") from None
 
 
 def _step_of(line: str) -> float:
     try:
-        return float(json.loads(line)["step"])
+        step = parse_json(line)["step"]
     except (ValueError, KeyError, TypeError):
         return math.inf  # a line that is not ours goes
+    return step if isinstance(step, (int, float)) and "\ufffd" not in line else math.inf
 
 
 def _finite(value: Any) -> Any:

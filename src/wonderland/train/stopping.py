@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import as_int, as_number, shown
 from ..errors import InputError
 from ..tensor import Tensor
 from .callbacks import Callback
@@ -103,7 +104,11 @@ class EarlyStopping(Callback):
         return {"scores": self.scores, "best_epoch": self.best_epoch}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.scores, self.best_epoch = list(state["scores"]), state["best_epoch"]
+        scores = [float(as_number("EarlyStopping", "score", score)) for score in state["scores"]]
+        best = as_int("EarlyStopping", "best_epoch", state["best_epoch"])
+        if not -1 <= best < max(len(scores), 1):
+            raise InputError(f"EarlyStopping: the state {shown(dict(state))}.", "the result of state_dict()")
+        self.scores, self.best_epoch = scores, best
 
     def tensors(self) -> dict[str, Tensor]:
         return self._best_state
@@ -143,7 +148,8 @@ class StopOnConvergence(Callback):
         return {"last": self.last}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.last = state["last"]
+        last = state["last"]
+        self.last = None if last is None else float(as_number("StopOnConvergence", "last", last))
 
 
 class TimeLimit(Callback):

@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from .. import arrays, trees
-from ..errors import InputError, ModuleError, NonFiniteError
+from ..errors import InputError, NonFiniteError
 from ..optim.adam import Adam
 from ..random.streams import default_stream
+from ..storage.locking import locked
 from . import progress as progress_of
 from .callbacks import Callback, Callbacks
-from .checkpoints import Checkpoint, CheckpointFolder
+from .checkpoints import CheckpointFolder
 from .evaluation import evaluate, named_metrics, plain
 from .feeding import as_loader, hold_out, size_of
 from .history import History
+from .resuming import resume
 from .step import Objective, as_loss, evaluation_step, supervised, training_step
 from .watching import look_at_first_batch
 
@@ -115,18 +117,19 @@ class Trainer:
         """Train until so many epochs are done, counting those before a resume; see `wl.train.fit`."""
         if isinstance(epochs, bool) or not isinstance(epochs, (int, np.integer)) or epochs < 1:
             raise InputError(f"fit: epochs={epochs!r}.", "a number of epochs, 1 or more")
-        self._stop = self.history.stopped = None
-        if self.resume and self.checkpoints is not None and self.step == 0:
-            self._take_up(self.checkpoints.newest())
-        self.callbacks.tell("on_fit_start", self)
-        with _stopping_on_interrupt(self) as interrupted, contextlib.closing(self.progress):
-            while self.epoch < epochs and self._stop is None:
-                self._run_epoch(epochs)
-            if interrupted:
-                self.save()
-                raise KeyboardInterrupt(f"after epoch {self.epoch}, step {self.step}")
-        self.history.stopped = self._stop
-        self.callbacks.tell("on_fit_end", self)
+        with contextlib.nullcontext() if self.checkpoints is None else locked(self.checkpoints.path):
+            self._stop = self.history.stopped = None
+            if self.resume and self.checkpoints is not None and self.step == 0:
+                resume(self, self.checkpoints)
+            self.callbacks.tell("on_fit_start", self)
+            with _stopping_on_interrupt(self) as interrupted, contextlib.closing(self.progress):
+                while self.epoch < epochs and self._stop is None:
+                    self._run_epoch(epochs)
+                if interrupted:
+                    self.save()
+                    raise KeyboardInterrupt(f"after epoch {self.epoch}, step {self.step}")
+            self.history.stopped = self._stop
+            self.callbacks.tell("on_fit_end", self)
         return self.history
 
     def _run_epoch(self, epochs: int) -> None:
@@ -264,43 +267,6 @@ class Trainer:
         path = self.checkpoints.save(f"step-{self.step:08}", tensors, record)
         self._saved_at = self.step
         return path
-
-    def _take_up(self, found: Checkpoint | None) -> None:
-        """Go on where a checkpoint was made."""
-        if found is None:
-            return
-        record = found.record
-        remedy = "the same model, optimizer and data as before, another folder, or resume=False to start anew"
-        for part, owner in (("model", self.model), ("optimizer", self.optimizer)):
-            if record[part] != (kind := type(owner).__name__):
-                raise ModuleError(f"fit: the checkpoint {found.path} is of a {record[part]}, not of a {kind}.", remedy)
-        before = self._snapshot()
-        try:
-            self.model.load_state_dict(found.part("model"))
-            self.optimizer.load_state_dict(found.part("optimizer"))
-            if self.average is not None:
-                self.average.load_state_dict(found.part("average"))
-            self.loader.load_state_dict(record["loader"])
-        except (ModuleError, InputError) as error:
-            self._restore(before)
-            reason = str(error).split("\n  try:")[0]
-            raise ModuleError(f"fit: the checkpoint {found.path} does not fit. {reason}", remedy) from None
-        for name, metric in self.metrics.items():
-            if values := found.part(f"metrics.{name}"):
-                metric.load_state_dict({key: np.asarray(value) for key, value in values.items()})
-        for name, callback in zip(self.callbacks.names(), self.callbacks.all, strict=True):
-            if name in record["callbacks"]:
-                callback.load_state_dict(record["callbacks"][name])
-                callback.load_tensors(found.part(f"callbacks.{name}"))
-        if record["schedule"] is not None and hasattr(self.schedule, "load_state_dict"):
-            self.schedule.load_state_dict(record["schedule"])
-        default_stream.assign(arrays.asarray(np.array(record["random"], np.uint32)))
-        self.epoch, self.step = record["epoch"], record["step"]
-        self._total, self._count = record["running"]["total"], record["running"]["count"]
-        self.history.load_state_dict(record["history"])
-        self._stop = record["stopped"]  # a run that has come to its end stays there
-        self._saved_at = self.step
-        self.progress.note(f"going on after epoch {self.epoch}, step {self.step} ({found.path})")
 
     def _snapshot(self) -> Any:
         return self.model.state_dict(), self.optimizer.state_dict()

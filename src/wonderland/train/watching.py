@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arguments import shown
+from ..errors import InputError
 from ..nn.diagnostics import dead_units, gradient_report, variance_report
 from ..random.streams import default_stream
 from ..transforms.imperative import no_grad
@@ -92,7 +94,10 @@ class Watch(Callback):
         return {"norms": self.norms}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.norms = list(state["norms"])
+        norms = state["norms"]
+        if not isinstance(norms, list) or not all(isinstance(sizes, dict) for sizes in norms):
+            raise InputError(f"Watch: the state {shown(norms)}.", "the result of state_dict()")
+        self.norms = list(norms)
 
 
 def look_at_first_batch(model: Any, loss: Any, objective: Any, batch: Any) -> None:

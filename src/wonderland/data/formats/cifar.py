@@ -111,7 +111,10 @@ def _names(folder: Path, file: str, count: int) -> tuple[str, ...]:
     """The class names of the file beside the data, if it is there."""
     path = folder / file
     if path.exists():
-        names = tuple(path.read_text(encoding="utf-8").split())
+        try:
+            names = tuple(read_bytes("cifar", path, unpack=False).decode("utf-8").split())
+        except UnicodeDecodeError as error:
+            raise damaged("cifar", path, "the names of classes in UTF-8", error) from None
         if len(names) == count:
             return names
     return _CLASSES if count == 10 else tuple(str(label) for label in range(count))

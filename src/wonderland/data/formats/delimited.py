@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
+from ...storage.bounds import LEAST_TEXT
 from ..record import DatasetRecord
 from .files import damaged, read_bytes
 from .schema import TableSchema
@@ -102,7 +104,7 @@ def read_rows(
 ) -> tuple[list[str], list[list[str]], list[int], bool]:
     """The names of the columns, the rows as texts, the line in which each ends, and whether there is a header."""
     source = str(path)
-    data = read_bytes("read_csv", path, expect_size, expect_sha256)
+    data = read_bytes("read_csv", path, expect_size, expect_sha256, least=LEAST_TEXT)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -110,14 +112,14 @@ def read_rows(
         raise damaged("read_csv", path, f"UTF-8 text, found byte {data[error.start]:#x} in line {line}") from None
     if "\0" in text:
         raise damaged("read_csv", path, "text, found a zero byte")
-    rows, lines = _rows(source, text, _delimiter(source, text) if delimiter is None else delimiter)
+    rows, lines = _rows(source, text, _delimiter(text) if delimiter is None else delimiter)
     if header is None:
         named = like is not None and like.header and any(name.strip() in like.features for name in rows[0])
         header = named or _has_header(rows)
     names = [name.strip() for name in rows[0]] if header else [f"column_{i}" for i in range(len(rows[0]))]
     if header:
         rows, lines = rows[1:], lines[1:]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise InputError(f"read_csv: {source!r} names two columns {repeated[0]!r}.", "different names")
     if not rows:
@@ -126,10 +128,10 @@ def read_rows(
 
 
 def _rows(source: str, text: str, delimiter: str) -> tuple[list[list[str]], list[int]]:
-    """The rows that are not empty, and the line in which each ends."""
-    if len(delimiter) != 1:
-        raise InputError(f"read_csv: delimiter={delimiter!r}.", "one character")
+    """The rows that are not empty, all of one length, and the line in which each ends."""
     rows, lines = [], []
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"\0':
+        raise InputError(f"read_csv: delimiter={delimiter!r}.", "one character, as ',' or ';'")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
         for row in reader:
@@ -148,14 +150,17 @@ def _rows(source: str, text: str, delimiter: str) -> tuple[list[list[str]], list
     return rows, lines
 
 
-def _delimiter(source: str, text: str) -> str:
+def _delimiter(text: str) -> str:
     """The delimiter that the first lines have in common, the same number of times each."""
     lines = [line for line in text.split("\n", 20)[:20] if line.strip()]
     if len(lines) > 1 and len(text) > sum(map(len, lines)) + 40:
         lines = lines[:-1]
     best, score = ",", 0
     for candidate in _DELIMITERS:
-        counts = [len(row) - 1 for row in csv.reader(lines, delimiter=candidate)]
+        try:
+            counts = [len(row) - 1 for row in csv.reader(lines, delimiter=candidate)]
+        except csv.Error:  # no table with this one between its columns
+            continue
         if counts and min(counts) > score:
             best, score = candidate, min(counts)
     return best

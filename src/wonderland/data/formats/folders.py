@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError, ShapeError
+from ...storage.bounds import unpacked_limit
 from ..dataset import Dataset
 from ..extras import need
-from .files import as_path, damaged
+from .files import as_path, damaged, read_bytes
 from .numpy_files import read_npy
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".npy")
@@ -110,9 +112,16 @@ def _read_image(path: Path, mode: str) -> np.ndarray:
             raise ShapeError(f"ImageFolder: {str(path)!r} has shape {image.shape}.", "an image (h, w) or (h, w, c)")
         return image[:, :, None] if image.ndim == 2 else image
     pillow = need(f"ImageFolder: {str(path)!r}", "PIL.Image", "images")
+    data = read_bytes("ImageFolder", path, unpack=False)
+    limit = unpacked_limit(len(data))
     try:
-        with pillow.open(path) as picture:
+        with pillow.open(io.BytesIO(data)) as picture:
+            width, height = picture.size
+            if 3 * width * height > limit:
+                raise ValueError(f"{width} x {height} pixels in {len(data):,} bytes")
+            picture.verify()  # the checksums of a PNG, which decoding alone does not look at
+        with pillow.open(io.BytesIO(data)) as picture:  # one that was verified cannot be decoded
             pixels = np.asarray(picture.convert(mode))
-    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        raise damaged("ImageFolder", path, f"a whole {path.suffix} image", error) from None
+    except Exception as error:  # a damaged image takes the decoder to lines of its own that raise anything
+        raise damaged("ImageFolder", path, f"a whole {path.suffix} image within {limit:,} bytes", error) from None
     return pixels[:, :, None] if mode == "L" else pixels

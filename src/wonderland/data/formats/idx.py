@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import math
 import os
 import struct
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, InputError
+from ...storage.bounds import array_bytes
 from .files import damaged, read_bytes
 
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -32,18 +32,28 @@ def read_idx(path: Any, *, expect_size: int | None = None, expect_sha256: str | 
     >>> wl.data.read_idx(path)
     array([5, 0, 4], dtype=uint8)
     """
-    data = read_bytes("read_idx", path, expect_size, expect_sha256)
+    data = read_bytes("read_idx", path, expect_size, expect_sha256, promised=lambda head: sum(_header(head)[2:]))
+    try:
+        dtype, shape, start, size = _header(data)
+    except ValueError as error:
+        raise damaged("read_idx", path, "an IDX file", error) from None
+    if len(data) != start + size:
+        expected = f"{start + size:,} bytes for {dtype.name} of shape {shape}, found {len(data):,}"
+        raise damaged("read_idx", path, expected)
+    values = np.frombuffer(data, dtype, size // dtype.itemsize, start) if size else np.empty(0, dtype)
+    return values.reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _header(data: bytes) -> tuple[Any, tuple[int, ...], int, int]:
+    """(dtype, shape, bytes of the header, bytes of the numbers); ValueError if there is no header."""
     if not is_idx(data):
-        raise damaged("read_idx", path, f"an IDX file, which begins with 00 00, a type and a rank, found {data[:4]!r}")
+        raise ValueError(f"it begins with 00 00, a type and a rank, found {data[:4]!r}")
     dtype, rank = np.dtype(TYPES[data[2]]), data[3]
     start = 4 + 4 * rank
     if len(data) < start:
-        raise damaged("read_idx", path, f"a header of {start} bytes for {rank} axes, found {len(data)} bytes")
+        raise ValueError(f"a header of {start} bytes for {rank} axes, found {len(data)} bytes")
     shape = struct.unpack(f">{rank}I", data[4:start])
-    size = start + math.prod(shape) * dtype.itemsize
-    if len(data) != size:
-        raise damaged("read_idx", path, f"{size:,} bytes for {dtype.name} of shape {shape}, found {len(data):,}")
-    return np.frombuffer(data, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    return dtype, shape, start, array_bytes(shape, dtype.itemsize)
 
 
 def write_idx(path: Any, array: Any) -> None:
