@@ -53,12 +53,14 @@ class Record:
 
 def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
     """Compute, and remember how."""
-    detached = [wrap(arg._data) for arg in args]
-    outs = interpreter.evaluate(primitive, detached, params)
+    # the record keeps tensors of its own: those that were given may be changed by assignment later
+    own = [wrap(arg._data) for arg in args]
+    outs = interpreter.evaluate(primitive, own, params)
     results = outs if primitive.multiple else [outs]
     if any(is_inexact(r.dtype) for r in results):
-        # the record keeps tensors of its own: those that were given may be changed by assignment later
-        entry = Record(primitive, tuple(map(alias, args)), params, [r._data for r in results])
+        for kept, arg in zip(own, args, strict=True):
+            kept._node = arg._node
+        entry = Record(primitive, tuple(own), params, [r._data for r in results])
         for i, result in enumerate(results):
             if is_inexact(result.dtype):
                 result._node = (entry, i)
