@@ -7,7 +7,7 @@ transformation leaves alone (no tangent, the same for the whole batch) are left 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..backends import run
@@ -93,7 +93,7 @@ def output_avals(graph: Graph) -> list[Aval]:
     return [a.aval for a in graph.outputs]
 
 
-def chosen(items: Any, mask: Mask) -> list[Any]:
+def chosen(items: Any, mask: Sequence[bool]) -> list[Any]:
     """The items where the mask is true."""
     return [item for item, on in zip(items, mask, strict=True) if on]
 

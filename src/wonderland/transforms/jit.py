@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from operator import attrgetter, is_
+from operator import attrgetter, is_, is_not
 from threading import get_ident
 from types import MethodType
 from typing import Any
@@ -35,7 +35,7 @@ from ..handover import handing_over
 from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Tensor, Tracer, wrap
-from .call import call
+from .call import call, chosen
 from .constants import contents, fixed, opened
 from .environment import Environment
 from .ownership import InUse, unshared
@@ -44,7 +44,7 @@ from .remembering import Traces
 _ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
 _lock = open_after_fork(threading.RLock())  # tracing puts tracers into cells, so one thread at a time may look at them
 _TENSORS = {Tensor}
-_inside, _outside = attrgetter("_inside"), attrgetter("_outside")
+_inside, _outside, _array = attrgetter("_inside"), attrgetter("_outside"), attrgetter("_outside._data")
 WAIT = 1e-4  # seconds between two looks at whether another thread is done with state that we need
 
 
@@ -175,9 +175,7 @@ class Traced:
         written = [c if type(c) is int else id(c) for c in self.written_cells]
         self.graph.derived["states"] = {self.count + i: places[c] for i, c in enumerate(written) if c in places}
         self.states = list(self.graph.derived["states"].values())
-        # for every output that is state, the operand that it replaces
-        self.sources = [places.get(c) for c in written] + [None] * len(self.made_cells)
-        self.changes = bool(self.sources)
+        self.changes = bool(self.written_cells or self.made_cells)
         self.trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
 
     def stale(self) -> bool:
@@ -207,7 +205,7 @@ class Traced:
                 operands.clear()  # when the other thread is done, the cells may hold others
                 time.sleep(WAIT)
             if simple:
-                deliver = functools.partial(self._delivery, cells, operands) if self.changes else None
+                deliver = functools.partial(self._delivery, cells) if self.changes else None
                 arrays = run(self.graph, [o._data for o in operands], owned, deliver)
                 return self.result(arguments, [wrap(a) for a in arrays[: self.count]])
         finally:
@@ -227,13 +225,16 @@ class Traced:
         operands += [cell.value if plain else read(cell) for cell in cells]
         return all(map(is_, before, map(_outside, cells)))
 
-    def _delivery(self, cells: list[Cell], operands: list[Any], arrays: list[Any]) -> Iterable[Any]:
-        """New state into its cells, outside of all transformations. What is updated in place stays the same tensor."""
-        values = [
-            wrap(array) if place is None or operands[place]._data is not array else operands[place]
-            for place, array in zip(self.sources, arrays[self.count :], strict=True)
-        ]
-        return handing_over(self._changed(cells), values)
+    def _delivery(self, cells: list[Cell], arrays: list[Any]) -> Iterable[Any]:
+        """New state into its cells, outside of all transformations. What is updated in place is there already."""
+        changed = self._changed(cells)
+        state = arrays[self.count :]
+        if not self.made_cells:
+            if all(map(is_, state, map(_array, changed))):
+                return ()
+            elsewhere = [*map(is_not, state, map(_array, changed))]
+            changed, state = chosen(changed, elsewhere), chosen(state, elsewhere)
+        return handing_over(changed, [wrap(a) for a in state])
 
     def _changed(self, cells: list[Cell]) -> list[Cell]:
         return [cells[c] if type(c) is int else c for c in self.written_cells] + self.made_cells
