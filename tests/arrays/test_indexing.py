@@ -208,12 +208,6 @@ def test_iteration_and_length() -> None:
         iter(wl.tensor(1.0))
 
 
-def test_assignment_is_refused_with_a_remedy() -> None:
-    x = wl.zeros(3)
-    with pytest.raises(wl.errors.TraceError, match=r"x\.at\[i\]\.set"):
-        x[0] = 1.0
-
-
 def test_computed_indices_under_transformations() -> None:
     x = wl.asarray(np.random.default_rng(0).normal(size=(5, 3)))
     rows = wl.tensor([4, 0, 4])
