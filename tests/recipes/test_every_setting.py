@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import os
 
 import numpy as np
@@ -162,7 +163,8 @@ def test_habits_of_a_model_that_do_not_suit_the_data_are_switched_off(tmp_path):
         recipes.run(
             Settings.of(model="mlp", data="sine", changes=["epochs=1"]), tmp_path / "run", progress=False, png=False
         )
-    assert recipes.running.read_json(str(tmp_path / "run" / "settings.json"))["train"]["label_smoothing"] == 0.0
+    stored = json.loads((tmp_path / "run" / "settings.json").read_text())
+    assert stored["train"]["label_smoothing"] == 0.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])

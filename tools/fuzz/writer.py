@@ -7,6 +7,7 @@ rounding, so that both engines decide alike; `rounding.py` recognises the cases 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,7 +167,9 @@ class Writer:
     def add(self, text: str, exact: bool = False) -> str:
         """The name of the value of an expression. An expression that our own errors refuse is `UnsuitableError`."""
         try:
-            value = eval(text, NAMES | self.values)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing
+                value = eval(text, NAMES | self.values)
         except wl.errors.WonderlandError as error:
             raise UnsuitableError(text) from error
         except Exception as error:
