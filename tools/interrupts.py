@@ -74,7 +74,8 @@ class Counters(wl.nn.Module):
 
     def __init__(self, size: int = 12) -> None:
         self.steps = wl.nn.Buffer(wl.zeros((), dtype=wl.int64))
-        self.a, self.b, self.c = (wl.nn.Parameter(wl.zeros((size, size))) for _ in range(3))
+        self.a = wl.nn.Parameter(wl.zeros(size))
+        self.b, self.c = (wl.nn.Parameter(wl.zeros((size, size))) for _ in range(2))
 
     def counts(self) -> list[float]:
         values = [self.steps.numpy(), *[p.numpy() for p in (self.a, self.b, self.c)]]
@@ -89,8 +90,8 @@ class Counters(wl.nn.Module):
 def advance(model: Counters, x: Any) -> Any:
     """One step; its work on x does not change what is counted."""
     y = wl.tanh(x @ x)
-    for p in (model.a, model.b):
-        p.assign(p + 1 + 0 * y.mean())
+    model.a.assign(model.a + 1)  # in place
+    model.b.assign(model.b + 1 + 0 * y.mean())
     model.c.assign(model.c.T + wl.ones_like(model.c))  # cannot be updated in place
     model.steps.assign(model.steps + 1)
     return y.sum()
@@ -220,15 +221,15 @@ class Eager:
 
     def compute(self) -> Any:
         def f(x: Any) -> Any:
-            return (self.inner(x) + wl.tanh(x @ self.model.a)).sum()
+            return (self.inner(x) + wl.tanh(x @ self.model.b)).sum()
 
-        return wl.vmap(wl.grad(f))(self.x), wl.grad(lambda model: f(self.x) + model.b.sum())(self.model)["b"]
+        return wl.vmap(wl.grad(f))(self.x), wl.grad(lambda model: f(self.x) + model.c.sum())(self.model)["c"]
 
     def go(self, several: int) -> None:
         self.storm.attempt(self.compute)
-        rows, b = self.compute()
+        rows, c = self.compute()
         np.testing.assert_allclose(rows, 2 * np.cos(self.x), rtol=1e-5)
-        np.testing.assert_array_equal(b, np.ones((5, 5)))
+        np.testing.assert_array_equal(c, np.ones((5, 5)))
         self.model.check()
 
 

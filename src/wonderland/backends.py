@@ -112,7 +112,7 @@ def run(
 def _evaluated(graph: Graph, arrays: list[Array], deliver: Delivery | None) -> list[Array]:
     outs = evaluate(graph, arrays)
     if deliver is not None:
-        exhaust(deliver(outs))
+        exhaust(deliver(outs, {}))
     return outs
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any
 
@@ -12,9 +12,9 @@ from .cell import Cell
 from .context import current
 from .tensor import Tensor
 
-# What a run does with its results: it is called with the arrays, which may not have their numbers yet, and what it
-# returns is exhausted when they have them.
-Delivery = Callable[[list[np.ndarray[Any, Any]]], Iterable[Any]]
+# What a run does with its results: it is called with the arrays, which may not have their numbers yet, and with those
+# that take the memory of inputs (output to input); what it returns is exhausted when the numbers are there.
+Delivery = Callable[[list[np.ndarray[Any, Any]], Mapping[int, int]], Iterable[Any]]
 
 _pop: Any = dict.pop
 
@@ -25,8 +25,9 @@ def handing_over(cells: Sequence[Cell], values: Iterable[Tensor]) -> Iterator[An
     That is one call into C, in which no Python code runs: neither another thread nor the handler of a signal (Ctrl-C)
     comes between the first cell and the last. What is prepared before the numbers are there cannot fail afterwards.
     """
+    outside = map(setattr, cells, repeat("_outside"), values)
+    scope = current().scope
+    if scope is None:
+        return outside
     insides = [cell._inside for cell in cells if cell._inside]
-    return chain(
-        map(setattr, cells, repeat("_outside"), values),
-        map(_pop, insides, repeat(current().scope), repeat(None)),
-    )
+    return chain(outside, map(_pop, insides, repeat(scope), repeat(None)))

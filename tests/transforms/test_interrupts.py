@@ -117,7 +117,7 @@ def test_a_gradient_and_a_batch() -> None:
     model, x = Counters(5), numbers(4, 5)
 
     def compute() -> Any:
-        f = lambda x: (wl.sin(x) * 2 + 0 * (x @ model.a)).sum()
+        f = lambda x: (wl.sin(x) * 2 + 0 * (x @ model.b)).sum()
         return wl.vmap(wl.grad(f))(x), wl.grad(lambda m: f(x) + m.b.sum())(model)["b"]
 
     place, end = 1, ""
@@ -153,15 +153,75 @@ def test_what_a_debugger_leaves_behind_is_not_waited_for(backend: str) -> None:
     assert id(operands) not in jitting._runs
 
 
-def test_two_threads_never_see_half_of_a_step() -> None:
+def test_a_step_in_place_replaces_whole_what_another_thread_put_in_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
+    step(model, x)
+    real = jitting.run
+
+    def meanwhile(graph: Any, arrays: Any, owned: Any, deliver: Any) -> Any:
+        def delivering(outs: Any, given: Any) -> Any:
+            mine = deliver(outs, given)
+            for cell in (model.steps, model.a, model.b, model.c):
+                cell.settle(wl.full_like(cell.value, 77))
+            return mine
+
+        return real(graph, arrays, owned, delivering)
+
+    monkeypatch.setattr(jitting, "run", meanwhile)
+    step(model, x)
+    assert model.check() == 2
+
+
+def test_who_holds_state_that_another_thread_replaces_keeps_it(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    """Its cell and the call hold it alone, then the cell no longer does and somebody else does."""
+    model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
+    step(model, x)
+    real, held = jitting.unshared, []
+
+    def late(operands: Any, places: Any) -> Any:
+        held.append(model.a.value)
+        model.a.settle(wl.full_like(model.a.value, 77))
+        return real(operands, places)
+
+    monkeypatch.setattr(jitting, "unshared", late)
+    step(model, x)
+    assert model.check() == 2
+    np.testing.assert_array_equal(held[0], np.ones(12))
+
+
+def test_a_step_that_ends_while_another_thread_reads_is_seen_whole(
+    monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
+    step(model, x)
+    theirs, real = [model.a._outside], jitting.Traced._read
+    jitting._runs[id(theirs)] = (theirs, [0], threading.get_ident() + 1)
+
+    def reading(self: Any, *args: Any) -> bool:
+        whole = real(self, *args)
+        if jitting._runs.pop(id(theirs), None) is not None:
+            model.a._outside._data[...] += 1
+            for cell in (model.steps, model.b, model.c):
+                cell.settle(cell.value + 1)
+        return whole
+
+    monkeypatch.setattr(jitting.Traced, "_read", reading)
+    _in_time(lambda: step(model, x), backend)
+    assert model.check() == 3
+
+
+def test_two_threads_never_see_half_of_a_step(backend: str) -> None:
     model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
     step(model, x)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
 
     def steps() -> None:
-        for _ in range(100):
-            step(model, x)
+        with wl.using_backend(backend):
+            for _ in range(100):
+                step(model, x)
 
     try:
         threads = [threading.Thread(target=steps) for _ in range(3)]

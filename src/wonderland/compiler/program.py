@@ -177,7 +177,7 @@ class Program:
                 self._fill(fill, [out for i, out in enumerate(outs) if i not in given])
             if len(self._carried[0]):
                 self._table[self._carried[0]] = self._carried[1]
-            delivery = () if deliver is None else deliver(outs)
+            delivery = () if deliver is None else deliver(outs, given)
             self._table[self._begun] = 0
             try:
                 self._run(profile)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from operator import attrgetter, is_, is_not
+from operator import attrgetter, is_, itemgetter
 from threading import get_ident
 from types import MethodType
 from typing import Any
@@ -35,7 +35,7 @@ from ..handover import handing_over
 from ..interpreter import assign, bind, read
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..tensor import Tensor, Tracer, wrap
-from .call import call, chosen
+from .call import call
 from .constants import contents, fixed, opened
 from .environment import Environment
 from .ownership import InUse, unshared
@@ -44,7 +44,7 @@ from .remembering import Traces
 _ENVIRONMENTS = 8  # how many states of its environment a function remembers traces for
 _lock = open_after_fork(threading.RLock())  # tracing puts tracers into cells, so one thread at a time may look at them
 _TENSORS = {Tensor}
-_inside, _outside, _array = attrgetter("_inside"), attrgetter("_outside"), attrgetter("_outside._data")
+_inside, _outside = attrgetter("_inside"), attrgetter("_outside")
 WAIT = 1e-4  # seconds between two looks at whether another thread is done with state that we need
 
 
@@ -120,6 +120,13 @@ def _static(value: Any) -> trees.Static:
     return trees.Static(value)
 
 
+def _picker(which: list[Any]) -> Callable[[list[Cell]], Sequence[Cell]]:
+    """Picks cells that are told by their position in a list, or themselves."""
+    if len(which) > 1 and all(type(c) is int for c in which):
+        return itemgetter(*which)  # one call into C
+    return lambda cells: [cells[c] if type(c) is int else c for c in which]
+
+
 class Traced:
     """A traced function and how to call it."""
 
@@ -162,6 +169,7 @@ class Traced:
         # a cell of an argument is found by its position: another module of the same structure can take its place
         self.read_cells: list[Any] = [position.get(id(c), c) for c in staged.read_cells]
         self.written_cells: list[Any] = [position.get(id(c), c) for c in staged.written_cells]
+        self.pick_read, self.pick_written = _picker(self.read_cells), _picker(self.written_cells)
         self.made_cells = staged.made_cells
         self.reaches_state = any(
             isinstance(c, Cell) and id(c) not in watched and not c.permanent
@@ -184,7 +192,7 @@ class Traced:
 
     def run(self, arguments: Arguments, primitive: Primitive = call) -> Any:
         cells = arguments.cells
-        readers = [cells[c] if type(c) is int else c for c in self.read_cells]
+        readers = self.pick_read(cells)
         plain = current().trace is None and (self.trains or not current().settings.grad_enabled)
         operands: list[Any] = []
         owned: list[int] = []
@@ -192,20 +200,23 @@ class Traced:
         try:
             while True:
                 with _lock:
+                    others = [*_runs.values()]
                     operands += self.captured
                     whole = self._read(readers, plain, operands)
                     operands += arguments.operands
-                    if whole and not (_runs and _in_use.overwrites(operands)):
+                    if whole and not (others and _in_use.overwrote(operands, others)):
                         simple = current().trace is None and set(map(type, operands)) <= _TENSORS
                         simple = simple and (plain or all(o._node is None for o in operands))
                         owned = unshared(operands, self.states) if simple and self.states else []
+                        if owned and not self._still_there(readers, operands):
+                            owned = []  # whoever else holds the old values, it is not their cells
                         if owned:
                             _runs[key] = (operands, owned, get_ident())
                         break
                 operands.clear()  # when the other thread is done, the cells may hold others
                 time.sleep(WAIT)
             if simple:
-                deliver = functools.partial(self._delivery, cells) if self.changes else None
+                deliver = functools.partial(self._delivery, cells, operands) if self.changes else None
                 arrays = run(self.graph, [o._data for o in operands], owned, deliver)
                 return self.result(arguments, [wrap(a) for a in arrays[: self.count]])
         finally:
@@ -216,7 +227,7 @@ class Traced:
             self._write(cells, outs[self.count :])
         return self.result(arguments, outs)
 
-    def _read(self, cells: list[Cell], plain: bool, operands: list[Any]) -> bool:
+    def _read(self, cells: Sequence[Cell], plain: bool, operands: list[Any]) -> bool:
         """Add what cells hold to the operands. False: meanwhile another thread has changed them."""
         if plain and not any(map(_inside, cells)):
             operands += map(_outside, cells)  # one call into C, between two changes by other threads
@@ -225,19 +236,28 @@ class Traced:
         operands += [cell.value if plain else read(cell) for cell in cells]
         return all(map(is_, before, map(_outside, cells)))
 
-    def _delivery(self, cells: list[Cell], arrays: list[Any]) -> Iterable[Any]:
-        """New state into its cells, outside of all transformations. What is updated in place is there already."""
-        changed = self._changed(cells)
-        state = arrays[self.count :]
-        if not self.made_cells:
-            if all(map(is_, state, map(_array, changed))):
-                return ()
-            elsewhere = [*map(is_not, state, map(_array, changed))]
-            changed, state = chosen(changed, elsewhere), chosen(state, elsewhere)
-        return handing_over(changed, [wrap(a) for a in state])
+    def _still_there(self, cells: Sequence[Cell], operands: list[Any]) -> bool:
+        """Whether cells hold what was read from them."""
+        first = len(self.captured)
+        return all(map(is_, operands[first : first + len(cells)], map(_outside, cells)))
 
-    def _changed(self, cells: list[Cell]) -> list[Cell]:
-        return [cells[c] if type(c) is int else c for c in self.written_cells] + self.made_cells
+    def _delivery(
+        self, cells: list[Cell], operands: list[Any], arrays: list[Any], given: Mapping[int, int]
+    ) -> Iterable[Any]:
+        """New state into its cells, outside of all transformations.
+
+        What is updated in place is handed over, too: meanwhile another thread may have put its own state in.
+        """
+        if len(given) == len(self.written_cells) + len(self.made_cells):
+            tensors = [*map(operands.__getitem__, given.values())]  # all of it
+        else:
+            rest = range(self.count, len(arrays))
+            tensors = [operands[given[i]] if i in given else wrap(arrays[i]) for i in rest]
+        return handing_over(self._changed(cells), tensors)
+
+    def _changed(self, cells: list[Cell]) -> Sequence[Cell]:
+        written = self.pick_written(cells)
+        return [*written, *self.made_cells] if self.made_cells else written
 
     def result(self, arguments: Arguments, outs: list[Any]) -> Any:
         """What the function returns, from the outputs of its graph."""

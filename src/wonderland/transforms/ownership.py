@@ -63,17 +63,21 @@ class InUse:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.runs.clear)  # the runs of other threads end there
 
-    def overwrites(self, operands: Sequence[Any]) -> bool:
-        """Whether a run of another thread overwrites one of the operands at this moment."""
+    def overwrote(self, operands: Sequence[Any], runs: Sequence[Run]) -> bool:
+        """Whether one of the runs, which were there before the operands were read, overwrites one of them.
+
+        It may have ended since, and its other results may be in their cells by now, so the operands are to be read
+        again even then.
+        """
         wanted = {id(o._data) for o in operands if type(o) is Tensor}
-        for key, run in list(self.runs.items()):
+        for run in runs:
             others, owned, thread = run
             # in our own thread: one that was cut short, or one around us, which waits for us before it overwrites
             if thread == get_ident() or wanted.isdisjoint([id(others[i]._data) for i in owned]):
                 continue
-            if self._goes_on(run):
-                return True
-            self.runs.pop(key, None)
+            if not self._goes_on(run):
+                self.runs.pop(id(others), None)
+            return True
         return False
 
     def _goes_on(self, run: Run) -> bool:
