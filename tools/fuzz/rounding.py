@@ -119,7 +119,7 @@ class Roundings:
             change = change + 1j * self.pick.uniform(-1, 1, x.shape)
         wide = np.complex128 if x.dtype.kind == "c" else np.float64
         made = np.asarray((x.astype(wide) * (1 + self.units * eps_of(x.dtype) * change)).astype(x.dtype))
-        return np.where(np.isfinite(x), made, x)
+        return self.signed(np.where(np.isfinite(x), made, x), np.isnan(x))
 
     def __call__(self, equation: Equation, args: list[Array]) -> Any:
         name = equation.primitive.name
@@ -136,7 +136,8 @@ class Roundings:
         if self.units and equation.primitive.elementwise and name not in ARITHMETIC:
             made = [contrary(made[0], np.broadcast_to(unpromised(terms), made[0].shape))]
         if self.units and (name in SUMS or name in EXTREMES or any(v in self.products for v in equation.inputs)):
-            made = [self.unsigned(y) for y in made]
+            # neither zero is larger, and the sign of a sum of zeros is not promised
+            made = [self.signed(y, y == 0) if is_rounded(y.dtype) else y for y in made]
         if name == "multiply" and is_rounded(made[0].dtype):
             over = too_large(terms[0], terms[1])
             self.products[equation.outputs[0]] = bool(over.any())
@@ -150,11 +151,11 @@ class Roundings:
             made = [self.doubtful(name, equation, args, y) for y in made]
         return made if name in EXACT else [self.moved(y) for y in made]
 
-    def unsigned(self, x: Array) -> Array:
-        """The array with zeros of either sign: neither is larger, and the sign of a sum of zeros is not promised."""
-        if not is_rounded(x.dtype) or x.dtype.kind == "c" or (x != 0).all():
+    def signed(self, x: Array, where: Array) -> Array:
+        """The array with another sign in some places: that of zeros and of NaN is often not told."""
+        if x.dtype.kind == "c" or not where.any():
             return x
-        return np.where(x == 0, np.copysign(0, self.pick.uniform(-1, 1, x.shape)), x).astype(x.dtype)
+        return np.where(where & (self.pick.random(x.shape) < 0.5), -x, x)
 
     def widened(self, equation: Equation, args: list[Array]) -> list[Array]:
         """The results of an equation, with sums in a wider type if there is one."""
