@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -58,6 +59,8 @@ def random_case(seed: int, number: int, statements: Sequence[str] = (), kind: st
         made.append(writer.case(results or [inputs[0].name]).alive())
         return []
 
-    stage(write, avals)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of means of nothing and the like
+        stage(write, avals)
     names, weights = list(_KINDS), np.array(list(_KINDS.values()))
     return replace(made[0], kind=kind or str(pick.choice(names, p=weights / weights.sum())))
