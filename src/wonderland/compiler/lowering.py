@@ -23,7 +23,7 @@ from .contractions import Contraction
 from .direct.scatters import scatter, wrong_index
 from .pieces import Pieces
 from .products import steps as products
-from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
+from .values import Buffer, Const, Counter, Hole, Op, Take, Value, View, leaves, parts, whole
 
 if TYPE_CHECKING:
     from ..graph.stage import Staged
@@ -90,6 +90,22 @@ def _constant(s: Schedule, e: Equation) -> bool:
 # --- reductions
 
 
+def _without_repeats(value: Value, axes: tuple[int, ...]) -> Value:
+    """The value with size 1 along those axes where it is the same everywhere.
+
+    Besides being less work, this keeps loops away from LLVM in which one number meets an accumulator again and again by
+    `and` or `or`: its value numbering does not come to an end there, and then it ends the process.
+    """
+    if any(isinstance(part, Hole) for part in parts(value)):
+        return value
+    steps = values.accesses(value)
+    same = [a for a in axes if value.shape[a] > 1 and not any(len(s) > a and s[a] for s in steps)]
+    if not same:
+        return value
+    index = [(0, 1 if a in same else n, 1) for a, n in enumerate(value.shape)]
+    return values.sliced(value, index, tuple(stop for _, stop, _ in index))
+
+
 def _reduction(s: Schedule, e: Equation) -> bool:
     name, (out,) = e.primitive.name, e.outputs
     value, axes = s.value(e.inputs[0]), e.params["axes"]
@@ -100,6 +116,8 @@ def _reduction(s: Schedule, e: Equation) -> bool:
         value = Op("not_equal", [value, Const(0, value.dtype, value.shape)], value.shape, dtypes.bool_)
     if value.dtype == dtypes.bool_:
         name = {"sum": "any", "prod": "all", "max": "any", "min": "all"}.get(name, name)  # as NumPy treats bools
+    if name in ("any", "all", "max", "min"):
+        value = _without_repeats(value, axes)
     if math.prod(value.shape) == math.prod(out.shape):
         found = values.reshaped(value, out.shape)
         if found is not None:
