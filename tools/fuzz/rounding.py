@@ -113,15 +113,22 @@ class Roundings:
         self.original = engine.run_equation
 
     def moved(self, x: Array) -> Array:
-        """The array with every number a little larger or smaller."""
+        """The array with every number a little larger or smaller; NaN has either sign."""
         if not is_rounded(x.dtype) or not self.units:
             return x
-        change: Any = self.pick.uniform(-1, 1, x.shape)
         if x.dtype.kind == "c":
-            change = change + 1j * self.pick.uniform(-1, 1, x.shape)
-        wide = np.complex128 if x.dtype.kind == "c" else np.float64
-        made = np.asarray((x.astype(wide) * (1 + self.units * eps_of(x.dtype) * change)).astype(x.dtype))
+            return self.moved_pairs(x)
+        change = self.units * eps_of(x.dtype) * self.pick.uniform(-1, 1, x.shape)
+        made = np.asarray((x.astype(np.float64) * (1 + change)).astype(x.dtype))
         return self.signed(np.where(np.isfinite(x), made, x), np.isnan(x))
+
+    def moved_pairs(self, x: Array) -> Array:
+        """Complex numbers move in any direction, or each part by itself where the other is not finite."""
+        change = self.pick.uniform(-1, 1, x.shape) + 1j * self.pick.uniform(-1, 1, x.shape)
+        made = (x.astype(np.complex128) * (1 + self.units * eps_of(x.dtype) * change)).astype(x.dtype)
+        apart = np.empty_like(x)
+        apart.real, apart.imag = self.moved(x.real), self.moved(x.imag)
+        return np.where(np.isfinite(x), made, apart)
 
     def __call__(self, equation: Equation, args: list[Array]) -> Any:
         name = equation.primitive.name
@@ -276,9 +283,10 @@ class Bound:
         self.stable &= alike.all(axis=-1, keepdims=True) if self.dtype.kind == "c" else alike
         with np.errstate(all="ignore"):
             moved = np.abs(parts - self.parts)
+            moved = np.where(np.isfinite(moved), moved, 0)
             if self.dtype.kind == "c":
                 moved = np.broadcast_to(np.max(moved, axis=-1, keepdims=True), moved.shape)
-            self.movement = np.fmax(self.movement, np.where(np.isfinite(moved), moved, 0))
+            self.movement = np.maximum(self.movement, moved)
 
     def violations(self, native: Array, factor: float = FACTOR, units: float = UNITS) -> Array:
         """Where the native result is not what it should be."""
