@@ -143,7 +143,7 @@ class Roundings:
                     terms[i] = self.moved(saturated(terms[i]) if self.products[v] else terms[i])
         made = [np.asarray(y) for y in self.widened(equation, terms)]
         if self.units and equation.primitive.elementwise and name not in ARITHMETIC:
-            made = [contrary(made[0], np.broadcast_to(unpromised(terms), made[0].shape))]
+            made = [self.contrary(made[0], np.broadcast_to(unpromised(terms), made[0].shape))]
         if self.units and (name in SUMS or name in EXTREMES or any(v in self.products for v in equation.inputs)):
             # neither zero is larger, and the sign of a sum of zeros is not promised
             made = [self.signed(y, y == 0) if is_rounded(y.dtype) else y for y in made]
@@ -151,7 +151,7 @@ class Roundings:
             over = too_large(terms[0], terms[1])
             self.products[equation.outputs[0]] = bool(over.any())
             if over.any() and self.units and made[0].dtype.kind == "c":
-                return [contrary(made[0], over)]
+                return [self.contrary(made[0], over)]
         elif name in VIEWS and equation.inputs[0] in self.products:
             self.products[equation.outputs[0]] = self.products[equation.inputs[0]]
         if name == "astype" and (not is_rounded(args[0].dtype) or made[0].dtype.itemsize >= args[0].dtype.itemsize):
@@ -165,6 +165,12 @@ class Roundings:
         if x.dtype.kind == "c" or not where.any():
             return x
         return np.where(where & (self.pick.random(x.shape) < 0.5), -x, x)
+
+    def contrary(self, x: Array, where: Array) -> Array:
+        """Something else, in some of the places where it is not known what the result is."""
+        unknown = complex(np.nan, np.nan) if x.dtype.kind == "c" else np.nan
+        where = where & (self.pick.random(x.shape) < 0.5)
+        return np.where(where, np.where(np.isnan(x), 0, unknown), x).astype(x.dtype)
 
     def widened(self, equation: Equation, args: list[Array]) -> list[Array]:
         """The results of an equation, with sums in a wider type if there is one."""
@@ -180,10 +186,13 @@ class Roundings:
 
         Outside its shape an argument of a convolution is 0; whether the transposes multiply by that is not promised.
         """
-        if name in ("convolution_input", "convolution_weight") and not np.isfinite(args[1]).all():
-            return contrary(made, np.ones(made.shape, bool))
+        asked = args[1:] if name in ("convolution_input", "convolution_weight") else []
+        if name in ("matmul", "convolution") and made.dtype.kind == "c":
+            asked = args  # for these, libraries have rules of their own
+        if not all(np.isfinite(a).all() for a in asked):
+            return self.contrary(made, np.ones(made.shape, bool))
         if name in ("prod", "cumprod") and is_rounded(made.dtype):
-            return contrary(made, out_of_reach(args[0], made.shape, **equation.params))
+            return self.contrary(made, out_of_reach(args[0], made.shape, **equation.params))
         if name not in CHECKED or not is_rounded(made.dtype):
             return made
         largest = [np.max(np.abs(a), initial=0, where=np.isfinite(a)) for a in args if is_rounded(a.dtype)]
@@ -192,7 +201,7 @@ class Roundings:
             return made
         sizes = [np.where(np.isfinite(a), np.abs(a), 0).astype(a.dtype) if is_rounded(a.dtype) else a for a in args]
         reach = np.asarray(self.original(equation, sizes)[0])
-        return contrary(made, ~np.isfinite(reach))
+        return self.contrary(made, ~np.isfinite(reach))
 
 
 def unpromised(args: list[Array]) -> Array:
@@ -228,12 +237,6 @@ def out_of_reach(x: Array, shape: tuple[int, ...], **params: Any) -> Array:
 def saturated(x: Array) -> Array:
     """The largest number in place of infinity."""
     return np.where(np.isinf(x), np.sign(x) * np.array(wl.finfo(x.dtype).max, x.dtype), x)
-
-
-def contrary(x: Array, where: Array) -> Array:
-    """Something else where it is not known what the result is."""
-    unknown = complex(np.nan, np.nan) if x.dtype.kind == "c" else np.nan
-    return np.where(where, np.where(np.isnan(x), 0, unknown), x).astype(x.dtype)
 
 
 @contextlib.contextmanager
