@@ -33,7 +33,7 @@ def leaked_state() -> list[str]:
         own = {name: getattr(state, name) for name in ("plain", "scope", "trace")}
         return settings | own | {"modules": modules, "pass": where}
 
-    now = held(context.current(), context.modules.get(), context.current_pass.get())
+    now = held(context.current(), tuple(context.modules.called), context.current_pass.get())
     fresh = held(context.State(), (), context.Pass())
     return [f"{name} = {value!r}" for name, value in sorted(now.items()) if value != fresh[name]]
 

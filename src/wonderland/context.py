@@ -1,7 +1,7 @@
 """What is going on right now: which interpreter runs, with which settings, inside which modules, in which pass.
 
-All of it belongs to the context (`contextvars`): a thread begins with none of it, an asyncio task with what was there
-when it was made, and what one of them changes the others never see.
+It belongs to the context (`contextvars`): a thread begins with none of it, an asyncio task with what was there when it
+was made, and what one of them changes the others never see. Only the modules are a thread's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import gc
 import itertools
 import os
 import sys
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -133,8 +134,17 @@ def choose(choices: tuple[Choice, ...]) -> None:
     _replace(State(now.trace, now.scope, Settings(choices)))
 
 
-# The modules being called, outermost first.
-modules: ContextVar[tuple[Any, ...]] = ContextVar("modules", default=())
+class _Modules(threading.local):
+    """The modules that a thread is calling, outermost first.
+
+    Those of its tasks are never mixed up: what waits for another task is not inside the call of a module.
+    """
+
+    def __init__(self) -> None:
+        self.called: list[Any] = []
+
+
+modules = _Modules()
 
 
 class Source(NamedTuple):
@@ -186,7 +196,7 @@ def user_level() -> int:
 
 def module_path() -> str | None:
     """The path of the module being called, as `blocks.3.attention (SelfAttention)`; None outside modules."""
-    stack = modules.get()
+    stack = modules.called
     if not stack:
         return None
     root, current = stack[0], stack[-1]
@@ -296,7 +306,7 @@ def uncollected(f: Callable[..., Made], *args: Any) -> Made:
 # Goes through an iterator in one call into C. If nothing written in Python is called on the way, all of it is done: it
 # is between two instructions of Python that signals are heard and other threads take over.
 exhaust = deque[Any](maxlen=0).extend
-_VARIABLES: tuple[ContextVar[Any], ...] = (_state, modules, current_pass)
+_VARIABLES: tuple[ContextVar[Any], ...] = (_state, current_pass)
 
 
 def restoring(f: F) -> F:
@@ -309,9 +319,12 @@ def restoring(f: F) -> F:
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         back = map(ContextVar.set, _VARIABLES, [*map(ContextVar.get, _VARIABLES)])
+        called = modules.called
+        depth = len(called)
         try:
             return f(*args, **kwargs)
         except BaseException:
+            del called[depth:]
             exhaust(back)  # nothing is called before this, so no signal is heard before it either
             raise
 

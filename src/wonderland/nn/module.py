@@ -73,18 +73,19 @@ class Module:
         raise ModuleError(f"{type(self).__name__}: has no forward pass.", "def forward(self, x): ... in the class")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        around = modules.get()
-        modules.set((*around, self))
+        called = modules.called
+        depth = len(called)
+        called.append(self)
         try:
             if self._hooks:
                 return call_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
         except RecursionError as error:
-            if around or isinstance(error, WonderlandError):
+            if depth or isinstance(error, WonderlandError):
                 raise
             raise _too_deep(self) from error
         finally:
-            modules.set(around)
+            del called[depth:]
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)

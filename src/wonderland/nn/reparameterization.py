@@ -72,12 +72,13 @@ class Reparameterized(Module):
         twin = type(self.layer).__tree_new__()
         vars(twin).update(vars(self.layer))
         vars(twin)[self.name] = self.effective()
-        around = modules.get()
-        modules.set((*around, self.layer))
+        called = modules.called
+        depth = len(called)
+        called.append(self.layer)
         try:
             return call_with_hooks(self.layer, args, kwargs, twin.forward)
         finally:
-            modules.set(around)
+            del called[depth:]
 
     def remove(self) -> Any:
         """The layer with its present weight as an ordinary parameter; this wrapper is of no use afterwards."""
