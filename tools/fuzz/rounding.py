@@ -33,7 +33,23 @@ UNITS = 16.0
 # Results that are among the arguments, or that no rounding touches.
 EXACT = frozenset(
     [
-        *["max", "min", "any", "all", "argmax", "argmin", "negative", "conj", "real", "imag", "complex", "abs", "sign"],
+        *[
+            "max",
+            "min",
+            "cummax",
+            "cummin",
+            "any",
+            "all",
+            "argmax",
+            "argmin",
+            "negative",
+            "conj",
+            "real",
+            "imag",
+            "complex",
+            "abs",
+            "sign",
+        ],
         *[
             "floor",
             "ceil",
@@ -71,7 +87,18 @@ CARRIERS = frozenset(
 # They add or multiply many terms, in an order of their own. (logaddexp adds two, which may cancel.)
 SUMS = frozenset(
     [
-        *["sum", "prod", "cumsum", "cumprod", "scatter", "matmul", "attention", "attention_tangent", "convolution"],
+        *[
+            "sum",
+            "prod",
+            "cumsum",
+            "cumprod",
+            "logcumsumexp",
+            "scatter",
+            "matmul",
+            "attention",
+            "attention_tangent",
+            "convolution",
+        ],
         *["attention_backward", "convolution_input", "convolution_weight", "fft", "rfft", "irfft", "window_put"],
         *["window_sum", "window_spread", "solve", "solve_triangular", "inv", "pinv", "det", "cofactor", "slogdet"],
         *["cholesky", "qr", "eigh", "svd", "matrix_exp", "matrix_exp_derivative"],

@@ -21,6 +21,11 @@ TAMED = (
     "1 / (2 + wl.sin({0}))",
     "wl.tanh({0} / 4)",
 )
+SPECIAL = (
+    *["lgamma({0})", "digamma(wl.abs({0}) + 1.6)", "i0e({0})", "i1e({0})", "sinc({0})", "ndtr({0})", "log_ndtr({0})"],
+    *["ndtri(wl.sigmoid({0}))", "erfcinv(wl.sigmoid({0}))", "gammainc(wl.abs({0}) + 0.5, {1} * {1})"],
+    *["betainc(wl.abs({0}) + 0.5, wl.abs({0}) + 1, wl.sigmoid({1}))", "xlog1py({0}, {1} * {1})", "entr({0})"],
+)
 STEPPED = ("wl.floor", "wl.ceil", "wl.trunc", "wl.round", "wl.sign")
 
 
@@ -32,6 +37,11 @@ def smooth(w: Writer) -> None:
         w.add(f"wl.{w.among(*SMOOTH)}({x})")
     else:
         w.add(f"{w.among(*REAL_ONLY)}({x})")
+
+
+def special(w: Writer) -> None:
+    x = w.one((FLOAT,))
+    w.add("wl.special." + w.among(*SPECIAL).format(x, w.partner(x, (FLOAT,))))
 
 
 def exact(w: Writer) -> None:
@@ -176,6 +186,7 @@ def random_numbers(w: Writer) -> None:
 
 STATEMENTS: dict[str, tuple[Statement, float]] = {
     "smooth": (smooth, 5),
+    "special": (special, 0.5),
     "exact": (exact, 2),
     "binary": (binary, 5),
     "with number": (with_number, 3),

@@ -53,6 +53,16 @@ def cumulative(w: Writer) -> None:
         w.add(f"wl.cumulative_prod({x}, axis={w.axis(x)})", exact=is_exact)
 
 
+def running(w: Writer) -> None:
+    x = w.one((FLOAT, INTEGER), rank=1)
+    if w.chance(0.6):
+        part = w.among("values", "indices") if x in w.exact else "values"  # ties are broken by rounding
+        w.add(f"wl.{w.among('cummax', 'cummin')}({x}, axis={w.axis(x)}).{part}", exact=x in w.exact)
+    else:
+        x = w.one((FLOAT,), rank=1)
+        w.add(f"wl.logcumsumexp({x}, axis={w.axis(x)})")
+
+
 def softmax(w: Writer) -> None:
     x = w.one((FLOAT,), rank=1)
     name = w.among("wl.softmax", "wl.log_softmax", "wl.softmax")
@@ -94,6 +104,7 @@ STATEMENTS: dict[str, tuple[Statement, float]] = {
     "reduced integers": (of_integers, 1),
     "extreme place": (extreme_place, 0.7),
     "cumulative": (cumulative, 1.5),
+    "running": (running, 0.5),
     "softmax": (softmax, 1.5),
     "normalization": (normalization, 1.5),
     "norms": (norms, 0.7),
