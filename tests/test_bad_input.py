@@ -73,6 +73,9 @@ x23, x45, v3, v4 = wl.ones((2, 3)), wl.ones((4, 5)), wl.ones(3), wl.ones(4)
         (lambda x: wl.linalg.inv(x), (x23,)),
         (lambda x: wl.rearrange(x, "a b c -> c b a"), (x23,)),
         (lambda x: x.at[0].set(wl.ones(7)), (x23,)),
+        (lambda x: nn.functional.batch_norm(x, 0), (x23,)),
+        (lambda x: nn.functional.instance_norm(x[None], 0, 1), (x23,)),
+        (lambda x: nn.functional.layer_norm(x, 3, 2.0), (x23,)),
     ],
 )
 def test_wrong_shapes(way: Any, f: Any, args: Any) -> None:
@@ -92,10 +95,16 @@ def test_wrong_shapes(way: Any, f: Any, args: Any) -> None:
         lambda x: wl.take(x, x),
         lambda x: x.astype("float33"),
         lambda x: wl.maximum(x * 1j, 0),
+        lambda x: nn.functional.batch_norm(x, [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]),
     ],
 )
 def test_wrong_dtypes(way: Any, f: Any) -> None:
     refused(DTypeError, way, f, x23)
+
+
+@every_way
+def test_a_tensor_is_no_distribution(way: Any) -> None:
+    refused(InputError, way, lambda x: nn.functional.nll(x, 0), x23)
 
 
 @every_way

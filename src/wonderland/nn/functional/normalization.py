@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import arrays, linalg
 from ...arguments import as_int
-from ...arrays.conversion import as_real, as_shape, convert
+from ...arrays.conversion import as_real, as_shape, as_tensor, convert
 from ...cell import Cell
 from ...dtypes import float32, is_half
 from ...errors import InputError, ShapeError
@@ -200,23 +200,24 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
             f"group_norm: an input of shape {x.shape} in {num_groups} groups of channels.",
             "an input of shape (batch, ..., channels) whose channels divide evenly",
         )
-    for what, given in _given(weight=weight, bias=bias):
-        if given.shape != x.shape[-1:]:
-            raise ShapeError(f"group_norm: a {what} of shape {given.shape} for {x.shape[-1]} channels.", "one each")
+    for what, shape in _shapes("group_norm", weight=weight, bias=bias):
+        if shape != x.shape[-1:]:
+            raise ShapeError(f"group_norm: a {what} of shape {shape} for {x.shape[-1]} channels.", "one each")
     grouped = arrays.reshape(x, (*x.shape[:-1], num_groups, x.shape[-1] // num_groups))
     axes = (*range(1, x.ndim - 1), x.ndim)
     return _affine(arrays.reshape(_standardized(grouped, axes, eps), x.shape), weight, bias)
 
 
-def _given(**arguments: Any) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in arguments.items() if value is not None]
+def _shapes(name: str, **arguments: Any) -> list[tuple[str, tuple[int, ...]]]:
+    """The shapes of those arguments that are given."""
+    return [(what, as_tensor(name, value).shape) for what, value in arguments.items() if value is not None]
 
 
 def _check_channels(name: str, x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any) -> None:
-    for what, given in _given(running_mean=running_mean, running_var=running_var, weight=weight, bias=bias):
-        if given.shape != x.shape[-1:]:
+    for what, shape in _shapes(name, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias):
+        if shape != x.shape[-1:]:
             raise ShapeError(
-                f"{name}: a {what} of shape {given.shape} for an input of shape {x.shape}.",
+                f"{name}: a {what} of shape {shape} for an input of shape {x.shape}.",
                 f"one number per channel, {x.shape[-1:]}",
             )
     if (running_mean is None) != (running_var is None):
@@ -238,9 +239,9 @@ def _last_axes(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any)
             f"{name}: an input of shape {x.shape} does not end in the normalized shape {shape}.",
             f"an input of shape (..., {', '.join(map(str, shape))})",
         )
-    for what, given in _given(weight=weight, bias=bias):
-        if given.shape != shape:
-            raise ShapeError(f"{name}: a {what} of shape {given.shape}.", f"the normalized shape {shape}")
+    for what, given in _shapes(name, weight=weight, bias=bias):
+        if given != shape:
+            raise ShapeError(f"{name}: a {what} of shape {given}.", f"the normalized shape {shape}")
     return tuple(range(-len(shape), 0))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .... import arrays
 from ....arrays.conversion import promote_inexact
-from ....errors import ShapeError
+from ....errors import InputError, ShapeError
 from ....random.arguments import check
 from ....tensor import Tensor
 from .reduction import check_same, check_setting, pair, reduced
@@ -31,6 +31,11 @@ def nll(distribution: Any, target: Any, reduction: str = "mean") -> Tensor:
     exceed 1, and the loss is then negative. There is one target for every distribution of a batch (nothing is
     broadcast), and any number for a single one.
     """
+    if not hasattr(distribution, "log_prob"):
+        raise InputError(
+            f"nll: a {type(distribution).__name__} is not a distribution.",
+            "one of wl.distributions; nll_loss and cross_entropy take tensors",
+        )
     shape = getattr(distribution, "batch_shape", None)
     losses = -distribution.log_prob(target)
     if shape and losses.shape != tuple(shape):
