@@ -113,7 +113,7 @@ def test_half_types(dtype: Any) -> None:
 
 def test_a_later_tile_with_larger_scores_shrinks_the_sums() -> None:
     q, k, v = factors((2,), 20, 700, 32, 32)
-    k *= np.linspace(0, 20, 700, dtype=np.float32)[:, None]  # scores to -100 and beyond
+    k *= np.linspace(0, 8, 700, dtype=np.float32)[:, None]  # scores to -40 and beyond
     both(q, k, v)
     both(-np.abs(q), np.abs(k), v)  # the largest come first
 

@@ -84,7 +84,7 @@ EXACT = frozenset(
 CARRIERS = frozenset(
     ["custom_jvp", "custom_linear", "custom_vjp", "call", "checkpoint", "scan", "linear_scan", "while", "branch"]
 )
-# They add or multiply many terms, in an order of their own. (logaddexp adds two, which may cancel.)
+# They add or multiply many terms, in an order of their own.
 SUMS = frozenset(
     [
         *[
@@ -104,6 +104,8 @@ SUMS = frozenset(
         *["cholesky", "qr", "eigh", "svd", "matrix_exp", "matrix_exp_derivative"],
     ]
 )
+# Their parts may cancel.
+CANCELLING = frozenset(["logaddexp", "lgamma", "digamma"])
 # Those that NumPy can compute in a wider type, so that its own sums, which run over many terms, do not count.
 WIDER = {wl.float32: np.dtype(np.float64), wl.complex64: np.dtype(np.complex128)}
 WIDEST = WIDER | {wl.float64: np.dtype(np.longdouble), wl.complex128: np.dtype(np.clongdouble)}
@@ -149,6 +151,13 @@ class Roundings:
         made = np.asarray((x.astype(np.float64) * (1 + change)).astype(x.dtype))
         return self.signed(np.where(np.isfinite(x), made, x), np.isnan(x))
 
+    def moved_by(self, x: Array, size: Any) -> Array:
+        """The array with every number moved by some units of the last place of a number of another size."""
+        if x.dtype.kind == "c":
+            return x
+        change = self.units * eps_of(x.dtype) * self.pick.uniform(-1, 1, x.shape) * np.asarray(size, np.float64)
+        return np.where(np.isfinite(x) & np.isfinite(change), x + change, x).astype(x.dtype)
+
     def moved_pairs(self, x: Array) -> Array:
         """Complex numbers move in any direction, or each part by itself where the other is not finite."""
         change = self.pick.uniform(-1, 1, x.shape) + 1j * self.pick.uniform(-1, 1, x.shape)
@@ -162,13 +171,18 @@ class Roundings:
         if name in CARRIERS:
             return self.original(equation, args)
         terms = [np.asarray(a) for a in args]
-        if name in SUMS or name == "logaddexp":
+        if name in SUMS or name in CANCELLING:
             terms = [self.moved(a) for a in terms]
         elif name in ("add", "subtract"):
             for i, v in enumerate(equation.inputs):
                 if isinstance(v, Var) and v in self.products and self.units:
                     terms[i] = self.moved(saturated(terms[i]) if self.products[v] else terms[i])
         made = [np.asarray(y) for y in self.widened(equation, terms)]
+        if self.units and is_rounded(made[0].dtype):
+            if name == "cumsum":  # the error of a running sum grows with what it has gone through
+                made = [self.moved_by(y, self.original(equation, [np.abs(terms[0])])[0]) for y in made]
+            elif name.startswith("attention"):  # weights below the smallest normal number may be 0
+                made = [self.moved_by(y, vanishing(terms) / eps_of(y.dtype)) for y in made]
         if self.units and equation.primitive.elementwise and name not in ARITHMETIC:
             made = [self.contrary(made[0], np.broadcast_to(unpromised(terms), made[0].shape))]
         if self.units and (name in SUMS or name in EXTREMES or any(v in self.products for v in equation.inputs)):
@@ -229,6 +243,14 @@ class Roundings:
         sizes = [np.where(np.isfinite(a), np.abs(a), 0).astype(a.dtype) if is_rounded(a.dtype) else a for a in args]
         reach = np.asarray(self.original(equation, sizes)[0])
         return self.contrary(made, ~np.isfinite(reach))
+
+
+def vanishing(terms: list[Array]) -> float:
+    """What all weights of an attention that are below the smallest normal number may come to."""
+    numbers = [t for t in terms if is_rounded(t.dtype)]
+    largest = max(float(np.max(np.abs(t), initial=1, where=np.isfinite(t))) for t in numbers)
+    least = max(float(wl.finfo(t.dtype if t.dtype.itemsize > 2 else wl.float32).smallest_normal) for t in numbers)
+    return largest * least * max(t.shape[-2] for t in numbers if t.ndim > 1)
 
 
 def unpromised(args: list[Array]) -> Array:

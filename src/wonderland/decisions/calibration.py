@@ -138,8 +138,8 @@ class TemperatureScaler(Module):
     >>> import wonderland as wl
     >>> logits, y = wl.tensor([[6.0, 0.0], [6.0, 0.0], [6.0, 0.0], [0.0, 6.0]]), wl.tensor([0, 0, 1, 1])
     >>> scaler = TemperatureScaler().fit(logits, y)  # three of four right: confidence becomes 3/4
-    >>> scaler(logits)[0], scaler.predict_proba(logits)[0]
-    (tensor([1.098612, 0.      ]), tensor([0.75, 0.25]))
+    >>> scaler(logits)[0].round(4), scaler.predict_proba(logits)[0].round(4)
+    (tensor([1.0986, 0.    ]), tensor([0.75, 0.25]))
 
     The order of the classes and so the accuracy stay as they are. If the model is always right (or worse than chance)
     the best \(\tau\) is 0 (or infinite); then the nearest bound of `bounds` is taken, with a warning.
