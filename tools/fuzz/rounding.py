@@ -29,6 +29,7 @@ engine: Any = importlib.import_module("wonderland.graph.evaluate")  # the functi
 
 FACTOR = 16.0
 UNITS = 16.0
+RUNNING = 4.0  # units by which a running sum may be wrong, of the sum of what it has gone through
 
 # Results that are among the arguments, or that no rounding touches.
 EXACT = frozenset(
@@ -179,8 +180,8 @@ class Roundings:
                     terms[i] = self.moved(saturated(terms[i]) if self.products[v] else terms[i])
         made = [np.asarray(y) for y in self.widened(equation, terms)]
         if self.units and is_rounded(made[0].dtype):
-            if name == "cumsum":  # the error of a running sum grows with what it has gone through
-                made = [self.moved_by(y, self.original(equation, [np.abs(terms[0])])[0]) for y in made]
+            if name == "cumsum":  # where numbers repeat, the errors of parts of it have one sign
+                made = [self.moved_by(y, RUNNING * self.original(equation, [np.abs(terms[0])])[0]) for y in made]
             elif name.startswith("attention"):  # weights below the smallest normal number may be 0
                 made = [self.moved_by(y, vanishing(terms) / eps_of(y.dtype)) for y in made]
         if self.units and equation.primitive.elementwise and name not in ARITHMETIC:
