@@ -40,6 +40,25 @@ def test_integers_are_divided_as_by_numpy(name: str, dtype: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("part", ["slice", "step", "window"])
+def test_what_is_refused_is_found_also_where_nobody_looks(part: str) -> None:
+    """A part is taken of what may refuse: NumPy computes all of it, and so must native code."""
+    x, y = np.arange(6000).reshape(60, 100), np.ones((60, 100), int)
+    y[7, 99] = 0
+    index = {"slice": np.s_[:, :3], "step": np.s_[::2], "window": np.s_[:]}[part]
+
+    def taken(z: Any) -> Any:
+        if part != "window":
+            return z[index] + 1
+        return wl.nn.functional.max_pool2d(z[None, :, :, None].astype(wl.float64), 1, stride=9)
+
+    assert "second argument of 0" in raises_alike(lambda x, y: taken(x // y), x, y)
+    assert "out of range" in raises_alike(lambda x, y: taken(wl.take(x, (1 - y) * 60, axis=0)[..., 0]), x, y)
+    y[7, 99] = 1
+    same(lambda x, y: taken(x // y), x, y)
+    same(lambda x, y: taken(wl.take(x, y - 1, axis=0)[..., 0]), x, y)
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_shifts_and_powers_of_integers(dtype: Any) -> None:
     rng = np.random.default_rng(0)

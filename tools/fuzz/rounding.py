@@ -105,8 +105,8 @@ SUMS = frozenset(
         *["cholesky", "qr", "eigh", "svd", "matrix_exp", "matrix_exp_derivative"],
     ]
 )
-# Their parts may cancel.
-CANCELLING = frozenset(["logaddexp", "lgamma", "digamma"])
+# Their parts may cancel, or they are steep.
+CANCELLING = frozenset(["logaddexp", "lgamma", "digamma", "erfinv", "erfcinv"])
 # Those that NumPy can compute in a wider type, so that its own sums, which run over many terms, do not count.
 WIDER = {wl.float32: np.dtype(np.float64), wl.complex64: np.dtype(np.complex128)}
 WIDEST = WIDER | {wl.float64: np.dtype(np.longdouble), wl.complex128: np.dtype(np.clongdouble)}

@@ -52,7 +52,11 @@ def _transpose(s: Schedule, e: Equation) -> bool:
 
 
 def _slice(s: Schedule, e: Equation) -> bool:
-    s.values[e.outputs[0]] = values.sliced(s.elsewhere(e.inputs[0]), e.params["index"], e.outputs[0].shape)
+    (x,), (out,) = e.inputs, e.outputs
+    value = s.elsewhere(x)
+    if out.aval.size < x.aval.size:
+        value = s.answered_for(value)
+    s.values[out] = values.sliced(value, e.params["index"], out.shape)
     return True
 
 

@@ -26,7 +26,21 @@ from .order import ordered
 from .pieces import Pieces
 from .steps import Fallback, Step
 from .text import operations
-from .values import LARGEST, Buffer, Const, Op, Shape, Value, View, leaves, parts, replaced, strides_of, whole
+from .values import (
+    LARGEST,
+    Buffer,
+    Const,
+    Op,
+    Shape,
+    Value,
+    View,
+    leaves,
+    may_refuse,
+    parts,
+    replaced,
+    strides_of,
+    whole,
+)
 
 INDEXING = frozenset(["gather", "scatter"])  # they check their indices also where nothing is read or written
 WAITING = 3  # contractions at a time
@@ -111,6 +125,10 @@ class Schedule:
             if several or (waiting and waiting[-1].accepts(value)):
                 return self.keep(value)
         return replaced(value, lambda part: part.stored if isinstance(part, Op) else None)
+
+    def answered_for(self, value: Value) -> Value:
+        """The value, of which a part is going to be taken. What may refuse a place is computed whole before."""
+        return self.in_memory(value) if any(map(may_refuse, parts(value))) else value
 
     def often(self, atom: Atom) -> Value:
         """The value as it is seen by many places of another shape: computed once, unless that takes longer."""

@@ -366,6 +366,11 @@ def inside(value: Value) -> Sequence[Value]:
     return value.args if isinstance(value, Op) else value.indices if isinstance(value, Take) else ()
 
 
+def may_refuse(value: Value) -> bool:
+    """Whether computing the value notes places that it is not defined for, see checked.py and `Take`."""
+    return isinstance(value, Take) or (isinstance(value, Op) and value.name.startswith("checked "))
+
+
 def parts(
     *values: Value, known: Container[int] = (), within: Callable[[Value], Sequence[Value]] | None = None
 ) -> list[Value]:

@@ -51,6 +51,7 @@ def _shifted(s: Schedule, e: Equation, fill: Any) -> list[Value]:
     large = isinstance(value, Op) and value.weight * math.prod(window) > LARGEST
     if overlap or large or any(p != (0, 0) for p in padding):
         value = s.in_memory(value)
+    value = s.answered_for(value)
     value = _padded(s, value, padding, fill)
     out = e.outputs[0].shape[1:-1]
     found = []
