@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from tools.fuzz import comparing
+from tools.fuzz import comparing, minimising
 from tools.fuzz.campaign import run
 from tools.fuzz.case import Case, Line
 from tools.fuzz.comparing import problem
@@ -99,3 +99,9 @@ def test_a_planted_failure_is_found_and_made_small(monkeypatch: pytest.MonkeyPat
     assert [line.text for line in small.lines] in (["wl.tanh(v0 + 3)"], ["wl.tanh(v0 + 1)"], ["wl.tanh(x0 + 1)"])
     assert small.arrays()[0].size <= 4
     exec(compile(small.snippet(), "snippet", "exec"), {})
+
+
+def test_a_line_that_is_refused_has_no_numbers_to_put_in_its_place() -> None:
+    lines = (Line("v0", "x0 // x0"), Line("v1", "v0 + 1"))
+    case = Case((Input("x0", "np.zeros(3, int)"),), lines, ("v1",))
+    assert list(minimising._cut_lines(case)) == []

@@ -81,8 +81,11 @@ def _constants(case: Case, k: int) -> Iterator[str]:
     """Expressions for the value of a line."""
     name = case.lines[k].name
     upto = replace(case, lines=case.lines[: k + 1], results=(name,))
-    with wl.using_backend("numpy"), np.errstate(all="ignore"):
-        found = np.asarray(upto.function()(*[wl.asarray(a) for a in case.arrays()])[0])
+    try:
+        with wl.using_backend("numpy"), np.errstate(all="ignore"):
+            found = np.asarray(upto.function()(*[wl.asarray(a) for a in case.arrays()])[0])
+    except wl.errors.WonderlandError:
+        return  # the error is what the program is about
     if found.size <= SHOWN:
         yield _literal(found)
     else:
