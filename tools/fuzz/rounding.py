@@ -29,6 +29,7 @@ engine: Any = importlib.import_module("wonderland.graph.evaluate")  # the functi
 
 FACTOR = 16.0
 UNITS = 16.0
+CHANCE = 0.75  # that what is not promised is otherwise in one computation: in twelve, it is in one at least
 RUNNING = 4.0  # units by which a running sum may be wrong, of the sum of what it has gone through
 
 # Results that are among the arguments, or that no rounding touches.
@@ -191,7 +192,7 @@ class Roundings:
             over = too_large(terms[0], terms[1])
             self.products[equation.outputs[0]] = bool(over.any())
             if over.any() and self.units and made[0].dtype.kind == "c":
-                return [self.contrary(made[0], over)]
+                made = [self.contrary(made[0], over)]
         elif name in VIEWS and equation.inputs[0] in self.products:
             self.products[equation.outputs[0]] = self.products[equation.inputs[0]]
         if name == "astype" and (not is_rounded(args[0].dtype) or made[0].dtype.itemsize >= args[0].dtype.itemsize):
@@ -204,12 +205,12 @@ class Roundings:
         """The array with another sign in some places: that of zeros and of NaN is often not told."""
         if x.dtype.kind == "c" or not where.any():
             return x
-        return np.where(where & (self.pick.random(x.shape) < 0.5), -x, x)
+        return np.where(where & (self.pick.random(x.shape) < CHANCE), -x, x)
 
     def contrary(self, x: Array, where: Array) -> Array:
         """Something else, in some of the places where it is not known what the result is."""
         unknown = complex(np.nan, np.nan) if x.dtype.kind == "c" else np.nan
-        where = where & (self.pick.random(x.shape) < 0.5)
+        where = where & (self.pick.random(x.shape) < CHANCE)
         return np.where(where, np.where(np.isnan(x), 0, unknown), x).astype(x.dtype)
 
     def widened(self, equation: Equation, args: list[Array]) -> list[Array]:
