@@ -16,7 +16,7 @@ import functools
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,6 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
 import llvmlite.binding as binding  # type: ignore[import-untyped]
 
-_ending = sys.is_finalizing
 _OBJECT = ctypes.c_void_p  # a pointer to something of LLVM's
 _TEXT, _NUMBER, _SIZE, _FLAG = ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_bool
 _MESSAGE = ctypes.POINTER(ctypes.c_char_p)  # where a function tells what went wrong
@@ -153,9 +152,9 @@ class Library:
         lib.FinalizeObject(self._engine)
         self.addresses = {name: int(lib.GetFunctionAddress(self._engine, name.encode())) for name in names}
 
-    def __del__(self) -> None:
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:  # by then modules may be empty
         engine = getattr(self, "_engine", None)
-        if engine and not _ending():  # at the end of the process a thread may still be inside
+        if engine and not ending():  # at the end of the process a thread may still be inside
             self._lib.DisposeExecutionEngine(engine)
 
 
