@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from . import starting  # isort: skip  # before all that takes long to load
 from . import errors as errors
+from . import methods as methods  # gives tensors their operators
 from . import tracebacks
-from . import trees as tree
+from . import tree as tree
 from .arrays import *  # noqa: F403 - the top-level functions are those of arrays/
 from .dtypes import (
     bfloat16,
@@ -76,8 +77,8 @@ if TYPE_CHECKING:
     from .compiler.inspect.explain import explain
     from .compiler.keeping import get_kept_programs, set_kept_programs
     from .compiler.threads import get_threads, set_threads
+    from .counting import count, saved
     from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
-    from .graph.cost import count, saved
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
     from .transforms.associative import associative_scan
@@ -134,7 +135,7 @@ _FUNCTIONS = {
     "compiler.keeping": ("get_kept_programs", "set_kept_programs"),
     "compiler.threads": ("get_threads", "set_threads"),
     "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
-    "graph.cost": ("count", "saved"),
+    "counting": ("count", "saved"),
     "special": ("digamma", "erfcinv", "i0", "lgamma", "polygamma"),
     "storage.safetensors": ("load", "save"),
     "transforms.associative": ("associative_scan",),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .context import Scope, current
 from .dtypes import DType
 from .errors import TraceError
-from .tensor import Shape, Tensor, Tracer, alias, wrap
+from .tensor import Shape, Tensor, Tracer, alias
+
+if TYPE_CHECKING:
+    from .methods import CellMethods as Given  # what is given to the class below from above, see giving.py
+else:
+    Given = Tensor
 
 
-class Cell(Tensor):
+class Cell(Given):
     """A named place for a tensor that may change: a parameter, or a buffer of a module, or a random stream.
 
     Used in an operation it stands for its value. While a transformation runs, what it puts into cells is seen in its
@@ -26,14 +31,6 @@ class Cell(Tensor):
     trainable: bool = False  # whether `grad` of a module differentiates with respect to it
     persistent: bool = True  # whether a module's `state_dict` contains it
     permanent: bool = False  # whether it is the same one for ever, however the structure of modules changes
-
-    def __init__(self, data: Any, dtype: Any = None) -> None:
-        value = arrays.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)
-        self._leaf = None
-        self._outside = wrap(value._data) if type(value) is Tensor else value  # without its imperative record
-        self._inside = None
-        if current().trace is not None:
-            current().trace.note_create(self)
 
     @property
     def value(self) -> Tensor:
@@ -82,18 +79,6 @@ class Cell(Tensor):
         """Make this the value outside, and for this context."""
         self.release()
         self._outside = alias(value)  # what becomes of the tensor that was given is no matter of the cell's
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.assign(self.at[index].set(value))
-
-    def copy(self) -> Tensor:
-        return interpreter.read(self)
-
-    clone = copy
-
-    def assign(self, value: Any) -> None:
-        """Put a new value of the same shape into the cell; `interpreter.assign` does the bookkeeping."""
-        interpreter.assign(self, value)
 
     @property
     def _data(self) -> np.ndarray[Any, Any]:  # type: ignore[override]  # a slot in Tensor, here computed
@@ -145,6 +130,3 @@ class Cell(Tensor):
 
 def _restore_cell(kind: type[Cell], data: np.ndarray[Any, Any], settings: tuple[tuple[str, Any], ...]) -> Cell:
     return kind(data, **dict(settings))
-
-
-from . import arrays, interpreter  # noqa: E402 - these know cells

@@ -21,10 +21,10 @@ import numpy as np
 from .arguments import as_int, as_list, as_number
 from .arrays import astype, conj, roll
 from .arrays.conversion import as_inexact, as_real, as_tensor, check_device
+from .broadcasting import normalize_axes, normalize_axis
 from .dtypes import as_dtype, complex_of, default_float, int64, is_floating
 from .errors import DTypeError, InputError
 from .primitives import fourier as p
-from .primitives.broadcasting import normalize_axes, normalize_axis
 from .primitives.creation import check_size
 from .primitives.structure import place, take_slice
 from .tensor import Tensor, wrap

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from . import tape
+from .broadcasting import check_no_outer
 from .cell import Cell
 from .context import current, next_order, place
 from .dtypes import is_inexact
-from .errors import (
-    DTypeError,
-    IndexOutOfRange,
-    InputError,
-    LinearAlgebraError,
-    ShapeError,
-    SizeError,
-    TraceError,
-    WonderlandError,
-)
+from .errors import ShapeError, TraceError
+from .evaluation import evaluate, recover
 from .settings import lenient
 from .tensor import Shape, Tensor, Tracer, alias, wrap
 
-__all__ = ["Tangent", "assign", "bind", "evaluate", "read"]
+__all__ = ["Tangent", "assign", "bind", "read"]
 
 
 def bind(primitive: Any, *args: Any, **params: Any) -> Any:
@@ -64,7 +56,7 @@ def _bind(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if isinstance(value, Tracer):
             raise leaked(primitive, value)
     if current().settings.grad_enabled and any(value._node is not None for value in values):
-        return imperative.record(primitive, values, params)
+        return tape.record(primitive, values, params)
     return evaluate(primitive, values, params)
 
 
@@ -73,46 +65,6 @@ def _bind_strictly(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]
     check_no_outer(primitive.name, [arg.shape for arg in args])
     with lenient():
         return _bind(primitive, args, params)
-
-
-def evaluate(primitive: Any, values: Any, params: dict[str, Any]) -> Any:
-    """Compute with NumPy, and show the result to the debugger if there is one."""
-    try:
-        out = primitive.impl(*[value._data for value in values], **params)
-    except Exception as error:
-        out = recover(primitive, values, params, error)
-    outs = [wrap(o) for o in out] if primitive.multiple else wrap(out)
-    if current().settings.debug is not None:
-        current().settings.debug(primitive, values, outs if primitive.multiple else [outs])
-    return outs
-
-
-def recover(primitive: Any, args: Any, params: dict[str, Any], error: Exception) -> Any:
-    """Turn an exception from NumPy into one that explains the call; a warning made an error is no error for us."""
-    if isinstance(error, WonderlandError):
-        raise error
-    if isinstance(error, RuntimeWarning):
-        with np.errstate(all="ignore"):
-            return primitive.impl(*[arg._data for arg in args], **params)
-    primitive.abstract(*args, **params)  # explains wrong shapes and dtypes
-    raise explained(primitive, args, error) from error
-
-
-def explained(primitive: Any, args: Any, error: Exception) -> WonderlandError:
-    """An exception from NumPy as one of ours, with the operation and what it received."""
-    got = ", ".join(f"{arg.dtype}{list(arg.shape)}" for arg in args)
-    message = f"{primitive.name}: {error} (received {got})."
-    if isinstance(error, MemoryError):
-        return SizeError(message, "smaller shapes, or a loop over parts of the data")
-    if isinstance(error, np.linalg.LinAlgError):
-        return LinearAlgebraError(
-            message, "check that the matrix is invertible; adding a small multiple of wl.eye(n) helps"
-        )
-    if isinstance(error, IndexError):
-        return IndexOutOfRange(message, "indices from -n to n - 1 for an axis of size n")
-    if isinstance(error, TypeError):
-        return DTypeError(message, "convert with x.astype(...)")
-    return InputError(message, "arguments for which the operation is defined")
 
 
 def leaked(primitive: Any, tracer: Any) -> TraceError:
@@ -211,7 +163,3 @@ def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
         order = next_order()
         return [Tangent(a.shape, a.dtype, node, i, order) if is_inexact(a.dtype) else None for i, a in enumerate(aval)]
     return Tangent(aval.shape, aval.dtype, node)
-
-
-from .primitives.broadcasting import check_no_outer  # noqa: E402 - these need Tangent
-from .transforms import imperative  # noqa: E402

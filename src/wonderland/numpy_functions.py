@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
+from . import arrays
 from .context import current
 from .errors import GradientError
 from .tensor import Tensor, read_only
@@ -30,6 +32,11 @@ UFUNCS = {
 OTHERS = frozenset(("angle", "i0", "imag", "iscomplex", "isneginf", "isposinf", "isreal", "real", "sinc"))
 
 
+def public() -> Any:
+    """The public namespace, which has everything by the time that somebody asks."""
+    return sys.modules[__name__.partition(".")[0]]
+
+
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An elementwise function: ours of the same name if there is one, so that it is traced and differentiated."""
     if method == "__call__" and not kwargs:
@@ -44,9 +51,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
 def apply_function(f: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Another function: ours of the same name if it acts element by element, else NumPy's on the numbers."""
     if f.__name__ in OTHERS and len(args) == 1 and not kwargs:
-        import wonderland
-
-        return getattr(wonderland, f.__name__)(*args)
+        return getattr(public(), f.__name__)(*args)
     return apply(f.__name__, f, args, kwargs)
 
 
@@ -68,6 +73,3 @@ def apply(name: str, f: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             "the function of wonderland, or x.detach() if the end is meant",
         )
     return result
-
-
-from . import arrays  # noqa: E402 - it knows tensors

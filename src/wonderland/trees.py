@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .dtypes import is_complex
+from .cell import Cell
 from .errors import TreeError
+from .primitives.primitive import Aval
+from .tensor import Tensor
 
 __all__ = [
     "Structure",
@@ -27,7 +29,6 @@ __all__ = [
     "is_stateful",
     "leaves",
     "map",
-    "ravel",
     "register",
     "structure",
     "unflatten",
@@ -325,40 +326,3 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
             raise TreeError(f"tree.map: the structures {shape} and {other_shape} differ.", "trees of one structure")
         columns.append(more)
     return unflatten(shape, [f(*column) for column in zip(*columns, strict=True)])
-
-
-def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """All leaves as one vector, and the function that takes such a vector back to a tree. Book, section 6.1.
-
-    >>> import wonderland as wl
-    >>> vector, back = ravel({"W": wl.ones((3, 2)), "b": wl.zeros(2)})
-    >>> vector.shape, back(vector)["W"].shape
-    ((8,), (3, 2))
-    """
-    parts, shape = flatten(tree)
-    parts = [arrays.asarray(p) for p in parts]
-    if not parts:
-        return arrays.zeros((0,)), lambda vector: unflatten(shape, [])
-    vector = arrays.concat([arrays.reshape(p, (-1,)) for p in parts])
-    sizes = [(p.shape, p.dtype, p.size) for p in parts]
-
-    def back(flat: Any) -> Any:
-        if flat.shape != vector.shape:
-            raise TreeError(
-                f"ravel: the vector has shape {flat.shape}, expected {vector.shape}.",
-                "a vector like the one that ravel gave",
-            )
-        pieces, start = [], 0
-        for shape_, dtype, size in sizes:
-            piece = arrays.reshape(flat[start : start + size], shape_)
-            pieces.append(arrays.astype(piece if is_complex(dtype) else arrays.real(piece), dtype))
-            start += size
-        return unflatten(shape, pieces)
-
-    return vector, back
-
-
-from . import arrays  # noqa: E402 - a tree can be used before there are tensors
-from .cell import Cell  # noqa: E402
-from .primitives.primitive import Aval  # noqa: E402
-from .tensor import Tensor  # noqa: E402

@@ -16,7 +16,8 @@ import wonderland as wl
 from wonderland.compiler import keeping
 from wonderland.compiler import machine as compiling
 from wonderland.compiler.keeping import kept
-from wonderland.transforms import call, remembering
+from wonderland.graph import deriving
+from wonderland.transforms import remembering
 
 
 @pytest.fixture(autouse=True)
@@ -162,8 +163,8 @@ def test_a_graph_forgets_old_answers() -> None:
     f = _doubled()
     x = np.linspace(0, 1, 3, dtype=np.float32)
     with wl.using_backend("numpy"):
-        for n in range(1, 2 * call.ANSWERS):
+        for n in range(1, 2 * deriving.ANSWERS):
             many = wl.vmap(f)(wl.asarray(np.tile(x, (n, 1))))
             np.testing.assert_allclose(many, np.tile(np.tanh(x) * 2, (n, 1)), rtol=1e-6)
         graph = f._find((wl.zeros(3),), {})[0].graph
-    assert len(graph.derived) <= call.ANSWERS + 5
+    assert len(graph.derived) <= deriving.ANSWERS + 5

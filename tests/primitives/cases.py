@@ -23,7 +23,7 @@ from tests.primitives.makers import (
     integers,
     real,
 )
-from wonderland.transforms.call import Constant
+from wonderland.graph.deriving import Constant
 
 # --- elementwise
 

@@ -3,7 +3,6 @@
 # ruff: noqa: F403, F405 - every file has an exact `__all__`, and a test compares them with the one below
 
 from ..tensor import Tensor as Tensor
-from ..transforms.custom import stop_gradient
 from .activations import *
 from .arithmetic import *
 from .assignment import assign_item as assign_item
@@ -34,6 +33,7 @@ from .similarity import *
 from .sorting import *
 from .splitting import *
 from .statistics import *
+from .stopping import *
 from .transcendental import *
 from .types import *
 from .updates import At as At
@@ -92,13 +92,13 @@ __all__ = [
     "expand_dims", "flatten", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "reshape",
     "squeeze", "swapaxes", "transpose", "unsqueeze",
     # joining
-    "block_diag", "concat", "concatenate", "flip", "hstack", "pad", "repeat", "roll", "split", "stack", "tile",
+    "block_diag", "concat", "concatenate", "flip", "hstack", "pad", "roll", "split", "stack", "tile",
     "unstack", "vstack",
     # splitting
     "append", "array_split", "atleast_3d", "block", "column_stack", "delete", "dsplit", "dstack", "fliplr",
     "flipud", "hsplit", "insert", "resize", "rot90", "vsplit",
     # rearrangement
-    "rearrange", "reduce",
+    "rearrange", "reduce", "repeat",
     # gathering
     "diagonal", "dynamic_slice", "dynamic_update_slice", "masked_fill", "nonzero", "put_along_axis",
     "searchsorted", "take", "take_along_axis",
@@ -121,7 +121,7 @@ __all__ = [
     "sq_norm",
     # activations
     "log_sigmoid", "log_softmax", "logit", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "xlogy",
-    # custom derivatives
+    # stopping
     "stop_gradient",
 ]
 # fmt: on

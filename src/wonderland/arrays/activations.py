@@ -9,11 +9,13 @@ from ..errors import InputError
 from ..primitives import elementwise as p
 from ..primitives.creation import full_like, ones_like, zeros_like
 from ..tensor import Tensor, Tracer
+from .arithmetic import clip
 from .conversion import as_real, as_tensor, promote_inexact
 from .logic import as_bool
 from .manipulation import squeeze
 from .reductions import max as max_
 from .reductions import sum as sum_
+from .stopping import stop_gradient
 
 __all__ = [
     "log_sigmoid",
@@ -175,7 +177,3 @@ def xlogy(x: Any, y: Any, /) -> Tensor:
     zero = (x == 0) & (y == y)  # a NaN stays one
     product = x * p.log(p.where(zero, ones_like(y), y))
     return p.where(zero, zeros_like(product), product)
-
-
-from ..transforms.custom import stop_gradient  # noqa: E402 - needs tensors
-from .arithmetic import clip  # noqa: E402 - needs the functions above

@@ -15,6 +15,7 @@ from ..primitives import elementwise as p
 from ..primitives.creation import ones_like, zeros_like
 from ..tensor import Tensor
 from .conversion import as_inexact, as_real, as_result, as_tensor, convert, promote, promote_inexact, promote_kind
+from .types import finfo
 
 __all__ = [
     "abs",
@@ -393,6 +394,3 @@ def nan_to_num(x: Any, /, nan: float = 0.0, posinf: float | None = None, neginf:
     low = convert(limits.min if neginf is None else neginf, x.dtype)
     x = p.where(infinite, p.where(above, high, low), x)
     return p.where(p.isnan(x), convert(nan, x.dtype), x)
-
-
-from .types import finfo  # noqa: E402 - types.py needs the conversions only

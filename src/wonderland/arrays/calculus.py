@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..arguments import as_int
+from ..broadcasting import normalize_axes, normalize_axis
 from ..dtypes import floating_of
 from ..errors import InputError, ShapeError
-from ..primitives.broadcasting import normalize_axes, normalize_axis
 from ..tensor import Tensor, wrap
 from .arithmetic import clip, remainder
 from .complexes import real

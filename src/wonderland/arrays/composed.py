@@ -9,6 +9,7 @@ from ..arguments import as_list
 from ..dtypes import is_complex
 from ..errors import InputError
 from ..primitives import elementwise as p
+from ..primitives import roots
 from ..primitives.creation import full, ones_like, zeros_like
 from ..tensor import Tensor
 from .arithmetic import abs as abs_
@@ -131,9 +132,7 @@ def cbrt(x: Any, /) -> Tensor:
     >>> wl.cbrt(wl.tensor([-8.0, 27.0]))
     tensor([-2.,  3.])
     """
-    from ..primitives.roots import cbrt as primitive  # few programs need it
-
-    return primitive(as_real("cbrt", x))
+    return roots.cbrt(as_real("cbrt", x))
 
 
 def float_power(x1: Any, x2: Any, /) -> Tensor:

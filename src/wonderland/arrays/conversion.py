@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, interpreter
 from ..arguments import as_int
 from ..cell import Cell
 from ..dtypes import KIND, DType, as_dtype, is_complex, is_inexact, is_integer, promote_types, with_scalar
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import elementwise as p
 from ..primitives.creation import check_size
+from ..primitives.structure import concatenate, reshape
 from ..room import GIBIBYTE
 from ..tensor import Tensor, Tracer, alias, wrap
 
@@ -168,7 +169,11 @@ def from_scalar(value: Any, dtype: DType) -> Tensor:
 def _from_sequence(obj: Any, dtype: DType | None) -> Tensor:
     if _has_tensor(obj):
         parts = [part if type(part) in SCALAR_KIND else asarray(part) for part in obj]
-        stacked = joining.stack(promote("tensor", *parts))
+        rows = promote("tensor", *parts)
+        if len({row.shape for row in rows}) > 1:
+            shapes = ", ".join(str(row.shape) for row in rows)
+            raise ShapeError(f"tensor: the shapes {shapes} of a list differ.", "tensors of one shape")
+        stacked = concatenate(*[reshape(row, shape=(1, *row.shape)) for row in rows], axis=0)
         return stacked if dtype is None else convert(stacked, dtype)
     try:
         data = np.array(obj)
@@ -363,7 +368,3 @@ def check_device(name: str, device: Any) -> None:
     """Refuse devices other than the only one there is."""
     if device is not None and str(device) != "cpu":
         raise InputError(f"{name}: there is no device {device!r}.", 'device="cpu"')
-
-
-from .. import interpreter  # noqa: E402 - reading cells needs the tensors above
-from . import joining  # noqa: E402 - stacking needs the conversions above

@@ -17,7 +17,10 @@ from ..primitives import creation as p
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
 from .conversion import as_matrices, as_shape, as_tensor, asarray, check_device
+from .gathering import diagonal, diagonal_number, put_along_axis
+from .logic import where
 from .manipulation import broadcast_to, reshape
+from .types import iinfo
 
 __all__ = [
     "arange",
@@ -357,8 +360,3 @@ def one_hot(indices: Any, /, num_classes: int, *, dtype: Any = None) -> Tensor:
             f"one_hot: an index of shape {indices.shape} is not among the {count} classes.",
             f"indices from 0 to {count - 1}",
         ) from error
-
-
-from .gathering import diagonal, diagonal_number, put_along_axis  # noqa: E402 - these build on the functions above
-from .logic import where  # noqa: E402
-from .types import iinfo  # noqa: E402

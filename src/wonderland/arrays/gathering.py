@@ -9,10 +9,10 @@ import numpy as np
 
 from .. import dtypes
 from ..arguments import as_int, as_list
+from ..broadcasting import broadcast_shapes, normalize_axis
 from ..errors import DTypeError, InputError, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
-from ..primitives.broadcasting import broadcast_shapes, normalize_axis
 from ..primitives.sorting import searchsorted as search_primitive
 from ..tensor import Tensor, wrap
 from .arithmetic import clip

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, interpreter
+from ..broadcasting import broadcast_shapes
 from ..cell import Cell
 from ..context import current
 from ..dtypes import is_integer
 from ..errors import AxisError, DTypeError, IndexOutOfRange, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
-from ..primitives.broadcasting import broadcast_shapes
 from ..tensor import Tensor, wrap
 from .conversion import asarray
 from .manipulation import broadcast_to
@@ -246,6 +246,3 @@ def _check(i: int, shape: Shape, axis: int) -> int:
             f"from {-n} to {n - 1}" if n else "a non-empty axis",
         )
     return i % n
-
-
-from .. import interpreter  # noqa: E402 - reading cells needs the tensors above

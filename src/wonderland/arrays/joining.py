@@ -10,14 +10,15 @@ from typing import Any, cast
 import numpy as np
 
 from ..arguments import as_int, as_list
+from ..broadcasting import normalize_axes, normalize_axis
 from ..dtypes import bool_
 from ..errors import AxisError, InputError, ShapeError
 from ..primitives import elementwise as pe
 from ..primitives import structure as p
-from ..primitives.broadcasting import normalize_axes, normalize_axis
 from ..primitives.creation import check_size, full
 from ..tensor import Tensor, wrap
 from .conversion import as_result, as_shape, as_tensor, convert_into, promote
+from .gathering import take
 from .manipulation import broadcast_to, expand_dims, reshape
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "flip",
     "hstack",
     "pad",
-    "repeat",
     "roll",
     "split",
     "stack",
@@ -238,43 +238,6 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
     return reshape(broadcast_to(reshape(x, paired), wide), result)
 
 
-def repeat(x: Any, repeats: Any, /, axis: int | None = None, **sizes: int) -> Tensor:
-    """Each element repeated along an axis (of the flattened tensor if none is named), or a pattern of einops.
-
-    >>> import wonderland as wl
-    >>> wl.repeat(wl.tensor([1, 2]), 2), wl.repeat(wl.tensor([1, 2]), wl.tensor([1, 3]))
-    (tensor([1, 1, 2, 2]), tensor([1, 2, 2, 2]))
-
-    `repeats` is one number, or one per element of the axis. With a string x is repeated along the new axes of
-    a pattern, whose `sizes` are given by name (see `wl.rearrange` for the notation):
-
-    >>> wl.repeat(wl.zeros((2, 3)), "h w -> h w c", c=4).shape
-    (2, 3, 4)
-    """
-    x = as_tensor("repeat", x)
-    if isinstance(repeats, str):
-        if axis is not None:
-            sizes["axis"] = axis
-        return rearrangement.repeat_pattern(x, repeats, sizes)
-    if sizes:
-        raise InputError(f"repeat: {', '.join(sizes)} without a pattern.", 'wl.repeat(x, "h w -> h w c", c=3)')
-    if axis is None:
-        x, axis = reshape(x, (x.size,)), 0
-    place = normalize_axis("repeat", axis, x.ndim)
-    n = x.shape[place]
-    given = np.asarray(repeats)
-    if given.dtype.kind not in "iu" or given.ndim > 1 or given.size not in (1, n):
-        raise InputError(
-            f"repeat: counts of {given.dtype}{list(given.shape)} for axis {axis} of size {n}.",
-            "one integer, or one per element of the axis",
-        )
-    counts = np.broadcast_to(given, (n,))
-    if counts.size and counts.min() < 0:
-        raise InputError("repeat: a negative number of repetitions.", "counts of 0 or more")
-    check_size("repeat", (*x.shape[:place], int(counts.sum()), *x.shape[place + 1 :]), x.dtype)
-    return take(x, wrap(np.repeat(np.arange(n), counts)), axis=place)
-
-
 # --- padding
 
 
@@ -322,7 +285,3 @@ def _pad_constant(x: Any, widths: Any, value: Any) -> Tensor:
     if filling.ndim:
         raise ShapeError(f"pad: constant_values of shape {filling.shape}.", "one number")
     return pe.where(inside, padded, filling)
-
-
-from . import rearrangement  # noqa: E402 - these build on the functions above
-from .gathering import take  # noqa: E402

@@ -8,6 +8,7 @@ from .. import dtypes
 from ..primitives import elementwise as p
 from ..primitives.creation import zeros_like
 from ..tensor import Tensor
+from .arithmetic import abs as abs_
 from .conversion import as_tensor, promote, promote_inexact, promote_kind
 
 __all__ = [
@@ -289,6 +290,3 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
     """
     a, b = promote("where", x1, x2)
     return p.where(as_bool("where", condition), a, b)
-
-
-from .arithmetic import abs as abs_  # noqa: E402 - arithmetic does not need logic

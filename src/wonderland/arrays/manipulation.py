@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .. import broadcasting
 from ..arguments import as_list
+from ..broadcasting import normalize_axes, normalize_axis, without_axes
 from ..cell import Cell
 from ..dtypes import as_dtype
 from ..errors import AxisError, ShapeError
-from ..primitives import broadcasting
 from ..primitives import elementwise as pe
 from ..primitives import structure as p
-from ..primitives.broadcasting import normalize_axes, normalize_axis, without_axes
 from ..tensor import Tensor
 from .conversion import as_matrices, as_result, as_shape, as_tensor, check_device
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..broadcasting import normalize_axis
 from ..dtypes import is_complex, is_half, is_inexact
 from ..errors import InputError
 from ..primitives import elementwise as p
-from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor, Tracer
 from . import reductions
 from .arithmetic import abs as abs_

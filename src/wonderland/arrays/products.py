@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from ..arguments import as_int, as_list
+from ..broadcasting import normalize_axis
 from ..dtypes import bool_
 from ..errors import DTypeError, InputError, ShapeError
-from ..primitives.broadcasting import normalize_axis
 from ..primitives.contraction import matmul as matmul_primitive
 from ..tensor import Tensor
 from .arithmetic import multiply

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..arguments import as_int, as_list, is_sequence
+from ..broadcasting import normalize_axes, normalize_axis, without_axes
 from ..dtypes import float64, int64
 from ..errors import InputError
-from ..primitives.broadcasting import normalize_axes, normalize_axis, without_axes
 from ..tensor import Tensor, Tracer
 from .arithmetic import ceil, clip, floor
 from .arithmetic import round as round_

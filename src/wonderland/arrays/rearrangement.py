@@ -15,14 +15,19 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..broadcasting import normalize_axis
 from ..errors import InputError, ShapeError
-from ..tensor import Tensor
+from ..primitives.creation import check_size
+from ..tensor import Tensor, wrap
 from . import reductions
 from .conversion import as_tensor
+from .gathering import take
 from .joining import stack
 from .manipulation import broadcast_to, reshape, transpose
 
-__all__ = ["rearrange", "reduce"]
+__all__ = ["rearrange", "reduce", "repeat"]
 
 REDUCTIONS = {name: getattr(reductions, name) for name in ("sum", "mean", "max", "min", "prod", "any", "all")}
 
@@ -57,6 +62,43 @@ def reduce(x: Any, /, pattern: str, reduction: str | Callable[..., Any], **sizes
             raise InputError(f"reduce: reduction={reduction!r}.", f"one of {', '.join(REDUCTIONS)}, or a function")
         reduction = REDUCTIONS[reduction]
     return _apply("reduce", x, pattern, sizes, reduction)
+
+
+def repeat(x: Any, repeats: Any, /, axis: int | None = None, **sizes: int) -> Tensor:
+    """Each element repeated along an axis (of the flattened tensor if none is named), or a pattern of einops.
+
+    >>> import wonderland as wl
+    >>> wl.repeat(wl.tensor([1, 2]), 2), wl.repeat(wl.tensor([1, 2]), wl.tensor([1, 3]))
+    (tensor([1, 1, 2, 2]), tensor([1, 2, 2, 2]))
+
+    `repeats` is one number, or one per element of the axis. With a string x is repeated along the new axes of
+    a pattern, whose `sizes` are given by name (see `wl.rearrange` for the notation):
+
+    >>> wl.repeat(wl.zeros((2, 3)), "h w -> h w c", c=4).shape
+    (2, 3, 4)
+    """
+    x = as_tensor("repeat", x)
+    if isinstance(repeats, str):
+        if axis is not None:
+            sizes["axis"] = axis
+        return repeat_pattern(x, repeats, sizes)
+    if sizes:
+        raise InputError(f"repeat: {', '.join(sizes)} without a pattern.", 'wl.repeat(x, "h w -> h w c", c=3)')
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    place = normalize_axis("repeat", axis, x.ndim)
+    n = x.shape[place]
+    given = np.asarray(repeats)
+    if given.dtype.kind not in "iu" or given.ndim > 1 or given.size not in (1, n):
+        raise InputError(
+            f"repeat: counts of {given.dtype}{list(given.shape)} for axis {axis} of size {n}.",
+            "one integer, or one per element of the axis",
+        )
+    counts = np.broadcast_to(given, (n,))
+    if counts.size and counts.min() < 0:
+        raise InputError("repeat: a negative number of repetitions.", "counts of 0 or more")
+    check_size("repeat", (*x.shape[:place], int(counts.sum()), *x.shape[place + 1 :]), x.dtype)
+    return take(x, wrap(np.repeat(np.arange(n), counts)), axis=place)
 
 
 def repeat_pattern(x: Any, pattern: str, sizes: dict[str, int]) -> Tensor:

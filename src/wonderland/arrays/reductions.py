@@ -14,12 +14,12 @@ import numpy as np
 
 from .. import dtypes
 from ..arguments import as_int, as_number
+from ..broadcasting import normalize_axes, normalize_axis
 from ..context import user_level
 from ..dtypes import is_complex, is_half, is_integer
 from ..errors import InputError
 from ..primitives import elementwise as pe
 from ..primitives import reduction as p
-from ..primitives.broadcasting import normalize_axes, normalize_axis
 from ..primitives.creation import full, ones_like, zeros_like
 from ..tensor import Tensor
 from .arithmetic import abs as abs_

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..broadcasting import normalize_axis
 from ..primitives import reduction as p
-from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
 from .conversion import as_ordered, as_real
 

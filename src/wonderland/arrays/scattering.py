@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..broadcasting import normalize_axis
 from ..errors import InputError, ShapeError
-from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
 from .conversion import as_tensor, convert_into
 from .creation import arange

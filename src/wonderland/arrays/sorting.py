@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import as_int
+from ..broadcasting import normalize_axis
 from ..dtypes import is_complex
 from ..errors import InputError
 from ..primitives import sorting as p
-from ..primitives.broadcasting import normalize_axis
 from ..primitives.creation import full
 from ..tensor import Tensor, wrap
 from .arithmetic import minimum

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..arguments import as_int, as_list, as_pair, is_sequence
+from ..broadcasting import normalize_axis
 from ..errors import InputError, ShapeError
-from ..primitives.broadcasting import normalize_axis
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
 from .conversion import as_result, as_shape, as_tensor, asarray, promote

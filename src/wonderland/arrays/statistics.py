@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import as_number
+from ..broadcasting import normalize_axis
 from ..dtypes import float32, is_complex, is_half, is_integer, promote_types, real_of
 from ..errors import DTypeError, ShapeError
-from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
 from .arithmetic import clip, sqrt
 from .complexes import complex as complex_

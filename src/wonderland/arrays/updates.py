@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..broadcasting import broadcasts_to
 from ..context import current
 from ..dtypes import bool_, is_half
 from ..errors import InputError, ShapeError
 from ..primitives import indexing as p
 from ..primitives import structure as ps
-from ..primitives.broadcasting import broadcasts_to
 from ..primitives.creation import check_size
 from ..tensor import Tensor, wrap
 from .arithmetic import add, divide, maximum, minimum, multiply, negative, reciprocal

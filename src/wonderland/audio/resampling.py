@@ -20,9 +20,9 @@ import numpy as np
 from .. import arrays
 from ..arguments import as_int, as_number
 from ..arrays.conversion import as_real
+from ..broadcasting import normalize_axis
 from ..errors import InputError, ShapeError
 from ..nn.functional.convolution import conv1d
-from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
 
 __all__ = ["resample"]

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
+from ..graph.expansion import expansion
 from ..graph.ir import Equation, Graph, Var
 from ..graph.simplify import simplify
 from ..primitives.composed import Composed
 from . import checked, loops, values, windows
 from .complexes import pairs
 from .contractions import Contraction
+from .convolutions import steps as convolutions
 from .direct.scatters import scatter, wrong_index
 from .pieces import Pieces
 from .products import steps as products
@@ -196,7 +198,7 @@ def composed(s: Schedule, e: Equation) -> bool:
     """A primitive that is a formula over others is the formula."""
     if not isinstance(e.primitive, Composed):
         return False
-    _inline(s, e, e.primitive.graph(tuple(a.aval for a in e.inputs), e.params))
+    _inline(s, e, expansion(e.primitive, tuple(a.aval for a in e.inputs), e.params))
     return True
 
 
@@ -280,8 +282,6 @@ def contract(s: Schedule, out: Var, operands: list[View], make: Any) -> None:
 
 
 def _convolution(s: Schedule, e: Equation) -> bool:
-    from .convolutions import steps as convolutions
-
     (out,) = e.outputs
     steps: Any = {
         "convolution": convolutions.convolution_steps,

@@ -17,7 +17,7 @@ import numpy as np
 from .. import dtypes
 from ..errors import WonderlandError
 from ..graph.ir import Atom, Equation, Graph, Literal, Var
-from . import values
+from . import lowering, values
 from .complexes.rules import without_complex
 from .contractions import Contraction
 from .finishing import finished, hoist
@@ -496,6 +496,3 @@ def _is_large(value: View | Op) -> bool:
 
 def _wide(dtype: Any) -> Any:
     return dtypes.float32 if dtypes.is_half(dtype) else dtype
-
-
-from . import lowering  # noqa: E402 - the rules are written in terms of the schedule

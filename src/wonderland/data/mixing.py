@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays as tensors
+from .. import random
 from ..arrays.creation import one_hot
 from ..errors import DTypeError, InputError, ShapeError
 from ..tensor import Tensor
@@ -150,8 +151,6 @@ class _Draw:
         self.functions: Any = tensors if isinstance(x, Tensor) else np
         self.stream: Any = None
         if isinstance(x, Tensor):
-            from .. import random
-
             self.stream = rng if isinstance(rng, random.Stream) else random.Stream(rng)
         else:
             self.rng = as_generator(name, rng)
@@ -166,8 +165,6 @@ class _Draw:
             return tensors.asarray(others) if self.stream is not None else others
         if self.stream is None:
             return self.rng.permutation(self.count)
-        from .. import random
-
         return random.permutation(self.count, key=self.stream)
 
     def share(self, alpha: Any, given: Any, per_sample: bool) -> Any:
@@ -184,15 +181,11 @@ class _Draw:
             raise InputError(f"{self.name}: alpha={alpha!r}.", "above 0; lam=1.0 mixes nothing")
         if self.stream is None:
             return self.rng.beta(alpha, alpha, count).astype(self.dtype)
-        from .. import random
-
         return random.beta((count,), alpha, alpha, key=self.stream, dtype=self.dtype)
 
     def uniform(self, shape: tuple[int, ...]) -> Any:
         if self.stream is None:
             return self.rng.random(shape).astype(self.dtype)
-        from .. import random
-
         return random.uniform(shape, key=self.stream, dtype=self.dtype)
 
 

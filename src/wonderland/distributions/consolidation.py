@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import arrays
+from ..arrays import stop_gradient
 from ..errors import InputError
 from ..tensor import Tensor
-from ..transforms.custom import stop_gradient
 from ..transforms.reverse import grad
 
 

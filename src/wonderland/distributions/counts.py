@@ -12,6 +12,7 @@ from ..random.arguments import check, known
 from ..tensor import Tensor
 from .discrete import Bernoulli, one_of
 from .distribution import Distribution, Shape, accepted, positive
+from .expectation import expectation
 from .gamma_functions import beta_probability, gamma_probability, log_gamma
 
 
@@ -77,8 +78,6 @@ class Binomial(Distribution):
         return self.mean * (1 - self.probs)
 
     def entropy(self) -> Tensor:
-        from .expectation import expectation
-
         return expectation(self, lambda k: -self.log_prob(k))
 
 
@@ -129,6 +128,4 @@ class Poisson(Distribution):
         return self.rate
 
     def entropy(self) -> Tensor:
-        from .expectation import expectation
-
         return expectation(self, lambda k: -self.log_prob(k))

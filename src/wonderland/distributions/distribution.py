@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import arrays, trees
+from ..arrays import stop_gradient
 from ..arrays.conversion import as_shape, convert
+from ..broadcasting import broadcast_shapes
 from ..dtypes import DType, is_floating, promote_types
 from ..errors import GradientError, InputError
-from ..primitives.broadcasting import broadcast_shapes
 from ..random.arguments import check, floating_parameters, parameter
 from ..tensor import Tensor
-from ..transforms.custom import stop_gradient
 
 Shape = tuple[int, ...]
 
 
-class Distribution:
+if TYPE_CHECKING:
+    from .expectation import Moments as Given  # what is given to the class below from above, see giving.py
+else:
+    Given = object
+
+
+class Distribution(Given):
     """A probability distribution, or a batch of them. Book, section 3.2.2 and appendix A.
 
     >>> import wonderland as wl
@@ -130,12 +136,6 @@ class Distribution:
     def support(self) -> Tensor:
         """All values of a discrete distribution, along a new first axis."""
         raise self._unknown("support")
-
-    def moment(self, p: int) -> Tensor:
-        r"""\(E[x^p]\)."""
-        from .expectation import expectation
-
-        return expectation(self, lambda x: x**p)
 
     # --- for subclasses
 

@@ -14,6 +14,7 @@ from .. import arrays
 from ..arrays.conversion import as_tensor
 from ..dtypes import float64, is_floating
 from ..errors import InputError, ShapeError
+from ..giving import given_to
 from ..tensor import Tensor, wrap
 from .compound import Mixture
 from .distribution import Distribution
@@ -147,3 +148,12 @@ def integrate(f: Callable[[Any], Any], low: float = -math.inf, high: float = mat
     if values.shape[:1] != (len(x),):
         raise ShapeError(f"integrate: {len(x)} points gave values of shape {values.shape}.", "an elementwise function")
     return arrays.tensordot(wrap(weights), values, axes=1)
+
+
+@given_to(Distribution)
+class Moments:
+    """Expected values of powers."""
+
+    def moment(self: Any, p: int) -> Tensor:
+        r"""\(E[x^p]\)."""
+        return expectation(self, lambda x: x**p)

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..context import BACKWARD, FORWARD_MODE, at, current, current_pass
 from ..errors import NonFiniteError, WonderlandError
-from ..interpreter import bind, explained
+from ..evaluation import explained
+from ..interpreter import bind
 from ..tensor import wrap
 from .ir import Atom, Equation, Graph, Literal, Var
 from .simplify import simplify

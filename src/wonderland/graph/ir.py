@@ -80,13 +80,6 @@ class Graph:
     name: str = "graph"
     derived: dict[Any, Any] = field(default_factory=dict)  # graphs made from this one, by what was asked
 
-    def __str__(self) -> str:
-        from .printing import to_text
-
-        return to_text(self)
-
-    __repr__ = __str__
-
     def subgraphs(self) -> Iterator[Graph]:
         """The graphs that equations of this one carry."""
         for equation in self.equations:

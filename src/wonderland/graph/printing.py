@@ -11,6 +11,7 @@ from __future__ import annotations
 import string
 from typing import Any
 
+from ..giving import given_to
 from .ir import Atom, Graph, Literal, Var
 
 
@@ -69,3 +70,13 @@ def _text(graph: Graph, indent: str, sources: bool, done: set[Graph]) -> str:
                     lines.append(_text(inner, indent + "    ", sources, done))
     lines.append(f"{indent}}} -> {', '.join(names(a) for a in graph.outputs)}")
     return "\n".join(lines)
+
+
+@given_to(Graph)
+class Printed:
+    """Graphs show themselves."""
+
+    def __str__(self: Any) -> str:
+        return to_text(self)
+
+    __repr__ = __str__

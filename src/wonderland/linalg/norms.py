@@ -10,8 +10,8 @@ import numpy as np
 from ..arrays import abs, expand_dims, max, min, moveaxis, stop_gradient, sum, where
 from ..arrays import norm as euclidean
 from ..arrays.conversion import as_inexact
+from ..broadcasting import normalize_axes, normalize_axis
 from ..errors import InputError, ShapeError
-from ..primitives.broadcasting import normalize_axes, normalize_axis
 from ..primitives.creation import full_like, ones_like, zeros_like
 from ..primitives.linear_algebra import check_matrices, check_square
 from ..tensor import Tensor

@@ -14,6 +14,7 @@ from ..nn.modes import kept_modes
 from ..nn.module import Module
 from ..nn.surgery import is_place
 from ..transforms.imperative import no_grad
+from ..viz.images import image_grid
 
 
 def get_activations(model: Module, *inputs: Any, layers: str | Iterable[str] | None = None) -> dict[str, Any]:
@@ -63,8 +64,6 @@ def show_filters(layer: Any, most: int = 16, zoom: int | None = None) -> str:
     Middle grey is 0, white and black are the largest weight of either sign among those shown: at most `most` filters
     and input channels. `layer` is a `Conv2d` or a weight (height, width, in, out).
     """
-    from ..viz.images import image_grid  # pictures are loaded when they are asked for
-
     return image_grid(filter_pictures(layer, most), zoom=zoom)
 
 
@@ -97,8 +96,6 @@ def show_feature_maps(maps: Any, most: int = 64, zoom: int | None = None) -> str
 
     At most `most` of them are shown, in rows of eight.
     """
-    from ..viz.images import image_grid
-
     values = np.asarray(maps, np.float64)
     if values.ndim > 3 and set(values.shape[:-3]) == {1}:  # a batch of one
         values = values.reshape(values.shape[-3:])

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import arrays, dtypes
+from ..arrays import stop_gradient
 from ..arrays.conversion import as_tensor
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
-from ..transforms.custom import stop_gradient
 from ..transforms.loops import runs_in_python
 
 

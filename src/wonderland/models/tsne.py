@@ -16,6 +16,7 @@ from ..random.continuous import normal
 from ..random.streams import take_key
 from ..tensor import Tensor
 from ..transforms.jit import jit
+from ..viz import Curve, plot, scatter
 from .pca import PCA
 from .points import as_training_points
 
@@ -134,8 +135,6 @@ def tsne_force_plot(distances: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 4.0)) -> s
     >>> tsne_force_plot().count("<polyline")
     5
     """
-    from ..viz import Curve, plot
-
     low = arrays.linspace(0.0, 6.0, 121)
     curves = [Curve(low, tsne_force(arrays.full_like(low, d), low), f"distance {d:g} in the data") for d in distances]
     return plot(curves, title="t-SNE pulls (above 0) and pushes", x_label="distance in the map", y_label="attraction")
@@ -234,8 +233,6 @@ class TSNE:
 
     def plot(self, labels: Any = None, *, names: Sequence[str] | None = None, title: str = "") -> str:
         """The map as SVG text, coloured by labels, with a caption that says what it does not show."""
-        from ..viz import scatter
-
         if self.embedding_ is None:
             raise InputError("TSNE: there is no map yet.", "fit(X) first")
         return scatter(self.embedding_[:, :2], labels, names=names, title=title, x_label=CAUTION)

@@ -15,6 +15,8 @@ import numpy as np
 
 from ..arguments import as_int
 from ..errors import InputError, ShapeError
+from ..random.keys import fold_in
+from ..random.streams import take_key
 
 Tree = Any  # int | tuple[Tree, ...], which type checkers cannot follow everywhere
 
@@ -83,8 +85,6 @@ def clustered_tree(vectors: Any, arity: int = 2, key: Any = None) -> Tree:
     """
     # models are made of nn, so they are imported when they are needed
     from ..models.kmeans import KMeans
-    from ..random.keys import fold_in
-    from ..random.streams import take_key
 
     points = np.asarray(vectors)
     if points.ndim != 2 or len(points) < 2:

@@ -16,7 +16,7 @@ from ..tensor import Tensor
 from .functional.convolution import conv_nd, conv_transpose_nd
 from .functional.fft_convolution import fft_conv_nd
 from .functional.windows import SPATIAL, as_padding
-from .init.initializer import as_initializer
+from .init.naming import as_initializer
 from .init.schemes import uniform
 from .lazy import Lazy, at_once
 from .parameter import Parameter

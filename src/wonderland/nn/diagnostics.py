@@ -21,6 +21,7 @@ from ..random.keys import key as make_key
 from ..random.streams import default_stream
 from ..tensor import Tensor
 from ..transforms.forward import jvp
+from ..transforms.jit import make_graph
 from ..transforms.reverse import grad
 from .activations import Elementwise
 from .module import Module
@@ -345,7 +346,6 @@ def activation_report(phi: Callable[[Any], Any]) -> ActivationReport:
     Examined with numbers: kinks at multiples of 0.01 up to 8, slopes up to 1000 (bounded: at most 10); linear near 0
     means that the tangent at 0 is right to a tenth up to 0.1; cheap means at most four operations for each number.
     """
-    from ..transforms.jit import make_graph  # loaded when first used
 
     def value(x: Any) -> Any:
         return np.asarray(phi(arrays.asarray(x, dtype=float64)))

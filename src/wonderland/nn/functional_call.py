@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import arrays, interpreter
+from ..arrays import stop_gradient
 from ..cell import Cell
 from ..context import current, enter, leave, restoring
 from ..errors import ModuleError, ShapeError
 from ..tensor import Tracer
-from ..transforms.custom import stop_gradient
 from ..trees import is_stateful
 from .members import cells
 

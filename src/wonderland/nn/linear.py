@@ -11,7 +11,7 @@ from ..errors import DTypeError, InputError, ShapeError
 from ..random.keys import split
 from ..random.streams import take_key
 from ..tensor import Tensor
-from .init.initializer import as_initializer
+from .init.naming import as_initializer
 from .init.schemes import uniform
 from .lazy import Lazy, at_once
 from .module import Module

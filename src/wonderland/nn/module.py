@@ -8,7 +8,7 @@ import reprlib
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,12 @@ _OWN = ("training", "_hooks")  # attributes with a default on the class
 SHOWN = 50  # levels of modules in modules that `repr` shows
 
 
+if TYPE_CHECKING:
+    from .summary import Summarized as Given  # what is given to modules from above, see giving.py
+else:
+    Given = object
+
+
 class _Shown(threading.local):
     level = 0  # of the module that is being shown
 
@@ -36,7 +42,7 @@ class _Shown(threading.local):
 _shown = _Shown()
 
 
-class Module:
+class Module(Given):
     r"""The base of layers and models: \(y = f(x; w)\) with \(w\) in the attributes. Book, section 6.1.
 
     >>> import wonderland as wl
@@ -371,23 +377,6 @@ class Module:
         return Hook(self, hook, after=True)
 
     # --- looking at it
-
-    def output_shape(self, input_shape: tuple[int, ...], dtype: Any = dtypes.float32) -> Any:
-        """The shape of the output for an input of this shape, without computing it. Book, Fig. 1.3.
-
-        >>> import wonderland as wl
-        >>> wl.nn.Sequential(wl.nn.Linear(64, 128), wl.tanh, wl.nn.Linear(128, 10)).output_shape((32, 64))
-        (32, 10)
-        """
-        from .summary import output_shape
-
-        return output_shape(self, input_shape, dtype)
-
-    def summary(self, *inputs: Any) -> Any:
-        """A table of the modules with output shapes and numbers of parameters; see `wl.nn.summary`."""
-        from .summary import summary
-
-        return summary(self, *inputs)
 
     def multiply_adds(self, args: tuple[Any, ...], output: Any) -> int | None:
         """The multiply-adds of a forward pass, without those of inner modules; None if they are not known."""

@@ -13,6 +13,7 @@ from ..arrays.conversion import as_shape
 from ..errors import InputError
 from ..random.continuous import normal
 from ..random.streams import take_key
+from ..transforms.reverse import grad
 from .containers import Sequential
 from .convolution import _ConvTranspose
 from .functional.windows import as_padding, as_sizes
@@ -187,8 +188,6 @@ def gradient_footprint(
     sum of its channels. The values show that inputs in the middle of the receptive field count most, as more paths
     lead from there to the output. Works for any model of single examples with a batch in front. Book, D.7.5.
     """
-    from ..transforms.reverse import grad
-
     shape = as_shape("gradient_footprint", input_shape)
     x = normal((examples, *shape), key=take_key("gradient_footprint", key))
     spatial = tuple(arrays.asarray(model(x)).shape[1:-1])

@@ -7,7 +7,7 @@ from typing import Any
 from .. import arrays
 from ..arguments import as_int
 from ..arrays.conversion import as_shape, as_tensor
-from ..primitives.broadcasting import normalize_axis
+from ..broadcasting import normalize_axis
 from ..tensor import Tensor
 from .module import Module
 

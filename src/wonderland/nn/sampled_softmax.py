@@ -15,6 +15,7 @@ from ..random.continuous import uniform
 from ..random.keys import split
 from ..random.streams import Stream, take_key
 from ..tensor import Tensor
+from .functional import cross_entropy
 from .functional.negative_sampling import nce_loss, negative_sampling_loss, sampled_softmax_loss
 from .lazy import at_once
 from .module import Module
@@ -108,8 +109,6 @@ class SampledSoftmax(Module):
 
     def forward(self, z: Any, y: Any) -> Tensor:
         if not self.training:
-            from .functional import cross_entropy
-
             return cross_entropy(self.logits(z), y)
         samples = self.sample()
         if self.loss == "negative":

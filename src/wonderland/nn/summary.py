@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from .. import dtypes, trees
 from ..arrays.conversion import as_shape
+from ..giving import given_to
 from ..primitives.primitive import Aval
 from ..tensor import Tensor
+from ..transforms.jit import eval_shape
 from .members import members
 from .module import Module
 from .parameter import Parameter
@@ -100,13 +102,6 @@ def output_shape(module: Module, input_shape: Any, dtype: Any) -> Any:
     return shapes(eval_shape(module, Aval(as_shape("output_shape", input_shape), dtypes.as_dtype(dtype))))
 
 
-def eval_shape(module: Module, *inputs: Any) -> Any:
-    """`wl.eval_shape`, which is loaded when first used."""
-    from ..transforms.jit import eval_shape
-
-    return eval_shape(module, *inputs)
-
-
 def example(x: Any) -> Any:
     """A shape as an abstract tensor of float32; anything else as it is."""
     if isinstance(x, (tuple, list)) and type(x) in (tuple, list) and all(type(n) is int for n in x):
@@ -117,3 +112,21 @@ def example(x: Any) -> Any:
 def shapes(output: Any) -> Any:
     leaves, structure = trees.flatten(output, open_objects=False)
     return trees.unflatten(structure, [x.shape if isinstance(x, (Tensor, Aval)) else x for x in leaves])
+
+
+@given_to(Module)
+class Summarized:
+    """What modules tell about themselves."""
+
+    def output_shape(self: Any, input_shape: tuple[int, ...], dtype: Any = dtypes.float32) -> Any:
+        """The shape of the output for an input of this shape, without computing it. Book, Fig. 1.3.
+
+        >>> import wonderland as wl
+        >>> wl.nn.Sequential(wl.nn.Linear(64, 128), wl.tanh, wl.nn.Linear(128, 10)).output_shape((32, 64))
+        (32, 10)
+        """
+        return output_shape(self, input_shape, dtype)
+
+    def summary(self: Any, *inputs: Any) -> Any:
+        """A table of the modules with output shapes and numbers of parameters; see `wl.nn.summary`."""
+        return summary(self, *inputs)

@@ -12,6 +12,7 @@ from ..arguments import as_function, as_list
 from ..arrays.conversion import as_inexact
 from ..errors import InputError, ShapeError
 from ..tensor import Tensor
+from ..transforms.derivatives import jacobian
 
 Map = Callable[[Any], Any]
 
@@ -122,8 +123,6 @@ def dependence(f: Map, x: Any) -> Any:
     x is one example (*spatial, channels). A derivative that happens to be 0 there, as behind a ReLU, counts as no
     dependence; take the union over several x then.
     """
-    from ..transforms.derivatives import jacobian
-
     x = as_inexact("dependence", x)
     found = np.asarray(jacobian(f)(x))
     outputs = found.ndim - x.ndim

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import arrays, dtypes
+from ..arrays import stop_gradient
 from ..errors import GradientError, InputError
 from ..tensor import Tensor
 from ..transforms.branches import cond
-from ..transforms.custom import stop_gradient
 from ..transforms.loops import runs_in_python, scan, while_loop
 from .tableaus import Leaves, Slopes, Tableau, combined, moved, stages
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import arrays, dtypes, trees
 from ..arguments import as_function, as_int, as_number
+from ..arrays import stop_gradient
 from ..errors import DTypeError, InputError, ShapeError, TreeError
 from ..tensor import Tensor
-from ..transforms.custom import stop_gradient
 from ..transforms.loops import runs_in_python
 from . import adaptive, fixed
 from .tableaus import METHODS, Leaves, Slopes, Tableau

@@ -17,9 +17,9 @@ from typing import Any
 
 from .. import arrays, dtypes, trees
 from ..arguments import as_number
+from ..broadcasting import normalize_axes
 from ..errors import InputError
 from ..nn.module import Module
-from ..primitives.broadcasting import normalize_axes
 from ..tensor import Tensor
 from .weight_decay import is_weight
 

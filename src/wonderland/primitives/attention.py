@@ -36,17 +36,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..broadcasting import broadcasts_to
 from ..context import current, enter, leave
 from ..dtypes import bool_, int64
 from ..errors import DTypeError, ShapeError
+from ..interpreter import Tangent
+from ..transforms.tangents import JVPTrace, JVPTracer, add_tangents
 from . import attention_tiles, creation
 from . import elementwise as e
 from .attention_tiles import wide_of
-from .broadcasting import broadcasts_to
 from .contraction import swap_last
 from .primitive import Aval, Primitive, Rule
-from .reduction import any_, sum_
-from .structure import broadcast_to, reshape
+from .reduction import any_
+from .structure import broadcast_to, reshape, sum_
 
 # --- types and shapes
 
@@ -329,6 +331,3 @@ attention_tangent.jvp = _linear_jvp(attention_tangent, 3, _whole_tangent)
 attention_tangent.transpose = _linear_transpose(attention_tangent, attention_backward, 3)
 attention_backward.jvp = _linear_jvp(attention_backward, 2, _whole_backward)
 attention_backward.transpose = _linear_transpose(attention_backward, attention_tangent, 2)
-
-from ..interpreter import Tangent  # noqa: E402 - these need primitives
-from ..transforms.forward import JVPTrace, JVPTracer, add_tangents  # noqa: E402

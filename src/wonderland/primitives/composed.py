@@ -7,17 +7,15 @@ rounded once. Derivatives are given by factors, as for other elementwise primiti
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..dtypes import float64
+from ..broadcasting import broadcast_shapes
 from ..errors import DTypeError
 from . import special
-from .broadcasting import broadcast_shapes
 from .elementwise import FLOATING, check_kind, elementwise_batch, multiply
 from .primitive import Aval, Marker, Primitive
 
@@ -33,19 +31,6 @@ NUMPY = SimpleNamespace(
     power=np.power,
     reshape=np.reshape,
 )
-
-
-@functools.cache
-def tensors() -> SimpleNamespace:
-    """The functions of formulas on tensors."""
-    from .. import arrays
-    from ..tensor import wrap
-
-    return SimpleNamespace(
-        **{name: getattr(arrays, name) for name in vars(NUMPY) if not name.startswith("constant")},
-        constant=wrap,
-        constant_part=arrays.stop_gradient,
-    )
 
 
 class Composed(Primitive):
@@ -66,55 +51,17 @@ class Composed(Primitive):
                 raise DTypeError(f"{name}: dtypes {', '.join(str(a.dtype) for a in args)} differ.", "x.astype(...)")
             return Aval(broadcast_shapes(name, *[a.shape for a in args]), args[0].dtype)
 
-        super().__init__(name, impl, abstract, jvp=tuple(map(_rule, factors)), elementwise=True)
+        super().__init__(name, impl, abstract, jvp=tuple(map(rule_of, factors)), elementwise=True)
         self.batch = elementwise_batch(self)
         self.formula = formula
-        self.graphs: dict[Any, Any] = {}
-
-    def differentiate_formula(self, *arguments: int) -> None:
-        """Take the derivative with respect to these arguments of the formula."""
-        rules: Any = list(self.jvp)  # type: ignore[arg-type]  # a tuple of rules
-        for i in arguments:
-            rules[i] = _rule(_through_formula(self, i))
-        self.jvp = tuple(rules)
-
-    def expand(self, *args: Any, **params: Any) -> Any:
-        """The value as the formula makes it of other primitives."""
-        arrays = tensors()
-        found = self.formula(arrays, *[astype(a, dtype=float64) for a in args], **params)
-        return astype(found, dtype=args[0].dtype)
-
-    def graph(self, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:
-        """The formula as a graph, traced once for each type of arguments."""
-        key = (avals, tuple(sorted(params.items())))
-        if key not in self.graphs:
-            from ..graph.stage import stage
-
-            f = functools.partial(self.expand, **params)
-            self.graphs[key] = stage(lambda *args: [f(*args)], list(avals), name=self.name, parent=None)
-        return self.graphs[key]
+        self.graphs: dict[Any, Any] = {}  # see graph/expansion.py
 
 
-def _rule(factor: Any) -> Any:
+def rule_of(factor: Any) -> Any:
     """A jvp rule from a factor `d(out, *args, **params)`."""
     if factor is None or isinstance(factor, Marker):
         return factor
     return lambda t, out, *args, **params: multiply(t, factor(out, *args, **params))
-
-
-def _through_formula(primitive: Composed, argument: int) -> Any:
-    """The factor of an argument whose derivative is taken of the formula."""
-
-    def factor(out: Any, *args: Any, **params: Any) -> Any:
-        from ..transforms.forward import jvp
-
-        def f(x: Any) -> Any:
-            return primitive.expand(*args[:argument], x, *args[argument + 1 :], **params)
-
-        at = args[argument]
-        return jvp(f, (at,), (ones_like(at),))[1]
-
-    return factor
 
 
 def series(t: Any, coefficients: Sequence[float]) -> Any:
@@ -125,7 +72,3 @@ def series(t: Any, coefficients: Sequence[float]) -> Any:
     for c in coefficients[-2:0:-1]:
         now, before = twice * now - before + c, now
     return t * now - before + coefficients[0]
-
-
-from .creation import ones_like  # noqa: E402 - these build on the record above
-from .elementwise import astype  # noqa: E402

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..broadcasting import broadcast_shapes
 from ..dtypes import float32, is_half
 from ..errors import DTypeError, ShapeError
-from .broadcasting import broadcast_shapes, unbroadcast
 from .elementwise import elementwise_batch
 from .primitive import LINEAR, Aval, Primitive
-from .structure import reshape, transpose
+from .structure import reshape, transpose, unbroadcast
 
 
 def _matmul(x: Any, y: Any) -> Any:

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..broadcasting import broadcast_shapes
 from ..dtypes import KIND, bool_, is_complex, real_of
 from ..errors import DTypeError, InputError
 from ..interpreter import apply_linear
 from . import special
-from .broadcasting import broadcast_shapes, unbroadcast
+from .creation import ones_like, zeros_like
 from .primitive import LINEAR, ZERO, Aval, Marker, Primitive
+from .structure import broadcast_to, reshape, unbroadcast
 
 Kinds = frozenset[int]
 ANY: Kinds = frozenset((0, 1, 2, 3))
@@ -466,6 +468,3 @@ astype: Primitive = Primitive(
     "astype", _astype_impl, _astype_abstract, jvp=(LINEAR,), transpose=(_astype_transpose,), elementwise=True
 )
 astype.batch = elementwise_batch(astype)
-
-from .creation import ones_like, zeros_like  # noqa: E402 - these build on the primitives above
-from .structure import broadcast_to, reshape  # noqa: E402

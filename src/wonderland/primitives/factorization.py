@@ -36,8 +36,7 @@ from .linear_algebra import (
     triangle,
 )
 from .primitive import Aval, Primitive
-from .reduction import sum_
-from .structure import broadcast_to, reshape, take_slice
+from .structure import broadcast_to, reshape, sum_, take_slice
 
 # --- Cholesky: the lower triangular L with L L^H = A, of the Hermitian part of the argument
 

@@ -31,8 +31,7 @@ from .linear_algebra import (
     triangle,
 )
 from .primitive import Aval, Primitive
-from .reduction import sum_
-from .structure import concatenate, reshape, take_slice
+from .structure import concatenate, reshape, sum_, take_slice
 
 # --- LU with exchanges of rows: A = P L U
 

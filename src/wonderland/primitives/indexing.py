@@ -13,10 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ..broadcasting import without_axes
 from ..dtypes import float32, int64, is_half, is_integer
 from ..errors import DTypeError, GradientError, IndexOutOfRange, ShapeError
-from .broadcasting import without_axes
+from ..interpreter import Tangent
+from .creation import full, iota, zeros_like
+from .elementwise import astype
 from .primitive import LINEAR, ZERO, Aval, Primitive
+from .structure import all_batched, broadcast_to, reshape, transpose
 
 Axes = tuple[int, ...]
 
@@ -165,14 +169,14 @@ def _last_written(updates: Any, indices: list[Any], shape: tuple[int, ...], axes
 def _scatter_transpose(ct: Any, args: list[Any], axes: Axes, mode: str) -> list[Any]:
     x, updates, *indices = args
     ct_x = ct_updates = None
-    if type(x) is interpreter.Tangent:
+    if type(x) is Tangent:
         if mode == "add":
             ct_x = ct
         elif mode == "set":
             ct_x = scatter(ct, full(updates.shape, 0, ct.dtype), *indices, axes=axes, mode="set")
         else:
             ct_x = scatter(ct, updates, *indices, axes=axes, mode="multiply")
-    if type(updates) is interpreter.Tangent:
+    if type(updates) is Tangent:
         ct_updates = gather(ct, *indices, axes=axes)
         if mode == "set":
             ct_updates = ct_updates * _last_written(updates, indices, x.shape, axes)
@@ -188,8 +192,3 @@ def _scatter_batch(args: list[Any], batched: list[bool], axes: Axes, mode: str) 
 scatter: Primitive = Primitive(
     "scatter", _scatter, _scatter_abstract, jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch
 )
-
-from .. import interpreter  # noqa: E402 - these build on the primitives above
-from .creation import full, iota, zeros_like  # noqa: E402
-from .elementwise import astype  # noqa: E402
-from .structure import all_batched, broadcast_to, reshape, transpose  # noqa: E402

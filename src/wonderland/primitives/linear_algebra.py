@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from ..broadcasting import broadcast_shapes
 from ..dtypes import float32, is_complex, is_half, is_inexact, real_of
 from ..errors import DTypeError, LinearAlgebraError, ShapeError
 from ..tensor import wrap
 from . import creation, elementwise
-from .broadcasting import broadcast_shapes, unbroadcast
 from .contraction import swap_last
 from .elementwise import elementwise_batch
 from .primitive import LINEAR, ZERO, Aval, Primitive
-from .reduction import sum_
-from .structure import reshape
+from .structure import reshape, sum_, unbroadcast
 
 RIDGE = "add a small multiple of wl.eye(n), or use wl.linalg.pinv or lstsq if the matrix may be singular"
 NO_CONVERGENCE = "was not decomposed: the iteration did not converge"

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from ..broadcasting import broadcast_shapes
 from ..dtypes import complex128, float64, is_complex
 from ..errors import ShapeError
 from . import creation
-from .broadcasting import broadcast_shapes, unbroadcast
 from .contraction import swap_last
 from .elementwise import elementwise_batch
 from .linear_algebra import check_matrices, check_square, cubic, pass_through, square_abstract
 from .primitive import LINEAR, Aval, Primitive
-from .structure import broadcast_to, concatenate, take_slice
+from .structure import broadcast_to, concatenate, take_slice, unbroadcast
 
 DEGREE = 13
 # Up to this norm the approximation of degree 13 is exact to float64 (Higham, 2005).

@@ -25,8 +25,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..dtypes import DType
+from ..interpreter import bind
+from ..tensor import Shape
 
-Shape = tuple[int, ...]
 Rule = Callable[..., Any]
 
 
@@ -117,10 +118,7 @@ class Primitive:
         self.elementwise = elementwise  # whether it broadcasts, and an element depends on the same one of the arguments
 
     def __call__(self, *args: Any, **params: Any) -> Any:
-        return interpreter.bind(self, *args, **params)
+        return bind(self, *args, **params)
 
     def __repr__(self) -> str:
         return self.name
-
-
-from .. import interpreter  # noqa: E402 - the interpreter needs the record above

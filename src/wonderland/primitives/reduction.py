@@ -10,71 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bool_, float32, int64, is_half
-from ..errors import InputError
-from .broadcasting import without_axes
+from ..dtypes import bool_, int64
+from . import elementwise
+from .creation import full, iota, ones_like, zeros_like
+from .indexing import gather
 from .primitive import LINEAR, ZERO, Aval, Primitive
-
-Axes = tuple[int, ...]
-
-
-def keep(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
-    """Put the reduced axes of an original `shape` back with size 1."""
-    return reshape(x, shape=tuple(1 if i in axes else n for i, n in enumerate(shape)))
-
-
-def _spread(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
-    return broadcast_to(keep(x, shape, axes), shape=shape)
-
-
-def _batch(name: str) -> Any:
-    def batch(args: list[Any], batched: list[bool], axes: Axes) -> Any:
-        return TABLE[name](args[0], axes=tuple(a + 1 for a in axes))
-
-    return batch
-
-
-def _abstract(name: str, dtype: Any = None, empty: bool = True) -> Any:
-    def abstract(x: Any, axes: Axes) -> Aval:
-        if not empty and any(x.shape[a] == 0 for a in axes):
-            raise InputError(
-                f"{name}: the reduction of shape {x.shape} over axes {axes} has no elements and no neutral element.",
-                "a non-empty axis, or x.sum() / wl.where for empty data",
-            )
-        return Aval(without_axes(x.shape, axes), x.dtype if dtype is None else dtype)
-
-    return abstract
-
-
-def _cost(x: Any, **params: Any) -> int:
-    return math.prod(x.shape)
-
-
-def _in_float32(f: Any) -> Any:
-    """Half-precision sums are accumulated in float32."""
-
-    def impl(x: Any, **params: Any) -> Any:
-        if is_half(x.dtype):
-            return np.asarray(f(x.astype(float32), **params)).astype(x.dtype)
-        return f(x, **params)
-
-    return impl
-
-
-# The reductions below are ufuncs' own: faster than np.sum and relatives, and a floating-point warning is then
-# attributed to this package, which silences it, and not to NumPy.
-
-# --- sum
-
-sum_: Primitive = Primitive(
-    "sum",
-    _in_float32(lambda x, axes: np.add.reduce(x, axis=axes, dtype=x.dtype)),
-    _abstract("sum"),
-    jvp=(LINEAR,),
-    transpose=(lambda ct, x, axes: _spread(ct, x.shape, axes),),
-    batch=_batch("sum"),
-    cost=_cost,
+from .structure import (
+    Axes,
+    broadcast_to,
+    concatenate,
+    in_float32,
+    keep,
+    reduced_abstract,
+    reduced_batch,
+    reduced_cost,
+    reshape,
+    sum_,
+    take_slice,
+    transpose,
 )
+
+# The reductions below are ufuncs' own, as in structure.py.
 
 # --- product: the derivative multiplies what stands before and after, so zeros need no division
 
@@ -96,11 +52,11 @@ def _prod_jvp(t: Any, out: Any, x: Any, axes: Axes) -> Any:
 
 prod: Primitive = Primitive(
     "prod",
-    _in_float32(lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype)),
-    _abstract("prod"),
+    in_float32(lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype)),
+    reduced_abstract("prod"),
     jvp=(_prod_jvp,),
-    batch=_batch("prod"),
-    cost=_cost,
+    batch=reduced_batch("prod"),
+    cost=reduced_cost,
 )
 
 # --- extremes
@@ -115,47 +71,57 @@ def _extreme_jvp(t: Any, out: Any, x: Any, axes: Axes) -> Any:
 max_: Primitive = Primitive(
     "max",
     lambda x, axes: np.maximum.reduce(x, axis=axes),
-    _abstract("max", empty=False),
+    reduced_abstract("max", empty=False),
     jvp=(_extreme_jvp,),
-    batch=_batch("max"),
-    cost=_cost,
+    batch=reduced_batch("max"),
+    cost=reduced_cost,
 )
 min_: Primitive = Primitive(
     "min",
     lambda x, axes: np.minimum.reduce(x, axis=axes),
-    _abstract("min", empty=False),
+    reduced_abstract("min", empty=False),
     jvp=(_extreme_jvp,),
-    batch=_batch("min"),
-    cost=_cost,
+    batch=reduced_batch("min"),
+    cost=reduced_cost,
 )
 any_: Primitive = Primitive(
-    "any", lambda x, axes: np.any(x, axis=axes), _abstract("any", bool_), jvp=(ZERO,), batch=_batch("any"), cost=_cost
+    "any",
+    lambda x, axes: np.any(x, axis=axes),
+    reduced_abstract("any", bool_),
+    jvp=(ZERO,),
+    batch=reduced_batch("any"),
+    cost=reduced_cost,
 )
 all_: Primitive = Primitive(
-    "all", lambda x, axes: np.all(x, axis=axes), _abstract("all", bool_), jvp=(ZERO,), batch=_batch("all"), cost=_cost
+    "all",
+    lambda x, axes: np.all(x, axis=axes),
+    reduced_abstract("all", bool_),
+    jvp=(ZERO,),
+    batch=reduced_batch("all"),
+    cost=reduced_cost,
 )
 
 
-def _arg_abstract(name: str) -> Any:
-    reduced = _abstract(name, int64, empty=False)
+def _argreduced_abstract(name: str) -> Any:
+    reduced = reduced_abstract(name, int64, empty=False)
     return lambda x, axis: reduced(x, (axis,))
 
 
 argmax: Primitive = Primitive(
     "argmax",
     lambda x, axis: np.argmax(x, axis=axis),
-    _arg_abstract("argmax"),
+    _argreduced_abstract("argmax"),
     jvp=(ZERO,),
     batch=lambda args, batched, axis: argmax(args[0], axis=axis + 1),
-    cost=_cost,
+    cost=reduced_cost,
 )
 argmin: Primitive = Primitive(
     "argmin",
     lambda x, axis: np.argmin(x, axis=axis),
-    _arg_abstract("argmin"),
+    _argreduced_abstract("argmin"),
     jvp=(ZERO,),
     batch=lambda args, batched, axis: argmin(args[0], axis=axis + 1),
-    cost=_cost,
+    cost=reduced_cost,
 )
 
 # --- running forms
@@ -168,7 +134,7 @@ def _running(f: Any) -> Any:
         out = f(np.flip(x, axis) if reverse else x, axis=axis, dtype=x.dtype)
         return np.flip(out, axis) if reverse else out
 
-    return _in_float32(impl)
+    return in_float32(impl)
 
 
 def _same(x: Any, axis: int, reverse: bool) -> Aval:
@@ -286,9 +252,3 @@ logcumsumexp: Primitive = Primitive(
     jvp=(_log_running_jvp,),
     batch=lambda args, batched, axis, reverse: logcumsumexp(args[0], axis=axis + 1, reverse=reverse),
 )
-
-from . import elementwise  # noqa: E402 - these build on the primitives above
-from .creation import full, iota, ones_like, zeros_like  # noqa: E402
-from .indexing import gather  # noqa: E402
-from .primitive import TABLE  # noqa: E402
-from .structure import broadcast_to, concatenate, reshape, take_slice, transpose  # noqa: E402

@@ -1,4 +1,4 @@
-"""Primitives that move elements without changing them: all of them linear."""
+"""Primitives that move, repeat and sum elements: all of them linear, each with another one as its transpose."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError, DTypeError, ShapeError
+from ..broadcasting import broadcasts_to, without_axes
+from ..dtypes import float32, is_half
+from ..errors import AxisError, DTypeError, InputError, ShapeError
+from ..interpreter import Tangent
 from .creation import check_size, zeros_like
-from .primitive import LINEAR, Aval, Primitive, Shape
+from .primitive import LINEAR, TABLE, ZERO, Aval, Primitive, Shape
 
+Axes = tuple[int, ...]
 Slices = tuple[tuple[int, int | None, int], ...]  # (start, stop, step) for every axis; stop None: up to the end
 
 # --- reshape
@@ -64,7 +68,7 @@ transpose: Primitive = Primitive(
 
 
 def _broadcast_abstract(x: Any, shape: Shape) -> Aval:
-    if not broadcasting.broadcasts_to(x.shape, shape):
+    if not broadcasts_to(x.shape, shape):
         raise ShapeError(
             f"broadcast_to: shape {x.shape} does not broadcast to {shape}.",
             "sizes that agree from the right, or are 1 in the tensor",
@@ -84,9 +88,80 @@ broadcast_to: Primitive = Primitive(
     lambda x, shape: np.broadcast_to(x, shape),
     _broadcast_abstract,
     jvp=(LINEAR,),
-    transpose=(lambda ct, x, shape: broadcasting.unbroadcast(ct, x.shape),),
+    transpose=(lambda ct, x, shape: unbroadcast(ct, x.shape),),
     batch=_broadcast_batch,
 )
+
+# --- sum, and what all reductions have in common
+
+
+def keep(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
+    """Put the reduced axes of an original `shape` back with size 1."""
+    return reshape(x, shape=tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+def _spread(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
+    return broadcast_to(keep(x, shape, axes), shape=shape)
+
+
+def reduced_batch(name: str) -> Any:
+    def batch(args: list[Any], batched: list[bool], axes: Axes) -> Any:
+        return TABLE[name](args[0], axes=tuple(a + 1 for a in axes))
+
+    return batch
+
+
+def reduced_abstract(name: str, dtype: Any = None, empty: bool = True) -> Any:
+    def abstract(x: Any, axes: Axes) -> Aval:
+        if not empty and any(x.shape[a] == 0 for a in axes):
+            raise InputError(
+                f"{name}: the reduction of shape {x.shape} over axes {axes} has no elements and no neutral element.",
+                "a non-empty axis, or x.sum() / wl.where for empty data",
+            )
+        return Aval(without_axes(x.shape, axes), x.dtype if dtype is None else dtype)
+
+    return abstract
+
+
+def reduced_cost(x: Any, **params: Any) -> int:
+    return math.prod(x.shape)
+
+
+def in_float32(f: Any) -> Any:
+    """Half-precision sums are accumulated in float32."""
+
+    def impl(x: Any, **params: Any) -> Any:
+        if is_half(x.dtype):
+            return np.asarray(f(x.astype(float32), **params)).astype(x.dtype)
+        return f(x, **params)
+
+    return impl
+
+
+# Reductions are ufuncs' own: faster than np.sum and relatives, and a floating-point warning is then
+# attributed to this package, which silences it, and not to NumPy.
+
+sum_: Primitive = Primitive(
+    "sum",
+    in_float32(lambda x, axes: np.add.reduce(x, axis=axes, dtype=x.dtype)),
+    reduced_abstract("sum"),
+    jvp=(LINEAR,),
+    transpose=(lambda ct, x, axes: _spread(ct, x.shape, axes),),
+    batch=reduced_batch("sum"),
+    cost=reduced_cost,
+)
+
+
+def unbroadcast(ct: Any, shape: Shape) -> Any:
+    """Sum an adjoint over the axes along which a value of `shape` was repeated."""
+    if ct.shape == shape:
+        return ct
+    extra = ct.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and ct.shape[i + extra] != 1)
+    if axes:
+        ct = sum_(ct, axes=axes)
+    return ct if ct.shape == shape else reshape(ct, shape=shape)
+
 
 # --- concatenate
 
@@ -115,7 +190,7 @@ def _concatenate_transpose(ct: Any, args: list[Any], axis: int) -> list[Any]:
     cts, start = [], 0
     for arg in args:
         stop = start + arg.shape[axis]
-        cts.append(take_slice(ct, axis, start, stop) if type(arg) is interpreter.Tangent else None)
+        cts.append(take_slice(ct, axis, start, stop) if type(arg) is Tangent else None)
         start = stop
     return cts
 
@@ -190,5 +265,12 @@ place: Primitive = Primitive(
     ),
 )
 
-from .. import interpreter  # noqa: E402 - these build on the primitives above
-from . import broadcasting  # noqa: E402
+# --- the same value, as a constant
+
+stop: Primitive = Primitive(
+    "stop_gradient",
+    lambda x: x,
+    lambda x: Aval(x.shape, x.dtype),
+    jvp=(ZERO,),
+    batch=lambda args, batched: stop(args[0]),
+)

@@ -10,11 +10,11 @@ import numpy as np
 from .. import dtypes
 from ..arrays import asarray
 from ..arrays.conversion import as_operand, as_shape, convert, scalar_kind
+from ..broadcasting import broadcast_shapes
 from ..cell import Cell
 from ..dtypes import DType, as_dtype, is_complex, is_floating, promote_types
 from ..errors import DTypeError, InputError, ShapeError
 from ..interpreter import read
-from ..primitives.broadcasting import broadcast_shapes
 from ..primitives.creation import check_size
 from ..tensor import Tensor, Tracer
 from .streams import lead_of, take_key

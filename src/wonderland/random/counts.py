@@ -28,6 +28,7 @@ from ..arrays import (
     maximum,
     minimum,
     sqrt,
+    stop_gradient,
     take,
     where,
 )
@@ -35,7 +36,6 @@ from ..arrays.conversion import convert
 from ..dtypes import DType, as_dtype, float64, int32, int64
 from ..errors import DTypeError
 from ..tensor import Tensor, wrap
-from ..transforms.custom import stop_gradient
 from ..transforms.loops import while_loop
 from .arguments import check, check_shape_first, key_and_shape, known, parameter
 from .keys import pair

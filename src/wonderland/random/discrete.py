@@ -9,9 +9,9 @@ import numpy as np
 from .. import dtypes
 from ..arrays import argmax, astype, moveaxis, zeros_like
 from ..arrays.conversion import as_shape, convert
+from ..broadcasting import normalize_axis
 from ..dtypes import as_dtype, is_integer, uint64
 from ..errors import DTypeError, InputError
-from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
 from .arguments import (
     as_parameter_tensor,

@@ -22,6 +22,7 @@ from ..arrays import (
     sigmoid,
     softmax,
     sqrt,
+    stop_gradient,
     where,
 )
 from ..arrays.conversion import as_shape, convert
@@ -29,7 +30,7 @@ from ..dtypes import float64
 from ..errors import ShapeError
 from ..primitives.gamma import digamma
 from ..tensor import Tensor, wrap
-from ..transforms.custom import custom_jvp, stop_gradient
+from ..transforms.custom import custom_jvp
 from ..transforms.loops import scan
 from .arguments import (
     as_parameter_tensor,

@@ -10,9 +10,9 @@ import numpy as np
 from .. import dtypes
 from ..arrays import argsort, cumsum, finfo, log, moveaxis, searchsorted, take
 from ..arrays.conversion import as_shape, convert
+from ..broadcasting import normalize_axis
 from ..dtypes import is_floating
 from ..errors import DTypeError, InputError, ShapeError
-from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
 from .arguments import as_parameter_tensor, key_and_shape, known
 from .continuous import standard_gumbel

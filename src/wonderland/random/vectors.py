@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import linalg
 from ..arrays import diagonal, expand_dims, matmul, ones_like, where
 from ..arrays.conversion import as_shape, convert
+from ..broadcasting import broadcast_shapes
 from ..errors import ShapeError
-from ..primitives.broadcasting import broadcast_shapes
 from ..tensor import Tensor
 from .arguments import as_parameter_tensor, floating_type, key_and_shape, working_type
 from .continuous import located, rounded, standard_normal
@@ -24,8 +25,6 @@ def multivariate_normal(mean: Any, covariance: Any, shape: Any = (), *, key: Any
     `mean` is (..., d) and `covariance` (..., d, d), positive definite; `batch` is their
     leading axes broadcast together.
     """
-    from .. import linalg  # loaded when first used
-
     name = "multivariate_normal"
     mean, covariance = as_parameter_tensor(name, mean), as_parameter_tensor(name, covariance)
     if not mean.ndim or covariance.shape[-2:] != mean.shape[-1:] * 2:
@@ -52,8 +51,6 @@ def orthogonal(shape: Any, gain: float = 1.0, *, key: Any = None, dtype: Any = N
     The Q of a normal matrix \(QR\), with the signs that make the diagonal of R positive. Leading
     axes hold many matrices.
     """
-    from .. import linalg  # loaded when first used
-
     sizes = as_shape("orthogonal", shape)
     if len(sizes) < 2:
         raise ShapeError(f"orthogonal: a matrix has two axes, received the shape {sizes}.", "(rows, columns)")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import nn
+from .. import generation, nn, random
 from ..arguments import shown
 from ..errors import FileError, InputError, WonderlandError
 from ..primitives.creation import at_most
@@ -147,8 +147,6 @@ def generate(
     callback: Callable[[str], Any] | None = None,
 ) -> str:
     """A text that a run's language model writes after a prompt."""
-    from .. import generation, random
-
     trained = open_run(path)
     if trained.task.name != "language":
         raise InputError(f"{path} is no language model.", "the folder of a run of `--model wavenet`")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from .. import arrays
 from ..arguments import as_int
 from ..arrays.conversion import as_inexact, as_real, as_tensor, promote_inexact
+from ..broadcasting import normalize_axis
 from ..errors import ShapeError
-from ..primitives.broadcasting import normalize_axis
 from ..tensor import Tensor
 
 __all__ = ["Normalized", "difference", "integrate", "normalize"]

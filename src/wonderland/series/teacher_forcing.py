@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import arrays
 from ..arguments import as_function, as_int
+from ..arrays import stop_gradient
 from ..arrays.conversion import as_tensor
 from ..dtypes import is_integer
 from ..errors import InputError, ShapeError
@@ -21,7 +22,6 @@ from ..random.arguments import check
 from ..random.discrete import bernoulli
 from ..random.streams import take_key
 from ..tensor import Tensor
-from ..transforms.custom import stop_gradient
 from ..transforms.loops import scan
 
 __all__ = ["scheduled_sampling", "shift_right", "unroll"]

@@ -10,9 +10,15 @@ from ..arguments import as_int
 from ..arrays.conversion import as_real, promote_inexact
 from ..dtypes import float64
 from ..errors import DTypeError
+from ..graph.expansion import differentiate_formula
 from ..primitives import gamma as p
 from ..primitives import incomplete
 from ..tensor import Tensor
+
+differentiate_formula(p.zeta, 0)
+differentiate_formula(incomplete.gammainc, 0)
+differentiate_formula(incomplete.gammaincc, 0)
+differentiate_formula(incomplete.betainc, 0, 1)
 
 
 def _real(name: str, *xs: Any) -> list[Any]:

@@ -23,6 +23,7 @@ from .bpe import BPE
 from .normalizers import Normalizer, aligned
 from .pre_tokenizers import Piece, PreTokenizer, is_byte_level
 from .special_tokens import SpecialTokens, TokenFinder
+from .tokenizer_json import from_json, to_json
 from .word_level import WordLevel
 
 Array = np.ndarray[Any, Any]
@@ -424,7 +425,7 @@ class Tokenizer:
         """
         if not isinstance(text, str):
             raise InputError(f"Tokenizer: a {type(text).__name__} is no text.", "the text of a tokenizer.json")
-        return from_json("the text", text, roles)
+        return from_json(Tokenizer, "the text", text, roles)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], **roles: str | None) -> Tokenizer:
@@ -439,7 +440,7 @@ class Tokenizer:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             raise FileError(f"Tokenizer: cannot read {os.fspath(path)}: {error}.", "a tokenizer.json") from None
-        return from_json(os.fspath(path), text, roles)
+        return from_json(Tokenizer, os.fspath(path), text, roles)
 
     def to_tokenizers(self) -> Any:
         """The same tokenizer as one of the `tokenizers` library, which is fast where there is much text."""
@@ -450,6 +451,3 @@ def _moved(piece: Piece, spans: list[Span] | None, start: int) -> Piece:
     """A piece of a normalized part with its place in the whole text."""
     first, last = (piece.start, piece.end) if spans is None else (spans[piece.start][0], spans[piece.end - 1][1])
     return Piece(piece.text, first + start, last + start)
-
-
-from .tokenizer_json import from_json, to_json  # noqa: E402 - which needs the class

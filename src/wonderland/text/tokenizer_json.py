@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments import shown
 from ..errors import FileError, WonderlandError
@@ -21,8 +21,12 @@ from .pre_tokenizers import (
     WhitespaceSplit,
 )
 from .special_tokens import ROLES, AddedToken, SpecialTokens, usual_roles
-from .tokenizer import Tokenizer
 from .word_level import WordLevel
+
+if TYPE_CHECKING:
+    from .tokenizer import Tokenizer
+
+Made = TypeVar("Made")
 
 Json = dict[str, Any]
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -159,8 +163,8 @@ def _template_json(tokenizer: Tokenizer) -> Json | None:
 # reading
 
 
-def from_json(source: str, text: str, roles: Mapping[str, str | None]) -> Tokenizer:
-    """The tokenizer of a file's text; `source` is its name in errors."""
+def from_json(make: Callable[..., Made], source: str, text: str, roles: Mapping[str, str | None]) -> Made:
+    """What `make`, the class of tokenizers, makes of a file's text; `source` is its name in errors."""
     if strange := [role for role in roles if role not in ROLES]:
         raise FileError(f"Tokenizer: there is no part {strange[0]!r} for a token to play.", f"parts from {ROLES}")
     try:
@@ -172,7 +176,7 @@ def from_json(source: str, text: str, roles: Mapping[str, str | None]) -> Tokeni
             f"Tokenizer: {source} has no model.", "a tokenizer.json, not tokenizer_config.json or vocab.json"
         )
     try:
-        return _tokenizer(content, roles)
+        return make(**_parts(content, roles))
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else error
         raise FileError(f"Tokenizer: {source} is not as it should be: {what}.", "a whole tokenizer.json") from None
@@ -181,7 +185,8 @@ def from_json(source: str, text: str, roles: Mapping[str, str | None]) -> Tokeni
         raise FileError(f"Tokenizer: {source} cannot be used. {message}", error.hint) from None
 
 
-def _tokenizer(content: Json, roles: Mapping[str, str | None]) -> Tokenizer:
+def _parts(content: Json, roles: Mapping[str, str | None]) -> dict[str, Any]:
+    """The arguments of a tokenizer."""
     model = _model(content["model"])
     entries = content.get("added_tokens") or []
     ids: dict[str, int] = {}
@@ -194,16 +199,16 @@ def _tokenizer(content: Json, roles: Mapping[str, str | None]) -> Tokenizer:
         AddedToken(entry["content"], **{flag: bool(entry.get(flag, False)) for flag in _FLAGS}) for entry in entries
     )
     before, after = _template(content.get("post_processor"))
-    return Tokenizer(
-        model,
-        normalizer=_normalizer(content.get("normalizer")),
-        pre_tokenizer=_pre_tokenizer(content.get("pre_tokenizer")),
-        decoder=_decoder(content.get("decoder")),
-        special_tokens=SpecialTokens(added, **_roles(content, model, ids, before, after, roles)),
-        added_ids=ids,
-        before=before,
-        after=after,
-    )
+    return {
+        "model": model,
+        "normalizer": _normalizer(content.get("normalizer")),
+        "pre_tokenizer": _pre_tokenizer(content.get("pre_tokenizer")),
+        "decoder": _decoder(content.get("decoder")),
+        "special_tokens": SpecialTokens(added, **_roles(content, model, ids, before, after, roles)),
+        "added_ids": ids,
+        "before": before,
+        "after": after,
+    }
 
 
 def _roles(

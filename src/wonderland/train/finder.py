@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..optim.adam import Adam
+from ..viz.plot import Curve, plot
 from .feeding import as_loader
 from .step import Objective, as_loss, supervised, training_step
 from .watching import same_stream
@@ -26,8 +27,6 @@ class RateSearch:
 
     def svg(self) -> str:
         """The losses over the rates (as powers of ten) as an SVG picture."""
-        from ..viz.plot import Curve, plot
-
         powers = [math.log10(rate) for rate in self.rates]
         chosen = np.interp(math.log10(self.suggestion), powers, self.losses)
         dot = Curve([math.log10(self.suggestion)], [chosen], f"suggestion {self.suggestion:.1e}", dots=True)

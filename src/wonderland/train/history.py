@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arguments import shown
 from ..errors import InputError
+from ..viz.plot import Curve, plot
 
 
 class History:
@@ -82,8 +83,6 @@ class History:
 
     def svg(self, *names: str, title: str = "") -> str:
         """Curves over the epochs as an SVG picture; without names, all losses."""
-        from ..viz.plot import Curve, plot
-
         chosen = names or tuple(name for name in self.names() if name.endswith("loss"))
         curves = []
         for name in chosen:

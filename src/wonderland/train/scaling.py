@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import as_int, as_number
+from ..counting import count
 from ..errors import InputError
-from ..graph.cost import count
 from ..transforms.reverse import value_and_grad
 from .feeding import size_of
 from .step import Objective, as_loss, supervised

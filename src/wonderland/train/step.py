@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import InputError
+from ..nn import functional
 from ..nn.module import Module
 from ..optim.accumulation import accumulate as in_pieces
 from ..optim.clipping import clip_grad_norm, clip_grad_value
@@ -35,8 +36,6 @@ def as_loss(loss: Any) -> Module:
     if isinstance(loss, Module):
         return loss
     if isinstance(loss, str):
-        from ..nn import functional
-
         found = getattr(functional, loss, None)
         if found is None:
             raise InputError(f"loss: there is no loss {loss!r}.", 'one such as "cross_entropy" or "mse_loss"')

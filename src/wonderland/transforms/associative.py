@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import arrays, trees
+from ..broadcasting import normalize_axis
 from ..errors import ShapeError
-from ..primitives.broadcasting import normalize_axis
 from ..primitives.primitive import aval_of
 from .bodies import check_same, tensors_of
 

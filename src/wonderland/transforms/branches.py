@@ -14,6 +14,7 @@ from .. import arrays, trees
 from ..backends import run
 from ..dtypes import bool_, is_integer
 from ..errors import DTypeError, GraphError, InputError
+from ..graph.deriving import input_avals, once, output_avals, pure
 from ..graph.evaluate import interpret
 from ..graph.ir import Graph, Var
 from ..interpreter import Tangent, assign, bind
@@ -31,13 +32,9 @@ from .call import (
     check_operands,
     either,
     filled,
-    input_avals,
     is_recording,
     jvp_graph,
     linearize_graph,
-    once,
-    output_avals,
-    pure,
     shared,
     spread,
     transpose_graph,

@@ -7,26 +7,26 @@ transformation leaves alone (no tangent, the same for the whole batch) are left 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..backends import run
 from ..context import current, enter, leave
-from ..errors import GradientError, GraphError
+from ..errors import GraphError
+from ..graph.deriving import input_avals, once, output_avals, pure
 from ..graph.evaluate import interpret
-from ..graph.ir import Equation, Graph
+from ..graph.ir import Graph
 from ..graph.simplify import remove_dead, share_common
-from ..graph.stage import GraphTracer, stage
+from ..graph.stage import GraphTracer
 from ..interpreter import Tangent, bind
 from ..primitives.creation import zeros_like
 from ..primitives.primitive import Aval, Primitive, aval_of
 from ..primitives.structure import broadcast_to
 from .batching import BatchTrace, BatchTracer, Shared
-from .forward import JVPTrace, JVPTracer
 from .reverse import pull_back, push_forward, recorded
+from .tangents import JVPTrace, JVPTracer
 
 Mask = tuple[bool, ...]
-ANSWERS = 64  # that a graph remembers: batches of ever new sizes are ever new questions
 
 
 class Transformed(NamedTuple):
@@ -34,63 +34,6 @@ class Transformed(NamedTuple):
 
     graph: Graph
     outs: Mask
-
-
-def pure(f: Any, avals: list[Aval], name: str) -> Graph:
-    """Trace a function that needs nothing but its arguments; constants that rules make stay constants."""
-    staged = stage(f, avals, name=name, parent=None)
-    if staged.read_cells or staged.written_cells or staged.made_cells:
-        raise GradientError(
-            f"{name}: the rule of a custom derivative reads or changes state.", "pass the state as an argument"
-        )
-    graph = staged.graph
-    n = len(staged.captured)
-    first = [
-        Equation(constant, [], {"value": Constant(value)}, [var])
-        for value, var in zip(staged.captured, graph.inputs[:n], strict=True)
-    ]
-    return remove_dead(Graph(graph.inputs[n:], first + graph.equations, graph.outputs, graph.name))
-
-
-class Constant:
-    """A tensor as a parameter, known by identity."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
-
-    def __repr__(self) -> str:
-        return f"<{self.tensor.dtype}{list(self.tensor.shape)}>"
-
-
-constant: Primitive = Primitive(
-    "constant",
-    lambda value: value.tensor._data,
-    lambda value: aval_of(value.tensor),
-    batch=lambda *args, **params: None,  # never called: there is no argument
-)
-
-
-def once(graph: Graph, question: Any, make: Callable[[], Any]) -> Any:
-    """The answer to a question about a graph, found once. Of many answers, those asked for last are remembered."""
-    answers = graph.derived
-    found = answers.pop(question, None)
-    if found is None:
-        found = make()
-        asked = [known for known in list(answers) if type(known) is tuple]
-        for old in asked[: len(asked) + 1 - ANSWERS]:
-            answers.pop(old, None)
-    answers[question] = found  # again at the end
-    return found
-
-
-def input_avals(graph: Graph) -> list[Aval]:
-    return [v.aval for v in graph.inputs]
-
-
-def output_avals(graph: Graph) -> list[Aval]:
-    return [a.aval for a in graph.outputs]
 
 
 def chosen(items: Any, mask: Sequence[bool]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Derivatives that users define: `stop_gradient`, `custom_jvp`, `custom_vjp`. Book, section 6 (exercises).
+"""Derivatives that users define: `custom_jvp`, `custom_vjp`. Book, section 6 (exercises).
 
 A function with a rule of its own is a primitive application whose parameter holds the Python functions. One rule serves
 both modes: from a jvp rule reverse mode is derived as always, and the transpose of a vjp rule is the jvp.
@@ -10,37 +10,21 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .. import arrays, interpreter, trees
 from ..arguments import as_function
 from ..cell import Cell
 from ..context import leave, switch
 from ..dtypes import is_inexact
 from ..errors import GradientError, TraceError, TreeError
+from ..interpreter import Tangent
 from ..primitives.creation import zeros_like
-from ..primitives.primitive import ZERO, Aval, Primitive, aval_of
+from ..primitives.primitive import Aval, Primitive, aval_of
+from ..primitives.structure import broadcast_to
 from ..tensor import Tensor, Tracer, wrap
-
-_stop: Primitive = Primitive(
-    "stop_gradient",
-    lambda x: x,
-    lambda x: Aval(x.shape, x.dtype),
-    jvp=(ZERO,),
-    batch=lambda args, batched: _stop(args[0]),
-)
-
-
-def stop_gradient(x: Any) -> Any:
-    """x as a constant: its derivative is zero. Works on trees.
-
-    >>> import wonderland as wl
-    >>> print(wl.grad(lambda x: x * wl.stop_gradient(x))(3.0))
-    tensor(3.)
-    """
-    if isinstance(x, Tensor):
-        out = _stop(x)
-        if type(out) is Tensor and out._node is not None:
-            out = wrap(out._data)
-        return out
-    return trees.map(lambda leaf: stop_gradient(leaf) if isinstance(leaf, Tensor) else leaf, x)
+from . import batching
+from .forward import jvp
+from .reverse import pull_back
+from .tangents import deriving
 
 
 class Custom:
@@ -253,8 +237,6 @@ class Backward:
 
     def push(self, residuals: list[Any], dots: list[Any]) -> list[Any]:
         """The transpose of `pull`: record what it does to adjoints that are not known, and walk back."""
-        from .reverse import pull_back
-
         cts = [Tangent(a.shape, a.dtype) for a in self.outs]
         pulled = self.pull(residuals, list(cts))
         seeds = [(p, t) for p, t in zip(pulled, dots, strict=True) if type(p) is Tangent]
@@ -268,8 +250,6 @@ def _custom_linear_impl(*args: Any, backward: Backward) -> list[Any]:
 
 
 def _custom_linear_jvp(primals: list[Any], tangents: list[Any], out: Any, backward: Backward) -> list[Any]:
-    from .forward import jvp
-
     n = backward.residuals
     active = [i for i, t in enumerate(tangents) if t is not None]
 
@@ -472,10 +452,3 @@ class _Call:
         name = getattr(self.f, "__name__", self.name)
         outs = primitive(*leaves, custom=Custom(name, self.flat, rule))
         return trees.unflatten(self.out_structure, outs)
-
-
-from .. import arrays, interpreter, trees  # noqa: E402 - these know tensors and primitives
-from ..interpreter import Tangent  # noqa: E402
-from ..primitives.structure import broadcast_to  # noqa: E402
-from . import batching  # noqa: E402
-from .forward import deriving  # noqa: E402

@@ -11,60 +11,17 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-from ..context import BACKWARD, at, current, next_order, place
+from .. import arrays
+from ..context import BACKWARD, at, current
 from ..dtypes import is_complex, is_inexact
 from ..errors import GradientError
+from ..giving import given_to
+from ..interpreter import Tangent
 from ..settings import setting
+from ..tape import Record
 from ..tensor import Tensor, alias, wrap
-
-
-class Record:
-    """How a tensor was made: the primitive, its arguments, and its result."""
-
-    __slots__ = ("args", "grad", "hooks", "order", "outs", "params", "place", "primitive", "retained")
-
-    def __init__(self, primitive: Any, args: Any, params: Any, outs: Any) -> None:
-        self.primitive = primitive
-        self.args = args
-        self.params = params
-        self.outs = outs  # raw NumPy arrays: holding the tensors would be a cycle
-        self.order = next_order()
-        # where errors and NaNs of the backward pass should point to; not noted in the fast, plain case
-        self.place = None if current().plain else place()
-        self.grad: dict[int, Tensor] = {}
-        self.hooks: dict[int, list[Any]] = {}
-        self.retained: set[int] = set()
-
-    @property
-    def name(self) -> str:
-        return "leaf" if self.primitive is None else self.primitive.name
-
-    @property
-    def next_functions(self) -> list[Record]:
-        """The records of the arguments."""
-        return [arg._node[0] for arg in self.args or () if arg._node is not None]
-
-    def __repr__(self) -> str:
-        return f"<{self.name}>"
-
-
-# A tensor's `_node` is a pair: its record, and which of the record's results it is.
-
-
-def record(primitive: Any, args: list[Any], params: dict[str, Any]) -> Any:
-    """Compute, and remember how."""
-    # the record keeps tensors of its own: those that were given may be changed by assignment later
-    own = [wrap(arg._data) for arg in args]
-    outs = interpreter.evaluate(primitive, own, params)
-    results = outs if primitive.multiple else [outs]
-    if any(is_inexact(r.dtype) for r in results):
-        for kept, arg in zip(own, args, strict=True):
-            kept._node = arg._node
-        entry = Record(primitive, tuple(own), params, [r._data for r in results])
-        for i, result in enumerate(results):
-            if is_inexact(result.dtype):
-                result._node = (entry, i)
-    return outs
+from .reverse import pull_back
+from .tangents import tangent_of
 
 
 def requires_grad_(tensor: Tensor, requires_grad: bool) -> Tensor:
@@ -207,8 +164,7 @@ def _arg_adjoints(entry: Record, cts: dict[int, Any]) -> list[Any]:
         outs.append(out)
     primals = list(args) if current().settings.grad_enabled else [wrap(arg._data) for arg in args]
     tangents = [
-        None if arg._node is None or not is_inexact(arg.dtype) else interpreter.Tangent(arg.shape, arg.dtype)
-        for arg in args
+        None if arg._node is None or not is_inexact(arg.dtype) else Tangent(arg.shape, arg.dtype) for arg in args
     ]
     primitive = entry.primitive
     made = tangent_of(primitive, primals, tangents, outs if primitive.multiple else outs[0], entry.params)
@@ -245,6 +201,50 @@ def enable_grad() -> setting:
     return setting("grad_enabled", True)
 
 
-from .. import arrays, interpreter  # noqa: E402 - these need the records above
-from .forward import tangent_of  # noqa: E402
-from .reverse import pull_back  # noqa: E402
+@given_to(Tensor)
+class Recorded:
+    """What tensors can do in the imperative style."""
+
+    @property
+    def requires_grad(self: Any) -> bool:
+        """Whether operations on this tensor are recorded for `backward()`."""
+        return self._node is not None
+
+    def requires_grad_(self: Any, requires_grad: bool = True) -> Tensor:
+        """Ask for gradients with respect to this tensor; returns the tensor itself."""
+        return requires_grad_(self, requires_grad)
+
+    @property
+    def grad(self: Any) -> Tensor | None:
+        """The gradient accumulated by `backward()`; None before."""
+        return grad_of(self)
+
+    @grad.setter
+    def grad(self: Any, value: Tensor | None) -> None:
+        set_grad(self, value)
+
+    @property
+    def grad_fn(self: Any) -> Any:
+        """The operation that made this tensor, if it was recorded; None for leaves."""
+        return grad_fn(self)
+
+    @property
+    def is_leaf(self: Any) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return grad_fn(self) is None
+
+    def backward(self: Any, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Walk the recorded operations backwards and add the gradients to the leaves' `.grad`."""
+        backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
+
+    def retain_grad(self: Any) -> None:
+        """Keep the gradient of this intermediate value in `.grad`, too."""
+        retain_grad(self)
+
+    def register_hook(self: Any, hook: Any) -> Any:
+        """Call `hook(gradient)` when the gradient of this tensor is known; its result, if any, replaces it."""
+        return register_hook(self, hook)
+
+    def zero_grad(self: Any) -> None:
+        """Forget the accumulated gradient."""
+        set_grad(self, None)

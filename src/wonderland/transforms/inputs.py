@@ -15,7 +15,7 @@ from ..context import current, enter, leave, restoring
 from ..dtypes import is_inexact
 from ..errors import GradientError, TreeError
 from ..tensor import Tensor
-from .forward import JVPTracer
+from .tangents import JVPTracer
 
 
 def check_function(name: str, f: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..backends import run
 from ..errors import GradientError
+from ..graph.deriving import input_avals, once, output_avals, pure
 from ..graph.evaluate import interpret
 from ..graph.ir import Graph, Var
 from ..interpreter import bind
@@ -20,12 +21,8 @@ from .call import (
     check_operands,
     chosen,
     filled,
-    input_avals,
     is_recording,
     jvp_graph,
-    once,
-    output_avals,
-    pure,
     shared,
     spread,
 )

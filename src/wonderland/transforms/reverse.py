@@ -20,8 +20,9 @@ from ..interpreter import Node, Tangent, bind
 from ..primitives.creation import ones_like, zeros_like
 from ..settings import lenient
 from ..tensor import alias
-from .forward import add_tangents, call_with_tangents
+from .forward import call_with_tangents
 from .inputs import Inputs, argument_positions, check_function, check_like
+from .tangents import add_tangents
 
 
 def pull_back(seeds: list[tuple[Tangent, Any]], wanted: list[Tangent], *, free: bool) -> list[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..backends import run
 from ..errors import GraphError
+from ..graph.deriving import input_avals, once, output_avals, pure
 from ..graph.evaluate import interpret
 from ..graph.ir import Graph, Var
 from ..graph.simplify import remove_dead
@@ -26,13 +27,9 @@ from .call import (
     check_operands,
     chosen,
     filled,
-    input_avals,
     is_recording,
     jvp_graph,
     linearize_graph,
-    once,
-    output_avals,
-    pure,
     shared,
     spread,
     transpose_graph,

@@ -4,6 +4,7 @@ A trace shows the values, the tangents of forward mode and the adjoints of rever
 be replayed at other values and drawn. Book, sections 6.1 to 6.4.
 """
 
+from . import picture as picture  # gives traces their pictures
 from .formula import Formula, FormulaError
 from .program import Contribution, Step, Trace
 from .recording import trace

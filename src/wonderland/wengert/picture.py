@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..giving import given_to
 from ..viz.graph import Edge, Node, draw
 from .program import Trace
 from .tables import result_name, tensor_text
@@ -29,3 +32,12 @@ def draw_trace(trace: Trace, *, adjoints: bool, precision: int) -> str:
             edges += [Edge(use, name) for use in step.uses]
     title = f"{result_name(trace)} = {trace.title}" if trace.title else "evaluation trace"
     return draw(nodes, edges, title=title)
+
+
+@given_to(Trace)
+class Drawn:
+    """Traces as pictures."""
+
+    def svg(self: Any, *, adjoints: bool = True, precision: int = 4) -> str:
+        """The graph as the text of an SVG picture: every operation with its value and its adjoint."""
+        return draw_trace(self, adjoints=adjoints, precision=precision)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import arrays, trees
 from ..dtypes import is_floating, is_inexact
@@ -13,9 +13,9 @@ from ..errors import GradientError, InputError
 from ..primitives.creation import ones_like, zeros_like
 from ..primitives.primitive import Primitive
 from ..tensor import Tensor
-from ..transforms.forward import tangent_of
 from ..transforms.inputs import check_like
 from ..transforms.reverse import vjp
+from ..transforms.tangents import tangent_of
 from . import tables
 
 
@@ -65,7 +65,13 @@ class Contribution:
     total: Tensor
 
 
-class Trace:
+if TYPE_CHECKING:
+    from .picture import Drawn as Given  # what is given to the class below from above, see giving.py
+else:
+    Given = object
+
+
+class Trace(Given):
     """The primitives that a computation ran, with their values; made by `wengert.trace`.
 
     `inputs` maps names to values, `steps` lists the primitives in order, `outputs` names the results (or
@@ -236,12 +242,6 @@ class Trace:
     def data(self, *, forward: bool = True, reverse: bool = True) -> dict[str, Any]:
         """The same as plain Python values, ready for JSON."""
         return tables.data(self, forward=forward, reverse=reverse)
-
-    def svg(self, *, adjoints: bool = True, precision: int = 4) -> str:
-        """The graph as the text of an SVG picture: every operation with its value and its adjoint."""
-        from .picture import draw_trace
-
-        return draw_trace(self, adjoints=adjoints, precision=precision)
 
     # --- checks
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import dtypes
 from ...context import at
+from ...graph.deriving import once, pure
 from ...graph.evaluate import run_equation
 from ...graph.ir import Atom, Equation, Graph, Literal, Var, carried
 from ...graph.simplify import simplify
@@ -22,7 +23,6 @@ from ...interpreter import bind
 from ...primitives.primitive import TABLE, Aval
 from ...settings import lenient
 from ...tensor import wrap
-from ...transforms.call import once, pure
 from .pairs import Own, Pair, apart, interleaved, together
 
 Array = np.ndarray[Any, Any]

@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import InputError
 from ...graph.simplify import simplify
 from ...primitives.primitive import Aval
+from ...transforms.jit import Jitted, jit
 from ..keeping import kept
 from ..machine import machine
 from ..memory import PLANNED, lifetimes
@@ -245,8 +246,6 @@ def explain(f: Callable[..., Any], *args: Any, profile: bool = False, **kwargs: 
 
     The result has the records as `.steps`, the code as `.llvm` and `.assembly`, and a picture: `.svg`, or `.show()`.
     """
-    from ...transforms.jit import Jitted, jit
-
     jitted = f.__func__ if isinstance(f, MethodType) else f
     if isinstance(f, MethodType) and isinstance(jitted, Jitted):
         args = (f.__self__, *args)

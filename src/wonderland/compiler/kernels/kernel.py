@@ -11,7 +11,6 @@ Axes that step evenly through all memory involved are merged. The last one is ve
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from ... import dtypes
 from ..inspect.labels import Work, names, operations
@@ -26,7 +25,6 @@ from ..values import (
     Op,
     Shape,
     Together,
-    Value,
     View,
     accesses,
     leaves,
@@ -34,46 +32,12 @@ from ..values import (
     strides_of,
     whole,
 )
+from .items import Accumulate, Item, Reduce, Store, rounds
+from .text import Emitter
 
 GRAIN = 1 << 18  # operations in a chunk, roughly: some ten microseconds
 TOUCH = 10  # what reading or writing an element costs, in operations
 MOST = 32  # chunks
-
-
-def rounds(name: str, dtype: dtypes.DType) -> bool:
-    """Whether a reduction loses digits the longer it gets, so that its order matters."""
-    return name == "sum" and dtypes.is_inexact(dtype)
-
-
-class Store(NamedTuple):
-    """target = value, for every place of the space, or for every row."""
-
-    target: View
-    value: Value
-
-
-class Reduce(NamedTuple):
-    """target = the row's sum (or other reduction) of value: one number per row."""
-
-    target: View
-    value: Value
-    name: str
-
-    @property
-    def rounds(self) -> bool:
-        return rounds(self.name, self.target.dtype)
-
-
-class Accumulate(NamedTuple):
-    """target = a reduction over outer axes: its strides over the space are 0 along these."""
-
-    target: View
-    value: Value
-    name: str
-    steps: Shape = ()  # for every group of axes, how many places belong to one part of it; 0 is all
-
-
-Item = Store | Reduce | Accumulate
 
 
 class Kernel:
@@ -300,6 +264,3 @@ def _narrowed(target: View, wide: Buffer, count: int) -> Store:
 def _padded(strides: Shape, rank: int) -> Shape:
     """Values of a row's own have no strides along the row."""
     return strides + (0,) * (rank - len(strides))
-
-
-from .text import Emitter  # noqa: E402 - it knows the items above

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from ..text.operations import TABLE
 from ..text.routine import Memo, Routine, lane_mask, rounded
 from ..text.sums import LONGEST, PART, levels
 from ..values import Buffer, Const, Op, Shape, Value, View, inside, leaves, parts, regrouped, steps_of, strides_of
-from .kernel import Accumulate, Item, Kernel, Reduce, Store
+from .items import Accumulate, Item, Reduce, Store
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
 
 ROW_BYTES = 1 << 15  # of values kept from one phase to the next
 

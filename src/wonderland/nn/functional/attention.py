@@ -8,10 +8,10 @@ from typing import Any
 from ... import arrays
 from ...arguments import as_number
 from ...arrays.conversion import as_tensor, promote_inexact
+from ...broadcasting import broadcast_shapes
 from ...dtypes import is_floating
 from ...errors import ShapeError
 from ...primitives.attention import Seen, attention, scores
-from ...primitives.broadcasting import broadcast_shapes
 from ...tensor import Tensor
 from .noise import dropout
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ... import arrays
 from ...arrays.conversion import as_real
+from ...broadcasting import normalize_axis
 from ...errors import ShapeError
-from ...primitives.broadcasting import normalize_axis
 from ...tensor import Tensor
 from .activations import gelu, silu
 

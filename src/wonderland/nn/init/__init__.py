@@ -29,7 +29,8 @@ from .in_place import (
     xavier_uniform_,
     zeros_,
 )
-from .initializer import Initializer, as_initializer, calculate_gain, fans
+from .initializer import Initializer, calculate_gain, fans
+from .naming import as_initializer
 from .schemes import (
     constant,
     dirac,

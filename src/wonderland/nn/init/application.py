@@ -14,7 +14,8 @@ from ..members import members
 from ..module import Module, matches
 from ..parameter import Parameter
 from .in_place import put
-from .initializer import as_initializer, fans
+from .initializer import fans
+from .naming import as_initializer
 
 M = TypeVar("M", bound=Module)
 

@@ -51,28 +51,6 @@ class Initializer:
         return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.settings.items())})"
 
 
-def as_initializer(name: str, init: Any) -> Callable[..., Tensor]:
-    """An initialiser, also by the name of a scheme, or any function of a shape, a key and a dtype.
-
-    >>> import wonderland as wl
-    >>> wl.nn.init.as_initializer("Linear", "zeros")
-    zeros()
-    """
-    if isinstance(init, str):
-        from . import schemes  # they are made of initialisers
-
-        factory = getattr(schemes, init.rstrip("_"), None) if init in schemes.__all__ else None
-        if factory is None:
-            import difflib
-
-            near = difflib.get_close_matches(init, schemes.__all__, 3) or ["kaiming_normal", "xavier_uniform"]
-            raise InputError(f"{name}: there is no initialiser {init!r}.", " or ".join(map(repr, near)))
-        init = factory()
-    if not callable(init):
-        raise InputError(f"{name}: a {type(init).__name__} is no initialiser.", "wl.nn.init.kaiming_normal()")
-    return init
-
-
 def fans(shape: Any) -> tuple[int, int]:
     """How many inputs reach an output, and how many outputs an input, for weights (*kernel, in, out).
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ... import arrays, dtypes, trees
+from ... import arrays, dtypes, tree
 from ...arguments import as_function, as_int
 from ...errors import InputError
 from ...nn.parameter import Parameter
@@ -120,7 +120,7 @@ class LBFGS(Optimizer):
             raise InputError("LBFGS: weight decay and maximize belong to the closure.", "a loss with the penalty")
 
     def init_shared(self, group: Group) -> dict[str, Tensor]:
-        vector, _ = trees.ravel([p.value for p in group.params.values()])
+        vector, _ = tree.ravel([p.value for p in group.params.values()])
         empty = arrays.zeros((group["history_size"], vector.size), dtype=vector.dtype)
         return {"moves": empty, "slopes": empty, "pairs": arrays.zeros((), dtype=dtypes.int64)}
 
@@ -131,7 +131,7 @@ class LBFGS(Optimizer):
         as_function("optim.LBFGS.step", closure)
         group = self.groups[0]
         cells = [p for p in group.params.values() if p.trainable]
-        start, back = trees.ravel([p.value for p in cells])
+        start, back = tree.ravel([p.value for p in cells])
 
         def at(x: Tensor) -> Point:
             with no_grad():
@@ -140,7 +140,7 @@ class LBFGS(Optimizer):
             found = closure()
             loss, chosen = (found[0], self._matched(found[1])) if isinstance(found, tuple) else (found, None)
             chosen = self._left_by_backward() if chosen is None else chosen
-            gradient, _ = trees.ravel([chosen.get(id(p), arrays.zeros_like(p.value)) for p in cells])
+            gradient, _ = tree.ravel([chosen.get(id(p), arrays.zeros_like(p.value)) for p in cells])
             return Point(x, loss.item(), gradient)
 
         pairs = self._load(group)

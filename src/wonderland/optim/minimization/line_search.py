@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ... import arrays, trees
+from ... import arrays, tree
 from ...errors import InputError, ShapeError
 from ...tensor import Tensor
 from .problem import Point, Problem, as_point, dot
@@ -30,7 +30,7 @@ def line_search(f: Callable[[Any], Any], x: Any, direction: Any, method: str = "
     minimum along the line of a quadratic, \(-\nabla f \cdot p / p \cdot H p\).
     """
     problem = Problem("line_search", f, x)
-    p, _ = trees.ravel(as_point("line_search", direction))
+    p, _ = tree.ravel(as_point("line_search", direction))
     if p.shape != problem.start.shape:
         raise ShapeError(
             f"line_search: x and the direction have {problem.start.size} and {p.size} numbers.", "one shape"

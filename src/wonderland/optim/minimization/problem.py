@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ... import arrays, dtypes, trees
+from ... import arrays, dtypes, tree, trees
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ...transforms.derivatives import hessian, hvp
@@ -27,7 +27,7 @@ class Problem:
     def __init__(
         self, name: str, f: Callable[[Any], Any], x0: Any, maximize: bool = False, compiled: bool = False
     ) -> None:
-        self.start, self.back = trees.ravel(as_point(name, x0))
+        self.start, self.back = tree.ravel(as_point(name, x0))
         self.sign = -1.0 if maximize else 1.0
         self.evaluations = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .... import arrays
+from .... import arrays, linalg
 from ....arrays.conversion import as_real, promote_inexact
 from ....errors import ShapeError
 from ....random.arguments import check
@@ -82,7 +82,6 @@ def triplet_margin_loss(
     Vectors are (..., d), and distances p-norms of differences, to which `eps` is added. `swap` uses the distance of the
     positive and the negative where it is the smaller one.
     """
-    from .... import linalg  # loaded when first used
 
     def distance(x: Tensor, y: Tensor) -> Tensor:
         return linalg.vector_norm(x - y + eps, ord=p, axis=-1)

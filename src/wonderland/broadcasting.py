@@ -1,12 +1,12 @@
-"""Shapes that broadcast against each other, and the sums that undo it. Book, section 2.1.1."""
+"""Shapes that broadcast against each other, and axes. Book, section 2.1.1."""
 
 from __future__ import annotations
 
 import operator
 from typing import Any
 
-from ..errors import AxisError, BroadcastError, ShapeError
-from .primitive import Shape
+from .errors import AxisError, BroadcastError, ShapeError
+from .tensor import Shape
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
@@ -71,17 +71,6 @@ def check_no_outer(name: str, shapes: list[Shape]) -> None:
         )
 
 
-def unbroadcast(ct: Any, shape: Shape) -> Any:
-    """Sum an adjoint over the axes along which a value of `shape` was repeated."""
-    if ct.shape == shape:
-        return ct
-    extra = ct.ndim - len(shape)
-    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and ct.shape[i + extra] != 1)
-    if axes:
-        ct = reduction.sum_(ct, axes=axes)
-    return ct if ct.shape == shape else structure.reshape(ct, shape=shape)
-
-
 def normalize_axis(name: str, axis: int, ndim: int) -> int:
     """A non-negative axis, or an error that names the operation."""
     if type(axis) is not int:
@@ -111,6 +100,3 @@ def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise AxisError(f"{name}: an axis appears twice in {tuple(axis)}.", "each axis once")
     return tuple(sorted(axes))
-
-
-from . import reduction, structure  # noqa: E402 - these build on the checks above

@@ -1,0 +1,26 @@
+"""Values as constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import trees
+from ..primitives.structure import stop
+from ..tensor import Tensor, wrap
+
+__all__ = ["stop_gradient"]
+
+
+def stop_gradient(x: Any) -> Any:
+    """x as a constant: its derivative is zero. Works on trees.
+
+    >>> import wonderland as wl
+    >>> print(wl.grad(lambda x: x * wl.stop_gradient(x))(3.0))
+    tensor(3.)
+    """
+    if isinstance(x, Tensor):
+        out = stop(x)
+        if type(out) is Tensor and out._node is not None:
+            out = wrap(out._data)
+        return out
+    return trees.map(lambda leaf: stop_gradient(leaf) if isinstance(leaf, Tensor) else leaf, x)

@@ -1,0 +1,65 @@
+"""Trees, and all their leaves as one vector: `wl.tree`. See trees.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import arrays
+from .dtypes import is_complex
+from .errors import TreeError
+from .trees import (
+    Structure,
+    flatten,
+    flatten_with_paths,
+    is_stateful,
+    leaves,
+    map,
+    register,
+    structure,
+    unflatten,
+)
+
+__all__ = [
+    "Structure",
+    "flatten",
+    "flatten_with_paths",
+    "is_stateful",
+    "leaves",
+    "map",
+    "ravel",
+    "register",
+    "structure",
+    "unflatten",
+]
+
+
+def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All leaves as one vector, and the function that takes such a vector back to a tree. Book, section 6.1.
+
+    >>> import wonderland as wl
+    >>> vector, back = ravel({"W": wl.ones((3, 2)), "b": wl.zeros(2)})
+    >>> vector.shape, back(vector)["W"].shape
+    ((8,), (3, 2))
+    """
+    parts, shape = flatten(tree)
+    parts = [arrays.asarray(p) for p in parts]
+    if not parts:
+        return arrays.zeros((0,)), lambda vector: unflatten(shape, [])
+    vector = arrays.concat([arrays.reshape(p, (-1,)) for p in parts])
+    sizes = [(p.shape, p.dtype, p.size) for p in parts]
+
+    def back(flat: Any) -> Any:
+        if flat.shape != vector.shape:
+            raise TreeError(
+                f"ravel: the vector has shape {flat.shape}, expected {vector.shape}.",
+                "a vector like the one that ravel gave",
+            )
+        pieces, start = [], 0
+        for shape_, dtype, size in sizes:
+            piece = arrays.reshape(flat[start : start + size], shape_)
+            pieces.append(arrays.astype(piece if is_complex(dtype) else arrays.real(piece), dtype))
+            start += size
+        return unflatten(shape, pieces)
+
+    return vector, back
