@@ -154,3 +154,10 @@ def test_matrix_products_of_integers(m: int, k: int, n: int, dtype: Any) -> None
 def test_reductions_of_nothing(name: str) -> None:
     x = np.ones((0, 3), np.bool_ if name in ("any", "all") else np.float32)
     same(lambda x: TABLE[name](x, axes=(0,)), x)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "power", "bitwise_left_shift"])
+def test_nothing_is_refused_where_nothing_is_computed(name: str) -> None:
+    nothing, bad = np.ones((0, 1), np.int64), np.array([0 if name in ("floor_divide", "remainder") else -1])
+    same(lambda x, y: TABLE[name](x, y), nothing, bad)
+    same(lambda x, y: TABLE[name](x, y), nothing.T, bad)

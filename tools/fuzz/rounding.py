@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
+from wonderland.compiler.text.sums import LONGEST
 from wonderland.graph.ir import Equation, Var
 
 Array = np.ndarray[Any, Any]
@@ -30,7 +31,7 @@ engine: Any = importlib.import_module("wonderland.graph.evaluate")  # the functi
 FACTOR = 16.0
 UNITS = 16.0
 CHANCE = 0.75  # that what is not promised is otherwise in one computation: in twelve, it is in one at least
-RUNNING = 4.0  # units by which a running sum may be wrong, of the sum of what it has gone through
+RUNNING = 8.0  # units by which a long sum may be wrong, of the sum of what it has gone through
 
 # Results that are among the arguments, or that no rounding touches.
 EXACT = frozenset(
@@ -179,7 +180,8 @@ class Roundings:
                     terms[i] = self.moved(saturated(terms[i]) if self.products[v] else terms[i])
         made = [np.asarray(y) for y in self.widened(equation, terms)]
         if self.units and is_rounded(made[0].dtype):
-            if name == "cumsum":  # where numbers repeat, the errors of parts of it have one sign
+            if name == "cumsum" or (name == "sum" and terms[0].size > LONGEST * max(made[0].size, 1)):
+                # where numbers repeat, the errors of the parts of a long sum have one sign
                 made = [self.moved_by(y, RUNNING * self.original(equation, [np.abs(terms[0])])[0]) for y in made]
             elif name.startswith("attention"):  # weights below the smallest normal number may be 0
                 made = [self.moved_by(y, vanishing(terms) / eps_of(y.dtype)) for y in made]
@@ -199,7 +201,9 @@ class Roundings:
             return made
         if name in SUMS and self.units:
             made = [self.doubtful(name, equation, args, y) for y in made]
-        return made if name in EXACT else [self.moved(y) for y in made]
+        if name in EXACT and not (name in ("abs", "sign") and terms[0].dtype.kind == "c"):
+            return made
+        return [self.moved(y) for y in made]
 
     def signed(self, x: Array, where: Array) -> Array:
         """The array with another sign in some places: that of zeros and of NaN is often not told."""

@@ -191,7 +191,7 @@ def _exponent_factor(out: Any, x: Any, p: Any) -> Any:
 
 
 def _integer_power(x: Any, p: Any) -> Any:
-    if x.dtype.kind in "iu" and np.any(p < 0):
+    if x.dtype.kind in "iu" and x.size and np.any(p < 0):
         raise negative_power(x)
     out = np.power(x, p)
     if x.dtype.kind == "f" and p.size == 1 and p == 0.5:
@@ -322,7 +322,7 @@ def _checked_integers(name: str, f: Any, bad: Any) -> Any:
     """f, which has no result for integers with a `bad` second argument: NumPy would give some number."""
 
     def impl(x: Any, y: Any) -> Any:
-        if y.dtype.kind in "iu" and bad(y).any():
+        if y.dtype.kind in "iu" and x.size and bad(y).any():  # nothing is divided where nothing is
             raise refused(name, x, y[bad(y)].ravel()[0])
         return f(x, y)
 
