@@ -141,6 +141,8 @@ class Program:
             for i, a in enumerate(self.graph.outputs)
         ]
         self._kept: dict[int, Array] = {}
+        self._asked: tuple[Any, ...] = ()  # by `_given`
+        self._answer: Mapping[int, int] = {}
         large = sum(a.aval.nbytes for a, (_, _, stays) in zip(self.graph.outputs, self._results, strict=True) if stays)
         self.bytes = self.arena_bytes + large  # what it keeps between calls
         self._begun = self.places[self.schedule.begun]
@@ -212,8 +214,12 @@ class Program:
         """The results that take the memory of the inputs that they replace."""
         if len(owned) == len(self.states) and flags & _OWN == _OWN:
             return self.donations
-        mine, each = set(owned), self._inputs.flags
-        return {out: i for out, i in self.donations.items() if i in mine and each[i] & _OWN == _OWN}
+        asked = (*owned, self._inputs.flags.tobytes())  # most calls are like the last one
+        if asked != self._asked:
+            mine, each = set(owned), self._inputs.flags.tolist()
+            found = {out: i for out, i in self.donations.items() if i in mine and each[i] & _OWN == _OWN}
+            self._asked, self._answer = asked, found
+        return self._answer
 
     def _fresh(self, position: int) -> Array:
         """An array for a result. Large ones are used again when nobody holds them: new memory is slow to touch."""

@@ -193,19 +193,20 @@ class Traced:
     def run(self, arguments: Arguments, primitive: Primitive = call) -> Any:
         cells = arguments.cells
         readers = self.pick_read(cells)
-        plain = current().trace is None and (self.trains or not current().settings.grad_enabled)
+        state = current()
+        plain = state.trace is None and (self.trains or not state.settings.grad_enabled)
         operands: list[Any] = []
         owned: list[int] = []
         key = id(operands)
         try:
             while True:
                 with _lock:
-                    others = [*_runs.values()]
+                    others = [*_runs.values()] if _runs else ()
                     operands += self.captured
                     whole = self._read(readers, plain, operands)
                     operands += arguments.operands
                     if whole and not (others and _in_use.overwrote(operands, others)):
-                        simple = current().trace is None and set(map(type, operands)) <= _TENSORS
+                        simple = state.trace is None and set(map(type, operands)) <= _TENSORS
                         simple = simple and (plain or all(o._node is None for o in operands))
                         owned = unshared(operands, self.states) if simple and self.states else []
                         if owned and not self._still_there(readers, operands):
