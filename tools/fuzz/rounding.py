@@ -190,8 +190,8 @@ class Roundings:
         if self.units and (name in SUMS or name in EXTREMES or any(v in self.products for v in equation.inputs)):
             # neither zero is larger, and the sign of a sum of zeros is not promised
             made = [self.signed(y, y == 0) if is_rounded(y.dtype) else y for y in made]
-        if name == "multiply" and is_rounded(made[0].dtype):
-            over = too_large(terms[0], terms[1])
+        if name in ("multiply", "square") and is_rounded(made[0].dtype):
+            over = too_large(terms[0], terms[-1])
             self.products[equation.outputs[0]] = bool(over.any())
             if over.any() and self.units and made[0].dtype.kind == "c":
                 made = [self.contrary(made[0], over)]
@@ -257,8 +257,9 @@ def log1p(z: Array) -> Array:
     near = np.maximum(np.abs(x), np.abs(y)) < 0.5
     inner = np.where(near, x * (2 + x) + y * y, 0)
     size = np.where(near, np.log1p(inner) / 2, np.log(np.hypot(1 + x, y)))
+    beyond = np.isinf(np.hypot(1 + z.real, z.imag))  # in its own type, as NumPy has it
     made = np.empty(z.shape, z.dtype)
-    made.real, made.imag = size, np.arctan2(y, 1 + x)
+    made.real, made.imag = np.where(beyond, np.inf, size), np.arctan2(y, 1 + x)
     return made
 
 
