@@ -5,33 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import arrays
+from . import arrays, trees
 from .dtypes import is_complex
 from .errors import TreeError
-from .trees import (
-    Structure,
-    flatten,
-    flatten_with_paths,
-    is_stateful,
-    leaves,
-    map,
-    register,
-    structure,
-    unflatten,
-)
+from .trees import *  # noqa: F403 - all that is public there
+from .trees import flatten, unflatten
 
-__all__ = [
-    "Structure",
-    "flatten",
-    "flatten_with_paths",
-    "is_stateful",
-    "leaves",
-    "map",
-    "ravel",
-    "register",
-    "structure",
-    "unflatten",
-]
+__all__ = ["ravel"]
+__all__ += trees.__all__
 
 
 def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -7,7 +7,6 @@ transformation leaves alone (no tangent, the same for the whole batch) are left 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..backends import run
@@ -36,7 +35,7 @@ class Transformed(NamedTuple):
     outs: Mask
 
 
-def chosen(items: Any, mask: Sequence[bool]) -> list[Any]:
+def chosen(items: Any, mask: Mask) -> list[Any]:
     """The items where the mask is true."""
     return [item for item, on in zip(items, mask, strict=True) if on]
 
