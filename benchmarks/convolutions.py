@@ -57,7 +57,12 @@ def ways(options: Options) -> None:
     spectra, direct = wl.jit(F.fft_conv), wl.jit(F.conv2d)
     for k in (3, 9, 31):
         args = wl.random.normal((2, 64, 64, 8)), wl.random.normal((k, k, 8, 8))
-        makers = {"loops": loops, "patches": patches, "spectra": spectra, "conv2d": direct}
+        makers: dict[str, Callable[..., wl.Tensor]] = {
+            "loops": loops,
+            "patches": patches,
+            "spectra": spectra,
+            "conv2d": direct,
+        }
         times = best_times({name: functools.partial(f, *args) for name, f in makers.items()}, rounds=5)
         table.row(f"{k} x {k}", *[f"{1e3 * seconds:.2f}" for seconds in times.values()])
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
-def best_times(rivals: dict[str, Callable[[], object]], rounds: int = 7, seconds: float = 0.1) -> dict[str, float]:
+def best_times(rivals: Mapping[str, Callable[[], object]], rounds: int = 7, seconds: float = 0.1) -> dict[str, float]:
     """The best time of one call for each rival; every round runs each rival for about `seconds`."""
     repeats = {}
     for name, run in rivals.items():

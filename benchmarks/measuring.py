@@ -45,6 +45,11 @@ def _time(step: Step, n: int) -> float:
     return time.perf_counter() - start
 
 
+def faster(*steps: Step) -> Step:
+    """The fastest of several ways to compute the same, by their second calls."""
+    return min(steps, key=lambda step: (step(), _time(step, 1))[1])
+
+
 def memory_mb() -> float:
     """The memory of this process that is in use now, in MB; 0 where the system does not tell."""
     return _status("VmRSS:")

@@ -13,10 +13,14 @@ SECTIONS = (
     "native",
     "steps",
     "variety",
+    "recurrences",
     "operations",
     "convolutions",
     "loop",
     "loader",
+    "sequences",
+    "streaming",
+    "decode",
     "long",
 )
 

@@ -40,10 +40,10 @@ def rivals(options: Options, operations: bool = False) -> list[Rival]:
     ]
     if operations:
         everybody = everybody[:2]
-    return [r for r in everybody if r.name not in options.skip and (r.name == OURS or _has(options.peers, r))]
+    return [r for r in everybody if r.name not in options.skip and (r.name == OURS or has(options.peers, r))]
 
 
-def _has(python: str, rival: Rival) -> bool:
+def has(python: str, rival: Rival) -> bool:
     test = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({rival.package!r}) is None)"
     found = subprocess.run([python, "-c", test], check=False).returncode == 0
     if not found:

@@ -13,16 +13,17 @@ import wonderland as wl
 from .convolutions import CONVOLUTIONS
 from .measuring import arguments, figures, line
 from .operations import OPERATIONS
+from .recurrences import RECURRENCES
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | RECURRENCES
 PRODUCTS = ("matrix product", "convolution", "attention")
 
 
 def share(step: Any, seconds: float) -> dict[str, float]:
     """The GFLOP/s of a step (a partial call) that takes `seconds`, and their share of the machine's peak."""
-    from wonderland.compiler.inspect.profiling import peak
+    from wonderland.inspect.profiling import peak
 
     products = [part for part in wl.explain(step.func, *step.args).steps if part.kind in PRODUCTS]
     done = sum(part.multiply_adds for part in products)

@@ -56,15 +56,14 @@ def bits_per_character(model: wl.models.ConvLanguageModel, ids: np.ndarray, chun
     """The mean of -log2 p(character | all before it), from one pass over the text, a chunk at a time."""
 
     @wl.jit
-    def read(model, tokens, targets, state):
-        logits, state = model.extend(tokens, state)
-        return wl.nn.functional.cross_entropy(logits, targets, reduction="sum"), state
+    def read(model, tokens, targets, cache):
+        logits, _ = model.extend(tokens, cache)  # the cache is changed in place
+        return wl.nn.functional.cross_entropy(logits, targets, reduction="sum")
 
-    total, state = 0.0, model.net.initial_state(1)
+    total, cache = 0.0, model.new_cache(1)
     for start in range(0, len(ids) - 1, chunk):
         piece = ids[None, start : start + chunk + 1]
-        loss, state = read(model, piece[:, :-1], piece[:, 1:], state)
-        total += loss.item()
+        total += read(model, piece[:, :-1], piece[:, 1:], cache).item()
     return total / (len(ids) - 1) / np.log(2)
 
 

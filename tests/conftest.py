@@ -23,7 +23,7 @@ def leaked_state() -> list[str]:
 
     Looks only at modules that are imported already: a test that never imports the package cannot leak.
     """
-    context = sys.modules.get("wonderland.context")
+    context = sys.modules.get("wonderland.core.context")
     if context is None:
         return []
 

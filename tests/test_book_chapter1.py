@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from wonderland.primitives.primitive import TABLE
+from wonderland.core.primitive import TABLE
 
 
 @pytest.mark.book("1.01", name="wl.grad")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wonderland as wl
-from wonderland.primitives.primitive import TABLE
+from wonderland.core.primitive import TABLE
 
 RNG = np.random.default_rng(0)
 
@@ -22,7 +22,7 @@ def normal(*shape: int) -> wl.Tensor:
 
 
 def close(a: Any, b: Any, **tolerance: float) -> None:
-    np.testing.assert_allclose(np.asarray(a), np.asarray(b), **({"rtol": 1e-9, "atol": 1e-12} | tolerance))
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), **({"rtol": 1e-9, "atol": 1e-12} | tolerance))  # type: ignore[call-overload]
 
 
 # --- vectors (section 2.1.1)

@@ -116,7 +116,7 @@ def test_flattened_parameters_include_the_bias() -> None:
     full = wl.jacobian(lambda p: affine(X, **p))(p)
     wide = [full[key].reshape(n * out, -1).numpy() for key in sorted(p)]
     np.testing.assert_array_equal(flat, np.concatenate(wide, axis=1))
-    x, back = wl.tree.ravel(X)
+    x, back = wl.tree.ravel(X)  # type: ignore[arg-type]
     np.testing.assert_array_equal(x, X.numpy().reshape(-1))  # row by row
     np.testing.assert_array_equal(back(x), X)
 
@@ -336,7 +336,7 @@ def test_adjoints_of_hidden_values_can_be_read() -> None:
     h.sum().backward()
     for i, value in enumerate(kept[1:]):
         rest = lambda h, i=i: _rest(h, i)
-        np.testing.assert_allclose(value.grad, wl.numerical_grad(rest, value.detach()), rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(value.grad, wl.numerical_grad(rest, value.detach()), rtol=1e-7, atol=1e-9)  # type: ignore[arg-type]
 
 
 BLOCKS = [normal(3, 3) for _ in range(4)]

@@ -329,15 +329,15 @@ def test_the_tables_of_this_project_are_sound() -> None:
 
 
 def test_leaked_state_is_what_differs_from_a_fresh_state() -> None:
-    from wonderland.context import modules
-    from wonderland.settings import set_from_now_on
+    from wonderland.core.context import modules
+    from wonderland.core.settings import set_from_now_on
 
     def leak() -> list[str]:
         assert leaked_state() == []
         set_from_now_on("strict_broadcast", False)
         assert leaked_state() == []
         set_from_now_on("strict_broadcast", True)
-        modules.called.append("model")
+        modules.called.append("model")  # type: ignore[arg-type]
         leaked = leaked_state()
         modules.called.clear()
         return leaked
@@ -347,5 +347,5 @@ def test_leaked_state_is_what_differs_from_a_fresh_state() -> None:
 
 
 def test_no_package_leaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "wonderland.context", None)
+    monkeypatch.setitem(sys.modules, "wonderland.core.context", None)
     assert leaked_state() == []

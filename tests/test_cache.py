@@ -19,9 +19,10 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from wonderland import cache, own_folders
+from wonderland import cache
 from wonderland.cache import CacheWarning
-from wonderland.compiler.machine import Machine, Module
+from wonderland.core import own_folders
+from wonderland.engines.native.machine import Machine, Module
 
 TEXT = "define i64 @answer() {\n  ret i64 42\n}\n"
 
@@ -201,16 +202,16 @@ def test_the_name_depends_on_the_machine_and_its_compiler(monkeypatch: pytest.Mo
     import llvmlite
 
     names = [Machine().name("a")]
-    for attribute in ("cpu", "features", "vector_bytes", "registers"):
+    for attribute in ("triple", "name", "features", "vector_bytes", "registers", "converts_half"):
         machine = Machine()
-        monkeypatch.setattr(machine, attribute, "other")
+        monkeypatch.setattr(machine, "cpu", machine.cpu._replace(**{attribute: "other"}))  # type: ignore[arg-type]
         monkeypatch.setattr(machine, "_version", machine.version())
         names.append(machine.name("a"))
     monkeypatch.setattr(llvmlite, "__version__", "0.0")
     names.append(Machine().name("a"))
-    monkeypatch.setattr("wonderland.compiler.machine._sources", lambda: "other")
+    monkeypatch.setattr("wonderland.engines.native.machine._sources", lambda: "other")
     names.append(Machine().name("a"))
-    assert len(set(names)) == 7
+    assert len(set(names)) == 9
 
 
 def test_a_function_that_is_not_there_is_never_called() -> None:

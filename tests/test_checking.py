@@ -10,8 +10,8 @@ import pytest
 
 import wonderland as wl
 from wonderland import nn
-from wonderland.checking import GradientCheckError, KinkWarning
 from wonderland.errors import GradientError, InputError, WonderlandError
+from wonderland.inspect.checking import GradientCheckError, KinkWarning
 
 rng = np.random.default_rng(0)
 
@@ -44,7 +44,7 @@ SMOOTH = {
 @pytest.mark.parametrize("name", SMOOTH)
 def test_right_derivatives_pass(name: str, order: int) -> None:
     f, args = SMOOTH[name]
-    wl.check_grads(f, tuple(args), order=order)
+    wl.check_grads(f, tuple(args), order=order)  # type: ignore[arg-type]
 
 
 def test_one_argument_needs_no_tuple_and_modules_are_arguments() -> None:
@@ -170,7 +170,7 @@ def test_functions_without_a_derivative_and_bad_calls() -> None:
 
 
 def test_many_inputs_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wonderland import checking
+    from wonderland.inspect import checking
 
     monkeypatch.setattr(checking, "MOST_LOCATED", 3)
     with pytest.raises(GradientCheckError, match="reverse mode is wrong at the sum along a random direction"):

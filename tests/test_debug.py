@@ -12,7 +12,7 @@ import pytest
 import wonderland as wl
 from tests.agreement import close_array
 from wonderland import nn
-from wonderland.context import current
+from wonderland.core.context import current
 from wonderland.errors import NonFiniteError
 
 INF = float("inf")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from wonderland import dtypes
+from wonderland.core import dtypes
 
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
 FLOATS, COMPLEX = ("float16", "bfloat16", "float32", "float64"), ("complex64", "complex128")

@@ -159,6 +159,36 @@ def test_normalization_helps_the_network_of_chapter_7():
     assert normalized > plain
 
 
+@pytest.mark.book("11.68", "11.69", "11.72", name=["examples/vit_against_cnn.py", "wl.models.ViT", "wl.models.CNN"])
+def test_a_transformer_on_few_images_is_behind_a_convolutional_network():
+    rows = example("vit_against_cnn").main(4)
+    size, _, best = rows["convolutional network"]
+    transformers = {name: row for name, row in rows.items() if name.startswith("transformer")}
+    assert {name.split(", ")[1] for name in transformers} == {"learned", "sinusoidal", "relative", "no positions"}
+    for parameters, train, validation in transformers.values():
+        assert size < parameters < 2 * size  # the same budget: images, epochs, and no fewer parameters
+        assert min(train, validation) > 0.2  # chance is one in ten
+        assert validation <= best
+    assert rows["transformer, learned"][2] > rows["transformer, no positions"][2]
+
+
+@pytest.mark.book("11.73", name=["examples/mini_gpt.py", "wl.models.GPT", "wl.generation.generate_text"])
+def test_a_mini_gpt_learns_a_text_by_heart(capsys):
+    module = example("mini_gpt")
+    written, perplexity = module.main()
+    assert written == module.VERSE
+    assert 1 < perplexity < 1.1
+    assert f"{perplexity:.3f}" in capsys.readouterr().out
+    # the perplexity is exp of the mean of what the model finds likely
+    tokenizer = wl.text.CharTokenizer.train(module.VERSE)
+    model = wl.models.GPT(tokenizer.vocab_size, 8, 16, 2, 1)
+    x, y = module.windows(np.asarray(tokenizer.encode(module.VERSE)), 8, 8)
+    scores = np.asarray(model(x), np.float64)
+    chances = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    mean = np.log(np.take_along_axis(chances, y[..., None], -1)).mean()
+    assert module.perplexity(model, (x, y)) == pytest.approx(np.exp(-mean), rel=1e-5)
+
+
 @pytest.mark.book("8-72", "8-74", name=["examples/shakespeare.py", "wl.models.ConvLanguageModel.extend"])
 def test_bits_per_character_in_chunks():
     module = example("shakespeare")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import wonderland as wl
 from tools.fuzz import comparing, minimising
 from tools.fuzz.campaign import run
 from tools.fuzz.case import Case, Line
@@ -17,6 +16,7 @@ from tools.fuzz.generation import random_case
 from tools.fuzz.inputs import Input
 from tools.fuzz.minimising import minimised
 from tools.fuzz.rounding import bounds
+from wonderland.core import dtypes
 
 
 def case(text: str, *lines: str, kind: str = "value") -> Case:
@@ -42,7 +42,7 @@ def test_programs_do_not_depend_on_who_tries_them() -> None:
 def test_all_dtypes_kinds_and_sizes_appear() -> None:
     cases = [random_case(0, number) for number in range(250)]
     arrays = [a for c in cases for a in c.arrays()]
-    assert {a.dtype.name for a in arrays} == {d.name for d in wl.dtypes.ALL}
+    assert {a.dtype.name for a in arrays} == {d.name for d in dtypes.ALL}
     assert {0, 1} < {a.size for a in arrays}
     assert max(a.size for a in arrays) > 100_000
     assert {c.kind for c in cases} == set(comparing.KINDS)
@@ -72,7 +72,7 @@ def test_a_wrong_digit_is_a_failure(units: int, fails: bool) -> None:
 
 def test_what_is_exact_must_be_equal() -> None:
     for wrong in (np.array([1, 2, 4]), np.array([True, False])):
-        (bound,) = bounds(lambda y=wrong: [y], 3)
+        (bound,) = bounds(lambda y=wrong: [y], 3)  # type: ignore[misc]
         assert not bound.violations(wrong).any()
         assert bound.violations(~wrong).all()
 

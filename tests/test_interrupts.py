@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import wonderland as wl
-from wonderland import starting
 from wonderland.cli import main
+from wonderland.core import starting
 
 SRC = Path(wl.__file__).resolve().parent.parent
 HOOK = """
@@ -99,7 +99,7 @@ def test_the_script_that_is_installed(tmp_path: Path) -> None:
 
 def test_a_program_that_imports_us_keeps_its_exception(tmp_path: Path) -> None:
     program = "try:\n    import wonderland\nexcept KeyboardInterrupt:\n    print('heard')\n"
-    done = interrupted(tmp_path, ["-c", program], "import", "wonderland.tensor")
+    done = interrupted(tmp_path, ["-c", program], "import", "wonderland.core.tensor")
     assert (done.returncode, done.stdout) == (0, "heard\n")
 
 
@@ -111,7 +111,7 @@ def test_a_command_in_the_background_goes_on(tmp_path: Path) -> None:
         "sys.argv = ['wonderland', '--version']\n"
         "runpy.run_module('wonderland')\n"
     )
-    done = interrupted(tmp_path, ["-c", program], "import", "wonderland.tensor")
+    done = interrupted(tmp_path, ["-c", program], "import", "wonderland.core.tensor")
     assert (done.returncode, done.stdout) == (0, f"wonderland {wl.__version__}\n")
 
 

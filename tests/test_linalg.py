@@ -498,9 +498,9 @@ def test_vector_norm_that_overflows_or_is_not_a_number() -> None:
     assert la.vector_norm(wl.tensor([1e30, 1e30]), ord=3).item() == INF
     for order in (3, 0.5, -1):
         assert math.isnan(la.vector_norm(wl.tensor([1.0, math.nan]), ord=order).item())
-    assert la.vector_norm(wl.tensor([3.0, 4.0]), ord=np.int64(1)).item() == 7
+    assert la.vector_norm(wl.tensor([3.0, 4.0]), ord=np.int64(1)).item() == 7  # type: ignore[arg-type]
     with pytest.raises(InputError, match="ord='fro'"):
-        la.vector_norm(wl.ones(3), ord="fro")
+        la.vector_norm(wl.ones(3), ord="fro")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dtype", [REAL, COMPLEX])
@@ -791,3 +791,71 @@ def test_jit_and_the_imperative_style() -> None:
     f(leaf).backward()
     assert leaf.grad is not None
     np.testing.assert_allclose(leaf.grad, wanted, rtol=1e-9)
+
+
+# --- permutations
+
+
+@pytest.mark.book("10.29", name=("wl.linalg.permutation_matrix", "wl.linalg.is_permutation"))
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_permutation_matrices(n):
+    order = np.random.default_rng(n).permutation(n)
+    P = wl.linalg.permutation_matrix(order, dtype=wl.float64)
+    assert P.dtype == wl.float64
+    assert wl.is_binary(P)
+    np.testing.assert_array_equal(P.sum(axis=0), np.ones(n))
+    np.testing.assert_array_equal(P.sum(axis=1), np.ones(n))
+    np.testing.assert_array_equal(P.mT @ P, np.eye(n))
+    # the determinant is the sign: -1 to the number of pairs in the wrong order
+    pairs = sum(order[i] > order[j] for i in range(n) for j in range(i + 1, n))
+    assert wl.linalg.det(P).item() == pytest.approx((-1.0) ** pairs)
+    assert wl.linalg.is_permutation(P)
+    assert wl.linalg.is_doubly_stochastic(P)
+
+
+def test_what_is_no_permutation():
+    no = [[[0.5, 0.5], [0.5, 0.5]], [[1, 1], [0, 0]], [[1, 0], [1, 0]], [[2, -1], [-1, 2]], [[0, 0], [0, 0]]]
+    assert not any(wl.linalg.is_permutation(x) for x in no)
+    assert wl.linalg.is_permutation(np.stack([np.eye(3), np.eye(3)[[1, 2, 0]]]))
+    assert not wl.linalg.is_permutation(np.stack([np.eye(3), np.ones((3, 3))]))
+    with pytest.raises(InputError, match="0 to 2, each once"):
+        wl.linalg.permutation_matrix([0, 2, 2])
+    with pytest.raises(ShapeError, match="integers"):
+        wl.linalg.permutation_matrix([0.0, 1.0])
+    with pytest.raises(ShapeError, match="square"):
+        wl.linalg.is_permutation(wl.ones((2, 3)))
+    with pytest.raises(ShapeError, match="square"):
+        wl.linalg.is_doubly_stochastic(wl.ones((2, 3)))
+
+
+@pytest.mark.book("10.30", name="wl.linalg.is_doubly_stochastic")
+def test_attention_is_row_stochastic_only():
+    rng = np.random.default_rng(0)
+    mean = sum(w * np.eye(4)[rng.permutation(4)] for w in rng.dirichlet(np.ones(6)))
+    assert wl.linalg.is_doubly_stochastic(mean)
+    assert not wl.linalg.is_doubly_stochastic([[1.5, -0.5], [-0.5, 1.5]])
+    x = wl.asarray(rng.normal(size=(5, 3)))
+    weights = wl.softmax(x @ x.mT / 3**0.5)
+    assert wl.is_simplex(weights, axis=-1)
+    assert not wl.is_simplex(weights, axis=-2)
+    assert not wl.linalg.is_doubly_stochastic(weights)
+
+
+@pytest.mark.book("10.31", name="wl.linalg.permutation_matrix")
+def test_the_permutation_of_the_book():
+    P = wl.linalg.permutation_matrix([0, 2, 1], dtype=wl.float64)
+    assert P.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    rng = np.random.default_rng(0)
+    X, v = wl.asarray(rng.normal(size=(3, 4))), wl.asarray(rng.normal(size=(3, 4)))
+    np.testing.assert_array_equal(P @ X, X[[0, 2, 1]])
+    # the adjoint of gathering rows is scattering them, the transpose of the product
+    for f in (lambda a: a[wl.tensor([0, 2, 1])], lambda a: P @ a):
+        np.testing.assert_array_equal(wl.vjp(f, X)[1](v)[0], P.mT @ v)
+
+
+@pytest.mark.book("10.32", name="wl.softmax")
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_softmax_commutes_with_reordering_rows_and_columns(n):
+    rng = np.random.default_rng(n)
+    P, X = wl.linalg.permutation_matrix(rng.permutation(n), dtype=wl.float64), wl.asarray(rng.normal(size=(n, n)))
+    np.testing.assert_allclose(wl.softmax(P @ X @ P.mT), P @ wl.softmax(X) @ P.mT, rtol=0, atol=1e-15)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from wonderland import room
 from wonderland.cli import main
-from wonderland.compiler.machine import machine
-from wonderland.compiler.program import Program
+from wonderland.core import room
+from wonderland.engines.native.machine import machine
+from wonderland.engines.native.program import Program
 from wonderland.errors import SizeError
 from wonderland.recipes import running
 

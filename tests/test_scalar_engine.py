@@ -15,7 +15,7 @@ import wonderland as wl
 
 FILE = Path(__file__).resolve().parent.parent / "examples" / "scalar_engine.py"
 spec = importlib.util.spec_from_file_location("scalar_engine", FILE)
-engine = importlib.util.module_from_spec(spec)
+engine = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
 spec.loader.exec_module(engine)
 Value = engine.Value
 

@@ -16,8 +16,8 @@ import pytest
 
 import wonderland as wl
 from wonderland import nn
-from wonderland.context import current, modules
-from wonderland.settings import setting
+from wonderland.core.context import current, modules
+from wonderland.core.settings import setting
 
 # A setting of each kind: a block of it, and what is seen of it inside and outside.
 BLOCKS: dict[str, tuple[Callable[[], setting], Callable[[], Any]]] = {
@@ -222,21 +222,21 @@ class TestDecorators:
                 for _ in range(2):
                     with contextlib.suppress(ArithmeticError):
                         got.append((yield current().settings.grad_enabled))
-                return got
+                return got  # type: ignore[return-value]
             finally:
                 closed.append(current().settings.grad_enabled)
 
         generator = f()
         assert next(generator) is False
         assert current().settings.grad_enabled
-        assert generator.throw(ArithmeticError()) is False
+        assert generator.throw(ArithmeticError()) is False  # type: ignore[attr-defined]
         assert current().settings.grad_enabled
         with pytest.raises(StopIteration) as end:
-            generator.send("sent")
+            generator.send("sent")  # type: ignore[attr-defined]
         assert end.value.value == ["sent"]
         unfinished = f()
         next(unfinished)
-        unfinished.close()
+        unfinished.close()  # type: ignore[attr-defined]
         assert closed == [False, False]
         assert current().settings.grad_enabled
 
@@ -340,7 +340,7 @@ def test_functional_calls_in_two_threads() -> None:
         met.wait(10)
         return y
 
-    model.forward = read
+    model.forward = read  # type: ignore[method-assign]
 
     def work(k: int) -> None:
         found[k] = float(nn.functional_call(model, {"weight": wl.full((1, 1), float(k))}, wl.ones(1))[0])
@@ -362,7 +362,7 @@ def test_functional_call_leaves_the_imperative_leaf_alone() -> None:
     assert guest.grad.tolist() == [[1.0], [1.0]]
     assert model.weight.grad is None
     model(wl.ones((1, 2))).sum().backward()
-    assert model.weight.grad.tolist() == [[1.0], [1.0]]
+    assert model.weight.grad.tolist() == [[1.0], [1.0]]  # type: ignore[attr-defined]
 
 
 def test_a_traced_value_does_not_get_into_a_cell_outside() -> None:

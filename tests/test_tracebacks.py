@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import wonderland as wl
-from wonderland import tracebacks
+from wonderland.core import tracebacks
 
 SOURCE = str(Path(wl.__file__).parent.parent)
 
@@ -51,7 +51,7 @@ def test_the_last_frame_is_the_users(tmp_path: Path) -> None:
 
 def test_all_frames_on_request(tmp_path: Path) -> None:
     stderr = run(BAD_CALL, tmp_path, WONDERLAND_TRACEBACK="full")
-    assert any(os.path.join("wonderland", "transforms", "jit.py") in f for f in frames(stderr))
+    assert any(os.path.join("wonderland", "transforms", "jit", "jit.py") in f for f in frames(stderr))
     assert "frames inside wonderland are hidden" not in stderr
 
 
@@ -75,9 +75,9 @@ def test_errors_of_the_users_own_function(tmp_path: Path) -> None:
 
 
 def test_a_defect_of_the_package_shows_everything(tmp_path: Path) -> None:
-    stderr = run("from wonderland import trees\ntrees._build(None, iter(()), [])\n", tmp_path)
+    stderr = run("from wonderland.core import trees\ntrees._build(None, iter(()), [])\n", tmp_path)
     assert "AttributeError" in stderr
-    assert os.path.join("wonderland", "trees.py") in frames(stderr)[-1]
+    assert os.path.join("wonderland", "core", "trees.py") in frames(stderr)[-1]
     assert "hidden" not in stderr
 
 

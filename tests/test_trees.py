@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wonderland as wl
-from wonderland import trees
+from wonderland.core import trees
 
 
 class Point(NamedTuple):
@@ -54,7 +54,7 @@ def test_there_and_back(tree: Any) -> None:
     for path, leaf in pairs:
         node = tree
         for key in path:
-            node = getattr(node, key) if isinstance(node, (Point, Layer)) else node[key]
+            node = getattr(node, key) if isinstance(node, (Point, Layer)) else node[key]  # type: ignore[call-overload]
         assert node == leaf
 
 
@@ -102,7 +102,7 @@ def test_registered_classes() -> None:
         def __init__(self, a: Any, b: Any, tag: str) -> None:
             self.a, self.b, self.tag = a, b, tag
 
-    wl.tree.register(Pair, lambda p: ((p.a, p.b), p.tag), lambda tag, parts: Pair(*parts, tag))
+    wl.tree.register(Pair, lambda p: ((p.a, p.b), p.tag), lambda tag, parts: Pair(*parts, tag))  # type: ignore[call-arg]
     found, structure = wl.tree.flatten(Pair(1, [2, 3], "t"))
     assert found == [1, 2, 3]
     back = wl.tree.unflatten(structure, [10, 20, 30])
@@ -130,10 +130,10 @@ def test_ravel() -> None:
     vector, back = wl.tree.ravel(tree)
     assert vector.tolist() == [0, 1, 2, 3, 4, 5, 7, 8]
     same = back(vector)
-    assert same["W"].dtype == wl.float64
-    assert same["b"][0].dtype == wl.float32
+    assert same["W"].dtype == wl.float64  # type: ignore[attr-defined]
+    assert same["b"][0].dtype == wl.float32  # type: ignore[index]
     np.testing.assert_array_equal(same["W"].numpy(), tree["W"].numpy())  # type: ignore[attr-defined]
-    g = wl.grad(lambda v: (back(v)["W"] ** 2).sum())(vector)
+    g = wl.grad(lambda v: (back(v)["W"] ** 2).sum())(vector)  # type: ignore[operator]
     assert g.tolist() == [0, 2, 4, 6, 8, 10, 0, 0]
     with pytest.raises(wl.errors.TreeError, match="expected"):
         back(vector[:-1])

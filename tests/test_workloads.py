@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from benchmarks import variety, workloads
+from benchmarks import recurrences, variety, workloads
 from benchmarks.operations import OPERATIONS
 from wonderland import nn
 
-ALL = workloads.WORKLOADS | variety.VARIETY
+ALL = workloads.WORKLOADS | variety.VARIETY | recurrences.RECURRENCES
 FEW = {name: {"batch": 4} for name in ALL} | {
     "gcn": {"nodes": 40, "edges": 200},
     "gpt": {"batch": 2, "blocks": 1, "context": 16},
@@ -26,6 +26,7 @@ FEW = {name: {"batch": 4} for name in ALL} | {
     "resnet": {"batch": 2},
     "separable": {"batch": 2},
     "autoencoder": {"batch": 2},
+    **{name: {"batch": 2, "steps": 7} for name in recurrences.RECURRENCES},
 }
 
 
@@ -45,7 +46,8 @@ def test_both_backends_take_the_same_steps(name):
 @pytest.mark.parametrize("peer", ["torch", "jax"])
 def test_peers_have_the_same_workloads(peer):
     folder = pathlib.Path(workloads.__file__).parent / "peers"
-    for file, names in (("workloads", workloads.WORKLOADS), ("variety", variety.VARIETY), ("operations", OPERATIONS)):
+    files = {"workloads": workloads.WORKLOADS, "variety": variety.VARIETY, "operations": OPERATIONS}
+    for file, names in {**files, "recurrences": recurrences.RECURRENCES}.items():
         path = folder / f"{peer}_{file}.py"
         if peer == "jax" and file == "operations":
             assert not path.exists()

@@ -1,7 +1,12 @@
-"""Run every check of the project, in order, and stop at the first that fails: `python -m tools.check`."""
+"""Run every check of the project, in order, and stop at the first that fails: `python -m tools.check`.
+
+With `--coverage`, which needs pytest-cov, the tests also tell which lines of the package they reach.
+"""
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 # What depends on the engine that runs graphs is also tested with the reference.
-ENGINE = ("tests/transforms", "tests/graph", "tests/nn", "tests/optim", "tests/random")
+ENGINE = ("tests/transforms", "tests/ir", "tests/nn", "tests/optim", "tests/random")
 
 OLDER = {"OPENBLAS_CORETYPE": "Nehalem"}
 
@@ -25,19 +30,28 @@ STEPS: tuple[tuple[str, tuple[str, ...], dict[str, str]], ...] = (
     ("random programs", ("tools.fuzz", "--minutes", "1", "--seed", "0"), {}),
     # NumPy's BLAS as an older processor has it: its last digits are others
     ("tests with NumPy", ("pytest", "-q", "-n", "2", *ENGINE), {"WONDERLAND_BACKEND": "numpy"} | OLDER),
-    ("tests", ("pytest", "-n", "2"), {}),
+    ("tests", ("pytest", "-n", "2", "--durations=40"), {}),  # what takes long must be worth it
 )
+
+
+COVERAGE = ("--cov=wonderland", "--cov-report=term:skip-covered")
 
 
 def main() -> int:
     """Run the steps; return the exit code of the first that fails, or 0."""
+    parser = argparse.ArgumentParser(prog="python -m tools.check", description=__doc__)
+    parser.add_argument("--coverage", action="store_true", help="which lines the tests reach")
+    coverage = COVERAGE if parser.parse_args().coverage else ()
+    if coverage and importlib.util.find_spec("pytest_cov") is None:
+        parser.error("--coverage needs pytest-cov: pip install pytest-cov")
     for name, arguments, settings in STEPS:
         print(f"== {name}: {' '.join(arguments)}", flush=True)
         start = time.perf_counter()
-        command = [sys.executable, "-m", *arguments]
+        last = name == STEPS[-1][0]
+        command = [sys.executable, "-m", *arguments, *(coverage if last else ())]
         environment = os.environ | settings
         code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=environment).returncode
-        if (name, arguments, settings) == STEPS[-1]:
+        if last:
             return code
         verdict = "ok" if code == 0 else "FAILED"
         print(f"   {verdict}, {time.perf_counter() - start:.1f} s", flush=True)

@@ -1,7 +1,7 @@
 """Coefficients of the elementary and special functions: python -m tools.coefficients [name ...]
 
 Each row of TABLE says what is approximated: g on [low, high] by the polynomial P with the least largest weight |g - P|
-(by the exchange of Remez). The printed lists, highest power first, are the ones in wonderland/compiler/text/functions/.
+(by the exchange of Remez). The printed lists, highest power first, are those in engines/native/text/functions/.
 Each row of SERIES is a function on [low, high] whose Chebyshev series stands in wonderland/primitives/.
 """
 

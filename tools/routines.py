@@ -24,7 +24,7 @@ import wonderland as wl
 from benchmarks.step import ALL
 from tools.fuzz.comparing import Engines, UnfitError, outcome
 from tools.fuzz.generation import random_case
-from wonderland.compiler import program
+from wonderland.engines.native import program
 
 SEED = 11
 Written = list[tuple[str, str]]  # descriptions and texts
@@ -37,7 +37,9 @@ def recorded() -> Iterator[Written]:
     original = program.Program._find_code
 
     def find(self: program.Program) -> None:
-        written.extend((str(step.describe()), program.text_of(step, "routine")) for _, step in self.routines)
+        written.extend(
+            (str(step.describe()), program.text_of(step, self.schedule.cpu, "routine")) for _, step in self.routines
+        )
         original(self)
 
     program.Program._find_code = find  # type: ignore[method-assign]

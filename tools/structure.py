@@ -1,7 +1,8 @@
 """How the package hangs together: `python -m tools.structure` prints a table, `--imports` also the edges behind it.
 
-The source is parsed, never imported. An import is one of three kinds: *at the top* of a module, *late* (below the first
-definition, so that two modules can import each other) or *in a function*. Imports for type checkers alone do not count.
+The source is parsed, never imported. The order of the folders is the list in docs/architecture.md. An import is one of
+three kinds: *at the top* of a module, *late* (below the first definition, so that two modules can import each other) or
+*in a function*. Imports for type checkers alone do not count.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import re
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 PACKAGE = "wonderland"
-SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
+PROJECT = Path(__file__).resolve().parent.parent
+SOURCE = PROJECT / "src" / PACKAGE
+ORDER = PROJECT / "docs" / "architecture.md"
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 TOP, LATE, INSIDE = "at the top", "late", "in a function"
@@ -129,6 +133,33 @@ def cycles_of(imports: Mapping[str, list[Import]], kinds: Iterable[str]) -> list
     return cycles({name: [i.target for i in found if i.kind in chosen] for name, found in imports.items()})
 
 
+def order(text: str) -> list[str]:
+    """The folders and files of the list in a page: indented lines that begin with `core/` or `fft.py, shape/`."""
+    lines = re.findall(r"^    ((?:[\w/]+(?:/|\.py)(?:, )?)+)(?:  |$)", text, re.MULTILINE)
+    return [name for line in lines for name in line.split(", ")]
+
+
+def floor(module: Module, known: Sequence[str], source: Path = SOURCE) -> int | None:
+    """Where a module stands in the order: by its own name, or by that of the nearest folder."""
+    path = module.path.relative_to(source)
+    names = [path.as_posix(), *(f"{folder.as_posix()}/" for folder in path.parents)]
+    return next((known.index(name) for name in names if name in known), None)
+
+
+def against_the_order(
+    known: Mapping[str, Module], imports: Mapping[str, list[Import]], floors: Sequence[str]
+) -> list[str]:
+    """The imports from a folder further down the list."""
+    found = []
+    for name, several in imports.items():
+        here = floor(known[name], floors)
+        for one in several:
+            there = floor(known[one.target], floors)
+            if here is not None and there is not None and there > here:
+                found.append(f"{name}:{one.line} imports {one.target}, but {floors[there]} stands below {floors[here]}")
+    return found
+
+
 @dataclass(frozen=True)
 class Counts:
     """What one module has."""
@@ -196,7 +227,10 @@ def main() -> None:
     for what, found in table():
         print(f"{what:36}{found}")
     if options.imports:
-        imports = edges(modules())
+        known = modules()
+        imports = edges(known)
+        for line in against_the_order(known, imports, order(ORDER.read_text(encoding="utf-8"))):
+            print(f"\n{line}")
         for group in cycles_of(imports, [TOP, LATE, INSIDE]):
             print(f"\ncycle of {len(group)}: {', '.join(group)}")
         for kind in (LATE, INSIDE):

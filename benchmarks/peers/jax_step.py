@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..measuring import arguments, figures, line
+from .jax_recurrences import RECURRENCES
 from .jax_variety import VARIETY
 from .jax_workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY
+ALL = WORKLOADS | VARIETY | RECURRENCES
 
 
 def main() -> None:

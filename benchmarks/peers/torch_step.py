@@ -8,10 +8,11 @@ from ..measuring import arguments, figures, line, threads
 from . import torch_workloads
 from .torch_convolutions import CONVOLUTIONS
 from .torch_operations import OPERATIONS
+from .torch_recurrences import RECURRENCES
 from .torch_variety import VARIETY
 from .torch_workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | RECURRENCES
 
 
 def main() -> None:

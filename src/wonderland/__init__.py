@@ -12,13 +12,14 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING
 
-from . import starting  # isort: skip  # before all that takes long to load
+from .core import starting  # isort: skip  # before all that takes long to load
 from . import errors as errors
-from . import methods as methods  # gives tensors their operators
-from . import tracebacks
 from . import tree as tree
 from .arrays import *  # noqa: F403 - the top-level functions are those of arrays/
-from .dtypes import (
+from .arrays import methods as methods  # gives tensors their operators
+from .arrays.namespace import *  # noqa: F403 - its dunder names too, for type checkers
+from .core import tracebacks
+from .core.dtypes import (
     bfloat16,
     complex64,
     complex128,
@@ -34,9 +35,10 @@ from .dtypes import (
     uint32,
     uint64,
 )
-from .dtypes import bool_ as bool
-from .primitives.primitive import Aval as ShapeDtype
-from .tensor import Tensor
+from .core.dtypes import bool_ as bool
+from .core.primitive import Aval as ShapeDtype
+from .core.tensor import Tensor
+from .core.version import __version__ as __version__
 from .transforms.batching import vmap
 from .transforms.custom import custom_jvp, custom_vjp
 from .transforms.forward import jvp
@@ -72,18 +74,19 @@ if TYPE_CHECKING:
         viz,
         wengert,
     )
-    from .backends import get_backend, set_backend, using_backend
-    from .checking import check_grads
-    from .compiler.inspect.explain import explain
-    from .compiler.keeping import get_kept_programs, set_kept_programs
-    from .compiler.threads import get_threads, set_threads
-    from .counting import count, saved
-    from .differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
+    from .engines.choosing import get_backend, set_backend, using_backend
+    from .engines.native.keeping import get_kept_programs, set_kept_programs
+    from .engines.native.threads import get_threads, set_threads
+    from .inspect.checking import check_grads
+    from .inspect.counting import count, saved
+    from .inspect.differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
+    from .inspect.explain import explain
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
-    from .transforms.associative import associative_scan
-    from .transforms.branches import cond, switch
-    from .transforms.checkpointing import checkpoint, checkpoint_sequential
+    from .transforms.checkpointing import checkpoint, checkpoint_scan, checkpoint_sequential
+    from .transforms.control.associative import associative_scan
+    from .transforms.control.branches import cond, switch
+    from .transforms.control.loops import fori_loop, map, scan, while_loop
     from .transforms.derivatives import (
         derivative,
         directional_derivative,
@@ -94,10 +97,7 @@ if TYPE_CHECKING:
         jacobian,
         jacrev,
     )
-    from .transforms.jit import eval_shape, jit, make_graph
-    from .transforms.loops import fori_loop, map, scan, while_loop
-
-__version__ = "0.1.0"
+    from .transforms.jit.jit import eval_shape, jit, make_graph
 
 # The same names for those who run the program: where each one is found when it is first used.
 _MODULES = (
@@ -129,18 +129,18 @@ _MODULES = (
     "wengert",
 )
 _FUNCTIONS = {
-    "backends": ("get_backend", "set_backend", "using_backend"),
-    "checking": ("check_grads",),
-    "compiler.inspect.explain": ("explain",),
-    "compiler.keeping": ("get_kept_programs", "set_kept_programs"),
-    "compiler.threads": ("get_threads", "set_threads"),
-    "differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
-    "counting": ("count", "saved"),
+    "engines.choosing": ("get_backend", "set_backend", "using_backend"),
+    "inspect.checking": ("check_grads",),
+    "inspect.explain": ("explain",),
+    "engines.native.keeping": ("get_kept_programs", "set_kept_programs"),
+    "engines.native.threads": ("get_threads", "set_threads"),
+    "inspect.differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
+    "inspect.counting": ("count", "saved"),
     "special": ("digamma", "erfcinv", "i0", "lgamma", "polygamma"),
     "storage.safetensors": ("load", "save"),
-    "transforms.associative": ("associative_scan",),
-    "transforms.branches": ("cond", "switch"),
-    "transforms.checkpointing": ("checkpoint", "checkpoint_sequential"),
+    "transforms.control.associative": ("associative_scan",),
+    "transforms.control.branches": ("cond", "switch"),
+    "transforms.checkpointing": ("checkpoint", "checkpoint_scan", "checkpoint_sequential"),
     "transforms.derivatives": (
         "derivative",
         "directional_derivative",
@@ -151,8 +151,8 @@ _FUNCTIONS = {
         "jacobian",
         "jacrev",
     ),
-    "transforms.jit": ("eval_shape", "jit", "make_graph"),
-    "transforms.loops": ("fori_loop", "map", "scan", "while_loop"),
+    "transforms.jit.jit": ("eval_shape", "jit", "make_graph"),
+    "transforms.control.loops": ("fori_loop", "map", "scan", "while_loop"),
 }
 _HOME = {name: module for module, names in _FUNCTIONS.items() for name in names}
 

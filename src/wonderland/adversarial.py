@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from . import arrays
-from .arguments import as_int, as_number
 from .arrays.conversion import as_real
-from .errors import InputError, ShapeError
-from .nn.module import Module
+from .core.arguments import as_int, as_number
+from .core.errors import InputError, ShapeError
+from .core.tensor import Tensor
+from .core.typing import ArrayLike, KeyLike
+from .nn.module.module import Module
+from .optim.optimizer import Optimizer
 from .random.continuous import normal, uniform
 from .random.keys import split
 from .random.streams import take_key
-from .tensor import Tensor
 from .transforms.reverse import grad
 
 __all__ = ["adversarial_loss", "adversarial_train", "fgsm", "input_gradient", "pgd", "robust_accuracy"]
 
-Loss = Callable[[Any, Any], Tensor]
+Model: TypeAlias = Callable[[Tensor], Tensor]
+Loss: TypeAlias = Callable[[Tensor, Any], Tensor]
 M = TypeVar("M", bound=Module)
 
 
-def input_gradient(model: Callable[[Any], Any], loss: Loss, x: Any, y: Any) -> Tensor:
+def input_gradient(model: Model, loss: Loss, x: ArrayLike, y: ArrayLike) -> Tensor:
     r"""\(\nabla_x\, \mathrm{loss}(f(x), y)\), of the shape of x; the parameters and their gradients are left alone.
 
     >>> import wonderland as wl
@@ -35,7 +38,7 @@ def input_gradient(model: Callable[[Any], Any], loss: Loss, x: Any, y: Any) -> T
 
 
 def fgsm(
-    model: Callable[[Any], Any], loss: Loss, x: Any, y: Any, eps: float, clip: tuple[float, float] | None = None
+    model: Model, loss: Loss, x: ArrayLike, y: ArrayLike, eps: float, clip: tuple[float, float] | None = None
 ) -> Tensor:
     r"""\(x + \varepsilon\,\mathrm{sign}(\nabla_x\, \mathrm{loss}(f(x), y))\): the fast gradient sign method.
 
@@ -55,10 +58,10 @@ def fgsm(
 
 
 def pgd(
-    model: Callable[[Any], Any],
+    model: Model,
     loss: Loss,
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     eps: float,
     clip: tuple[float, float] | None = None,
     *,
@@ -66,7 +69,7 @@ def pgd(
     step_size: float | None = None,
     norm: str = "linf",
     random_start: bool = True,
-    key: Any = None,
+    key: KeyLike = None,
 ) -> Tensor:
     r"""Projected gradient ascent of the loss within \(\|x' - x\| \le \varepsilon\), example by example.
 
@@ -108,10 +111,10 @@ def pgd(
 
 
 def adversarial_loss(
-    model: Callable[[Any], Any],
+    model: Model,
     loss: Loss,
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     eps: float,
     mix: float = 0.5,
     clip: tuple[float, float] | None = None,
@@ -142,8 +145,8 @@ def adversarial_loss(
 def adversarial_train(
     model: M,
     loss: Loss,
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     eps: float,
     mix: float = 0.5,
     clip: tuple[float, float] | None = None,
@@ -152,9 +155,9 @@ def adversarial_train(
     epochs: int = 10,
     batch_size: int | None = 64,
     lr: float = 1e-3,
-    optimizer: Any = None,
-    callback: Callable[[int, float], Any] | None = None,
-    key: Any = None,
+    optimizer: Optimizer | None = None,
+    callback: Callable[[int, float], object] | None = None,
+    key: KeyLike = None,
     **settings: Any,
 ) -> M:
     """Train a model on `adversarial_loss`: every step attacks the model as it is, and learns from what misled it.
@@ -167,9 +170,9 @@ def adversarial_train(
 
     `settings` go to the attack, as in `attack=pgd, steps=5`; the other arguments are those of any fit by gradients.
     """
-    from .models.descent import descend  # models are far above, and needed here only
+    from .models.classical.descent import descend  # models are far above, and needed here only
 
-    def attacked(model: Any, x: Tensor, y: Tensor) -> Tensor:
+    def attacked(model: Model, x: Tensor, y: Tensor) -> Tensor:
         return adversarial_loss(model, loss, x, y, eps, mix, clip, attack, **settings)
 
     loop: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "optimizer": optimizer}
@@ -178,10 +181,10 @@ def adversarial_train(
 
 
 def robust_accuracy(
-    model: Callable[[Any], Any],
+    model: Model,
     loss: Loss,
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     eps: float,
     clip: tuple[float, float] | None = None,
     attack: Callable[..., Tensor] = fgsm,
@@ -205,7 +208,7 @@ def robust_accuracy(
     return float(arrays.mean(arrays.astype(arrays.argmax(logits, axis=-1) == labels, "float64")))
 
 
-def _size(name: str, what: str, value: Any) -> float:
+def _size(name: str, what: str, value: float) -> float:
     if not as_number(name, what, value) >= 0:
         raise InputError(f"{name}: {what}={value}.", "0 or more")
     return float(value)

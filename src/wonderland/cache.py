@@ -4,9 +4,9 @@
     wl.cache.info()       how much there is, and why nothing is kept if that is so
     wl.cache.clear()      remove all of it
 
-What is read here is executed, so it is trusted only where nobody else can have written it (`own_folders.py`): a folder
-or file of another user, or that others may write to, is not used. A file is named by everything that the code depends
-on (what it computes, the processor, the versions of the compiler) and begins with a checksum of name and contents; one
+What is read here is executed, so it is trusted only where nobody else can have written it (`core/own_folders.py`): a
+folder or file of another user, or that others may write to, is not used. A file is named by all that it depends on
+(what it computes, the processor, the versions of the compiler) and begins with a checksum of name and contents; one
 that is damaged, exchanged or unreadable is compiled anew. Files are written under another name and then renamed, so
 two processes never see half of one. Where a file cannot be written (the disk is full, say), things go on without. The
 files that nobody used for longest go when the folder grows beyond LIMIT.
@@ -20,8 +20,8 @@ import time
 import warnings
 from typing import NamedTuple
 
-from .context import user_level
-from .own_folders import PART, Entry, OwnFolder, Untrusted
+from .core.context import user_level
+from .core.own_folders import PART, Entry, OwnFolder, Untrusted
 
 __all__ = ["CacheWarning", "Info", "clear", "folder", "info", "read", "size", "write"]
 

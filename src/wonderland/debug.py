@@ -7,23 +7,28 @@ its inputs are in order and its result is not. Operations that only pass a NaN o
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from . import arrays, trees
-from .arguments import as_int
-from .context import at, current, place
-from .dtypes import is_inexact
-from .errors import InputError, NonFiniteError, TraceError
-from .primitives.primitive import Primitive
-from .settings import set_from_now_on, setting
-from .tensor import Tensor
+from . import arrays
+from .core import trees
+from .core.arguments import as_int
+from .core.context import at, current, place
+from .core.dtypes import is_inexact
+from .core.errors import InputError, NonFiniteError, TraceError
+from .core.primitive import Primitive
+from .core.settings import set_from_now_on, setting
+from .core.tensor import Tensor
+from .core.typing import Array
+
+if TYPE_CHECKING:
+    from .ir.graph import Equation
 
 __all__ = ["check_finite", "disable_nans", "enable_nans", "filled_memory", "nans"]
 
-Array = np.ndarray[Any, Any]
+Tree = TypeVar("Tree")
 
 _REMEDIES = {
     "log": "arguments above 0: wl.log(x + 1e-6); wl.log_softmax, wl.log_sigmoid, wl.xlogy of probabilities",
@@ -67,7 +72,7 @@ class nans(setting):  # noqa: N801 - used as a function
         super().__init__("debug", Watch(inf, inputs))
 
     def __enter__(self) -> None:
-        if current().trace is not None and current().trace.staged:
+        if (trace := current().trace) is not None and trace.staged:
             raise TraceError(
                 "nans: in a traced function only the tracing would be watched, where nothing is computed.",
                 "with wl.debug.nans(): around the call of the jitted function",
@@ -95,7 +100,7 @@ def disable_nans() -> None:
     set_from_now_on("debug", None)
 
 
-def check_finite(tree: Any, name: str = "value") -> Any:
+def check_finite(tree: Tree, name: str = "value") -> Tree:
     """The tree itself; raises `wl.errors.NonFiniteError` if one of its tensors has a NaN or infinity.
 
     >>> import wonderland as wl
@@ -145,7 +150,9 @@ class Watch:
         self.inf = inf
         self.inputs = inputs
 
-    def __call__(self, primitive: Primitive, args: list[Any], outs: list[Any], equation: Any = None) -> None:
+    def __call__(
+        self, primitive: Primitive, args: Sequence[Tensor], outs: Sequence[Tensor], equation: Equation | None = None
+    ) -> None:
         if primitive.linearize is not None or primitive.name in ("custom_jvp", "custom_linear"):
             return  # it consists of other operations, which were looked at one by one
         ins = [a._data for a in args if is_inexact(a.dtype)]
@@ -182,14 +189,14 @@ def _one_of_all(data: Array) -> float:
     return np.inf if np.isinf(data).any() else 0.0
 
 
-def _placed(equation: Any) -> Any:
+def _placed(equation: Equation | None) -> contextlib.AbstractContextManager[None]:
     """Inside, errors point to where the equation was traced."""
     if equation is None:
         return contextlib.nullcontext()
     return at(equation.source, equation.module, equation.phase)
 
 
-def _report(primitive: Primitive, args: list[Any], out: Array, made: Array) -> NonFiniteError:
+def _report(primitive: Primitive, args: Sequence[Tensor], out: Array, made: Array) -> NonFiniteError:
     phase = place().phase
     mode, _, name = phase.partition(", derivative of ")
     subject = f"{name}: the derivative of {name}" if name else f"{primitive.name}:"

@@ -14,37 +14,37 @@ differentiable in both modes. Convolutions of long signals are products of spect
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .arguments import as_int, as_list, as_number
 from .arrays import astype, conj, roll
 from .arrays.conversion import as_inexact, as_real, as_tensor, check_device
-from .broadcasting import normalize_axes, normalize_axis
-from .dtypes import as_dtype, complex_of, default_float, int64, is_floating
-from .errors import DTypeError, InputError
+from .core.arguments import as_int, as_list, as_number
+from .core.broadcasting import normalize_axes, normalize_axis
+from .core.dtypes import as_dtype, complex_of, default_float, int64, is_floating
+from .core.errors import DTypeError, InputError
+from .core.tensor import Tensor, wrap
+from .core.typing import Array, ArrayLike, Axes, DTypeLike
 from .primitives import fourier as p
 from .primitives.creation import check_size
 from .primitives.structure import place, take_slice
-from .tensor import Tensor, wrap
 
 # --- arguments
 
 
-def _complex(name: str, x: Any) -> Tensor:
+def _complex(name: str, x: ArrayLike) -> Tensor:
     x = as_inexact(name, x)
     return astype(x, complex_of(x.dtype))
 
 
-def _check_norm(name: str, norm: Any) -> str:
+def _check_norm(name: str, norm: object) -> str:
     norm = "backward" if norm is None else norm
     if not isinstance(norm, str) or norm not in p.TRANSPOSED_NORM:
         raise InputError(f"{name}: norm={norm!r}.", '"backward", "ortho" or "forward"')
     return norm
 
 
-def _resized(name: str, x: Tensor, axis: int, n: Any) -> Tensor:
+def _resized(name: str, x: Tensor, axis: int, n: int | None) -> Tensor:
     """x cut off, or filled up with zeros, to n elements along an axis."""
     old = x.shape[axis]
     size = old if n is None else as_int(name, "n", n)
@@ -61,7 +61,9 @@ def _resized(name: str, x: Tensor, axis: int, n: Any) -> Tensor:
     return place(x, shape=(*x.shape[:axis], size, *x.shape[axis + 1 :]), index=index)
 
 
-def _axes_and_sizes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[Any]]:
+def _axes_and_sizes(
+    name: str, x: Tensor, s: Sequence[int | None] | None, axes: Sequence[int] | None
+) -> tuple[list[int], list[int | None]]:
     """The axes in the order given (the last len(s), or all, by default), and the size asked for of each."""
     sizes = None if s is None else as_list(name, "s", s)
     if axes is None:
@@ -87,7 +89,7 @@ def _axes_and_sizes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int],
 # --- one axis
 
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     r"""The discrete Fourier transform \(y_k = \sum_j x_j e^{-2\pi i jk/n}\) along an axis.
 
     >>> import wonderland as wl
@@ -99,7 +101,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _fftn("fft", x, None if n is None else (n,), (axis,), norm, False)
 
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     r"""The inverse of `fft`: \(x_j = \frac1n \sum_k y_k e^{2\pi i jk/n}\).
 
     >>> import wonderland as wl
@@ -109,7 +111,7 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _fftn("ifft", x, None if n is None else (n,), (axis,), norm, True)
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The first n//2 + 1 elements of `fft` of a real signal; the others are their conjugates.
 
     >>> import wonderland as wl
@@ -119,13 +121,13 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _rfft("rfft", x, n, axis, norm)
 
 
-def _rfft(name: str, x: Any, n: int | None, axis: int, norm: str) -> Tensor:
+def _rfft(name: str, x: ArrayLike, n: int | None, axis: int, norm: str) -> Tensor:
     x = as_real(name, x)
     place = normalize_axis(name, axis, x.ndim)
     return p.rfft(_resized(name, x, place, n), axis=place, norm=_check_norm(name, norm))
 
 
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The real signal of n elements with the given frequencies 0 .. n//2: the inverse of `rfft`.
 
     >>> import wonderland as wl
@@ -138,7 +140,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return _irfft("irfft", x, n, axis, norm)
 
 
-def _irfft(name: str, x: Any, n: int | None, axis: int, norm: str) -> Tensor:
+def _irfft(name: str, x: ArrayLike, n: int | None, axis: int, norm: str) -> Tensor:
     x = _complex(name, x)
     place = normalize_axis(name, axis, x.ndim)
     size = -1 if n is None else as_int(name, "n", n)
@@ -151,7 +153,7 @@ def _irfft(name: str, x: Any, n: int | None, axis: int, norm: str) -> Tensor:
     return p.irfft(half, n=size, axis=place, norm=_check_norm(name, norm))
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The real spectrum of n elements of a signal with x[-j] = conj(x[j]), given by its elements 0 .. n//2.
 
     >>> import wonderland as wl
@@ -161,7 +163,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _irfft("hfft", conj(as_inexact("hfft", x)), n, axis, p.TRANSPOSED_NORM[_check_norm("hfft", norm)])
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `hfft`: the elements 0 .. n//2 of the signal with a real spectrum x.
 
     >>> import wonderland as wl
@@ -174,7 +176,9 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 # --- several axes
 
 
-def _fftn(name: str, x: Any, s: Any, axes: Any, norm: str, inverse: bool) -> Tensor:
+def _fftn(
+    name: str, x: ArrayLike, s: Sequence[int | None] | None, axes: Sequence[int] | None, norm: str, inverse: bool
+) -> Tensor:
     x = _complex(name, x)
     places, sizes = _axes_and_sizes(name, x, s, axes)
     for a, size in zip(places, sizes, strict=True):
@@ -183,7 +187,7 @@ def _fftn(name: str, x: Any, s: Any, axes: Any, norm: str, inverse: bool) -> Ten
 
 
 def fftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """`fft` along several axes, all by default; `s` gives their sizes.
 
@@ -196,7 +200,7 @@ def fftn(
 
 
 def ifftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """`ifft` along several axes: the inverse of `fftn`.
 
@@ -209,7 +213,7 @@ def ifftn(
 
 
 def rfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """`rfft` along the last of the axes, then `fft` along the others.
 
@@ -224,7 +228,7 @@ def rfftn(
 
 
 def irfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """The inverse of `rfftn`; `s` gives the sizes of the result, the last of which is 2 (m - 1) by default.
 
@@ -239,7 +243,7 @@ def irfftn(
 
 
 def fft2(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """`fftn` along the last two axes.
 
@@ -251,7 +255,7 @@ def fft2(
 
 
 def ifft2(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """`ifftn` along the last two axes.
 
@@ -264,7 +268,7 @@ def ifft2(
 
 
 def rfft2(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """`rfftn` along the last two axes.
 
@@ -276,7 +280,7 @@ def rfft2(
 
 
 def irfft2(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """`irfftn` along the last two axes.
 
@@ -291,7 +295,7 @@ def irfft2(
 # --- frequencies and their order
 
 
-def _frequencies(name: str, counts: Any, n: int, d: float, dtype: Any) -> Tensor:
+def _frequencies(name: str, counts: Array, n: int, d: float, dtype: DTypeLike | None) -> Tensor:
     d = as_number(name, "d", d)
     target = default_float if dtype is None else as_dtype(dtype)
     if not is_floating(target):
@@ -299,11 +303,11 @@ def _frequencies(name: str, counts: Any, n: int, d: float, dtype: Any) -> Tensor
     return wrap((counts / (n * d)).astype(target))
 
 
-def _check_length(name: str, n: Any) -> None:
+def _check_length(name: str, n: object) -> None:
     check_size(name, (as_int(name, "n", n, least=1),), int64)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """The frequency of each element of `fft` of n samples at distance d: 0, 1, .., -2, -1, divided by n d.
 
     >>> import wonderland as wl
@@ -315,7 +319,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _frequencies("fftfreq", np.fft.ifftshift(np.arange(n) - n // 2), n, d, dtype)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """The frequency of each element of `rfft` of n samples at distance d: 0, 1, .., n//2, divided by n d.
 
     >>> import wonderland as wl
@@ -327,13 +331,13 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype)
 
 
-def _shifted(name: str, x: Any, axes: Any, sign: int) -> Tensor:
+def _shifted(name: str, x: ArrayLike, axes: Axes, sign: int) -> Tensor:
     x = as_tensor(name, x)
     places = normalize_axes(name, list(axes) if isinstance(axes, Sequence) else axes, x.ndim)
     return roll(x, tuple(sign * (x.shape[a] // 2) for a in places), axis=places)
 
 
-def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+def fftshift(x: ArrayLike, /, *, axes: Axes = None) -> Tensor:
     """The spectrum with frequency 0 moved to the middle of the axes, all by default.
 
     >>> import wonderland as wl
@@ -343,7 +347,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
     return _shifted("fftshift", x, axes, 1)
 
 
-def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+def ifftshift(x: ArrayLike, /, *, axes: Axes = None) -> Tensor:
     """The inverse of `fftshift`; the two differ on axes of odd size.
 
     >>> import wonderland as wl

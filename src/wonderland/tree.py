@@ -1,21 +1,25 @@
-"""Trees, and all their leaves as one vector: `wl.tree`. See trees.py."""
+"""Trees, and all their leaves as one vector: `wl.tree`. See core/trees.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
-from . import arrays, trees
-from .dtypes import is_complex
-from .errors import TreeError
-from .trees import *  # noqa: F403 - all that is public there
-from .trees import flatten, unflatten
+from . import arrays
+from .core import trees
+from .core.dtypes import is_complex
+from .core.errors import TreeError
+from .core.tensor import Tensor
+from .core.trees import *  # noqa: F403 - all that is public there
+from .core.trees import flatten, unflatten
 
 __all__ = ["ravel"]
 __all__ += trees.__all__
 
+Tree = TypeVar("Tree")
 
-def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+
+def ravel(tree: Tree) -> tuple[Tensor, Callable[[Tensor], Tree]]:
     """All leaves as one vector, and the function that takes such a vector back to a tree. Book, section 6.1.
 
     >>> import wonderland as wl
@@ -30,7 +34,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     vector = arrays.concat([arrays.reshape(p, (-1,)) for p in parts])
     sizes = [(p.shape, p.dtype, p.size) for p in parts]
 
-    def back(flat: Any) -> Any:
+    def back(flat: Tensor) -> Tree:
         if flat.shape != vector.shape:
             raise TreeError(
                 f"ravel: the vector has shape {flat.shape}, expected {vector.shape}.",

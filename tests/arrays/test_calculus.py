@@ -25,7 +25,7 @@ def test_gradient(edge_order: int) -> None:
     ]
     for spacing, options in calls:
         got = wl.gradient(f, *spacing, **options, edge_order=edge_order)
-        want = np.gradient(f, *spacing, **options, edge_order=edge_order)
+        want = np.gradient(f, *spacing, **options, edge_order=edge_order)  # type: ignore[call-overload]
         for a, b in zip(wl.tree.leaves(got), want if isinstance(want, (tuple, list)) else [want], strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
     wl.check_grads(lambda f, x: wl.gradient(f, x, axis=0, edge_order=edge_order), (f, x), order=2)

@@ -157,7 +157,7 @@ def test_dlpack_both_ways(dtype: str) -> None:
     view = np.from_dlpack(wl.broadcast_to(x, (2, 4)))
     np.testing.assert_array_equal(view, np.broadcast_to(data, (2, 4)))
     with pytest.raises(wl.errors.InputError):
-        wl.from_dlpack(object())
+        wl.from_dlpack(object())  # type: ignore[arg-type]
 
 
 def test_dlpack_with_the_strict_library() -> None:
@@ -321,7 +321,7 @@ def test_bad_shapes_and_devices() -> None:
     for shape in ((-1,), (2, -3)):
         with pytest.raises(wl.errors.ShapeError, match="negative"):
             wl.zeros(shape)
-    for shape in ((1.5,), "ab", None):
+    for shape in ((1.5,), "ab", None):  # type: ignore[assignment]
         with pytest.raises(wl.errors.ShapeError):
             wl.zeros(shape)
     for f in (wl.zeros, wl.ones, wl.empty):

@@ -137,7 +137,7 @@ def test_distances_between_all_pairs_of_points() -> None:
 def test_the_rank_and_a_product_of_many_matrices() -> None:
     M, V = RNG.normal(size=(10, 4, 4)), RNG.normal(size=(10, 4, 1))
     assert wl.einsum("pij,pjk->ik", M, V).shape == (4, 1)
-    np.testing.assert_allclose(wl.einsum("pij,pjk->ik", M, V).numpy(), np.tensordot(M, V, axes=[[0, 2], [0, 1]]))
+    np.testing.assert_allclose(wl.einsum("pij,pjk->ik", M, V).numpy(), np.tensordot(M, V, axes=[[0, 2], [0, 1]]))  # type: ignore[call-overload]
     low = wl.outer(wl.arange(4.0), wl.ones(5))
     assert wl.linalg.matrix_rank(low).item() == 1
 

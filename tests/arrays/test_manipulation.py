@@ -121,7 +121,7 @@ def test_repeating(x: np.ndarray, data: Any) -> None:
 def test_padding(mode: str, x: np.ndarray, data: Any) -> None:
     pair = st.tuples(st.integers(0, 5), st.integers(0, 5))
     widths = data.draw(st.integers(0, 3) | pair | st.lists(pair, min_size=x.ndim, max_size=x.ndim))
-    check(lambda x: wl.pad(x, widths, mode=mode), lambda x: np.pad(x, widths, mode=mode), x)
+    check(lambda x: wl.pad(x, widths, mode=mode), lambda x: np.pad(x, widths, mode=mode), x)  # type: ignore[call-overload]
 
 
 def test_padding_with_a_value() -> None:
@@ -205,7 +205,7 @@ def test_errors_name_the_shapes() -> None:
     bad(lambda: x.reshape(4, 2), wl.errors.ShapeError, "(2, 3)", "(4, 2)", "6")
     bad(lambda: x.reshape(-1, -1), wl.errors.ShapeError, "(-1, -1)")
     bad(lambda: x.reshape(-1, 0), wl.errors.ShapeError)
-    bad(lambda: x.reshape("ab"), wl.errors.ShapeError)
+    bad(lambda: x.reshape("ab"), wl.errors.ShapeError)  # type: ignore[arg-type]
     bad(lambda: wl.broadcast_to(x, (3, 3)), wl.errors.ShapeError, "(2, 3)", "(3, 3)")
     bad(lambda: x + wl.zeros((3, 2)), wl.errors.ShapeError, "add", "(2, 3)", "(3, 2)")
     bad(lambda: wl.squeeze(x, 0), wl.errors.ShapeError, "(2, 3)")

@@ -200,7 +200,7 @@ def test_einsum_errors(text: str, shapes: list[tuple[int, ...]], error: type[Exc
     with pytest.raises(error, match="einsum"):
         wl.einsum(text, *operands)
     with pytest.raises(wl.errors.InputError):
-        wl.einsum(np.zeros(2), [0])
+        wl.einsum(np.zeros(2), [0])  # type: ignore[arg-type]
 
 
 def multiply_adds(text: str, shapes: list[tuple[int, ...]], pairs: Any) -> int:

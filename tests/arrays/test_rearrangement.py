@@ -178,6 +178,6 @@ def test_other_bad_arguments() -> None:
     with pytest.raises(wl.errors.InputError, match="median"):
         wl.reduce(X, "a b c -> a", "median")
     with pytest.raises(wl.errors.InputError, match="pattern"):
-        wl.rearrange(X, 3)
+        wl.rearrange(X, 3)  # type: ignore[arg-type]
     with pytest.raises(wl.errors.InputError, match="without a pattern"):
         wl.repeat(X, 2, c=3)

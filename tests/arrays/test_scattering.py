@@ -17,7 +17,7 @@ def by_loop(x: Any, axis: int, index: Any, src: Any, mode: str) -> Any:
     out = x.copy()
     for place in np.ndindex(*index.shape):
         there = (*place[:axis], index[place], *place[axis + 1 :])
-        out[there] = COMBINE[mode](out[there], src[place])
+        out[there] = COMBINE[mode](out[there], src[place])  # type: ignore[operator]
     return out
 
 
@@ -84,7 +84,7 @@ def test_block_diag_and_cdist() -> None:
 
     rng = np.random.default_rng(0)
     parts = [rng.normal(size=(2, 3)), rng.normal(size=4), np.float64(5.0), np.zeros((0, 2))]
-    np.testing.assert_array_equal(wl.block_diag(*parts), block_diag(*parts))
+    np.testing.assert_array_equal(wl.block_diag(*parts), block_diag(*parts))  # type: ignore[arg-type]
     x, y = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
     for p, name in ((2.0, "euclidean"), (1.0, "cityblock"), (np.inf, "chebyshev")):
         np.testing.assert_allclose(wl.cdist(x, y, p=p), cdist(x, y, name), rtol=1e-12)

@@ -135,7 +135,7 @@ def test_sinc_is_smooth_at_zero() -> None:
     at_zero = [1.0, 0.0, -(np.pi**2) / 3, 0.0, np.pi**4 / 5, 0.0, -(np.pi**6) / 7]
     for value in at_zero:
         assert f(wl.tensor(0.0, wl.float64)).item() == pytest.approx(value, rel=1e-12, abs=1e-12)
-        f = wl.grad(f)
+        f = wl.grad(f)  # type: ignore[assignment]
     wl.check_grads(wl.sinc, (np.array([0.0, 0.1, 0.31, 0.32, 1.0, -2.3]),), order=3)
     np.testing.assert_allclose(wl.sinc(np.array([1 + 1j, 0j])), np.sinc(np.array([1 + 1j, 0j])))
 
@@ -177,3 +177,11 @@ def test_rounding_to_decimals(decimals: int) -> None:
         np.testing.assert_array_equal(wl.asarray(v).round(decimals), got)
     assert wl.round(wl.tensor([1e300, wl.inf], wl.float64), 20).tolist() == [1e300, np.inf]
     assert wl.round(wl.tensor([15, 25, 35]), -1).tolist() == [20, 20, 40]
+
+
+def test_nothing_is_not_cut_into_any_number_of_parts() -> None:
+    empty = wl.zeros((0, 2))
+    assert [part.shape for part in wl.split(empty, 3)] == [(0, 2)] * 3
+    for cut in (wl.split, wl.array_split):
+        with pytest.raises(wl.errors.SizeError, match="size 0 cut into 1000000000000 parts"):
+            cut(empty, 10**12)

@@ -42,9 +42,9 @@ def test_covariance(options: dict[str, Any]) -> None:
     weights = {"fweights": RNG.integers(1, 4, n), "aweights": RNG.random(n)}
     np.testing.assert_allclose(wl.cov(x, **options), np.cov(x, **options), rtol=1e-10)
     np.testing.assert_allclose(wl.cov(x, y, **options), np.cov(x, y, **options), rtol=1e-10)
-    np.testing.assert_allclose(wl.cov(x, **options, **weights), np.cov(x, **options, **weights), rtol=1e-10)
+    np.testing.assert_allclose(wl.cov(x, **options, **weights), np.cov(x, **options, **weights), rtol=1e-10)  # type: ignore[arg-type, call-overload]
     for name, w in weights.items():
-        np.testing.assert_allclose(wl.cov(x, **options, **{name: w}), np.cov(x, **options, **{name: w}), rtol=1e-10)
+        np.testing.assert_allclose(wl.cov(x, **options, **{name: w}), np.cov(x, **options, **{name: w}), rtol=1e-10)  # type: ignore[arg-type, call-overload]
     rowvar = options.get("rowvar", True)
     np.testing.assert_allclose(wl.corrcoef(x, y, rowvar), np.corrcoef(x, y, rowvar), rtol=1e-10)
 
@@ -108,7 +108,7 @@ def test_digitize(right: bool) -> None:
         np.testing.assert_array_equal(wl.digitize(x, np.array(bins), right), np.digitize(x, np.array(bins), right))
         if bins and bins[0] < 2:
             side = "right" if right else "left"
-            np.testing.assert_array_equal(wl.bucketize(x, np.array(bins), right=right), np.searchsorted(bins, x, side))
+            np.testing.assert_array_equal(wl.bucketize(x, np.array(bins), right=right), np.searchsorted(bins, x, side))  # type: ignore[call-overload]
     with pytest.raises(wl.errors.InputError, match="do not go one way"):
         wl.digitize(x, [0.0, 2.0, 1.0])
 

@@ -168,7 +168,7 @@ unique_values
 
 
 def test_no_function_is_forgotten() -> None:
-    functions = {name for name in arrays.__all__ if inspect.isfunction(getattr(wl, name))}
+    functions = {name for name in arrays.__all__ if inspect.isfunction(getattr(wl, name))}  # type: ignore[attr-defined]
     assert functions == set(CALLS) | set(APART.split())
 
 
@@ -244,4 +244,4 @@ def test_every_type_and_rank_is_taken_or_refused_alike(name: str) -> None:
             for a, b in zip(wl.tree.leaves(found), wl.tree.leaves(expected), strict=True):
                 assert (a.shape, a.dtype) == (b.shape, b.dtype)
                 wide = [v.numpy().astype(complex) for v in (a, b)]
-                np.testing.assert_allclose(*wide, rtol=1e-2)
+                np.testing.assert_allclose(*wide, rtol=1e-2)  # type: ignore[call-overload]

@@ -29,7 +29,7 @@ class TestBundled:
         assert (len(digits.train), len(digits.test)) == (1437, 360)
         indices = np.concatenate([digits.parts["train"], digits.parts["test"]])
         np.testing.assert_array_equal(np.sort(indices), np.arange(1797))  # each example in one part
-        whole, test = (np.bincount(part.targets, minlength=10) for part in (digits, digits.test))
+        whole, test = (np.bincount(part.targets, minlength=10) for part in (digits, digits.test))  # type: ignore[arg-type]
         assert (abs(test - whole * 360 / 1797) < 1).all()
 
     def test_iris_is_scikit_learn_s(self) -> None:
@@ -40,7 +40,7 @@ class TestBundled:
         assert ours.features.shape == (150, 4)
         assert ours.feature_names == tuple(theirs.feature_names)
         assert ours.target_names == tuple(theirs.target_names)
-        assert np.bincount(ours.test.targets).tolist() == [10, 10, 10]
+        assert np.bincount(ours.test.targets).tolist() == [10, 10, 10]  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("name", ["wine", "breast_cancer", "diabetes", "linnerud"])
     def test_the_others_come_from_scikit_learn(self, name: str) -> None:

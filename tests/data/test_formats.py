@@ -249,7 +249,7 @@ class TestLoad:
         with pytest.raises(InputError, match=r"there is no './moon\.csv'|there is no 'moon\.csv'"):
             wl.data.load("./moon.csv")
         with pytest.raises(InputError, match="int is not a path"):
-            wl.data.load(3)
+            wl.data.load(3)  # type: ignore[arg-type]
         (tmp_path / "x.unknown").write_bytes(b"abcdefgh")
         with pytest.raises(InputError, match=r"x\.unknown.*of no known kind"):
             wl.data.load(tmp_path / "x.unknown")

@@ -36,14 +36,14 @@ def noisy(x, rng):
     return x + rng.random()
 
 
-noisy.random = True
+noisy.random = True  # type: ignore[attr-defined]
 
 
 def shifted(batch, rng):
     return (batch[0] + rng.random(), *batch[1:])
 
 
-shifted.random = True
+shifted.random = True  # type: ignore[attr-defined]
 
 
 def failing(x):
@@ -204,7 +204,7 @@ def noisy_pair(pair, rng):
     return pair[0] + rng.random(), pair[1]
 
 
-noisy_pair.random = True
+noisy_pair.random = True  # type: ignore[attr-defined]
 
 
 @pytest.mark.skipif("spawn" not in __import__("multiprocessing").get_all_start_methods(), reason="needs processes")
@@ -466,7 +466,7 @@ def test_a_batch_larger_than_the_data():
         (lambda: loader_of(3, 2, sampler=iter([0])), "an iterator"),
         (lambda: loader_of(3, 2, pad_value=0, collate_fn=data.collate), "both pad_value and collate_fn"),
         (lambda: loader_of(3, 2, transform=3), "not a function"),
-        (lambda: data.DataLoader(5), "a int is no dataset"),
+        (lambda: data.DataLoader(5), "a int is no dataset"),  # type: ignore[arg-type]
         (lambda: data.DataLoader(data.GeneratorDataset(list), sampler=[0]), "a stream has no indices"),
         (lambda: len(data.DataLoader(data.GeneratorDataset(list))), "a stream has no length"),
         (lambda: list(loader_of(0, 2)), "the dataset is empty"),

@@ -75,7 +75,7 @@ class TestMixup:
             (lambda: wl.data.mixup(X, Y, lam=1.5), InputError, "lam=1.5"),
             (lambda: wl.data.mixup(X, Y, lam=[0.1, 0.2]), ShapeError, "lam of shape"),
             (lambda: wl.data.mixup(X, Y, partners=[0, 1]), ShapeError, "partners of shape"),
-            (lambda: wl.data.mixup(X, Y, rng="x"), InputError, "neither a seed"),
+            (lambda: wl.data.mixup(X, Y, rng="x"), InputError, "neither a seed"),  # type: ignore[arg-type]
         ):
             with pytest.raises(error, match=says):
                 call()

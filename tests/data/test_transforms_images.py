@@ -229,7 +229,7 @@ class TestBlurAndPatches:
             holes = (inside == 0).all(axis=2)
             assert holes.sum() == size**2
             rows, columns = np.nonzero(holes)
-            assert (np.ptp(rows), np.ptp(columns)) == (size - 1, size - 1)
+            assert (np.ptp(rows), np.ptp(columns)) == (size - 1, size - 1)  # type: ignore[comparison-overlap]
         corner = T.Cutout(5).apply(image, np.array([[0.0, 0.0, 0.0]]))
         assert (corner[..., 0] == 0).sum() == 9  # clipped at the border: 3 x 3 are left
         one = T.Cutout(4, per_channel=True).apply(image, np.array([[0.5, 0.5, 0.4]]))

@@ -30,6 +30,8 @@ CONTINUOUS = [
 ]
 COUNTS = [
     (d.Poisson(wl.asarray(A * 3)), stats.poisson(A * 3), K),
+    (d.NegativeBinomial(wl.asarray(A), wl.asarray(UNIT[::7, 0])), stats.nbinom(A, 1 - UNIT[::7, 0]), K),
+    (d.NegativeBinomial.from_mean(wl.asarray(B), wl.asarray(A)), stats.nbinom(1 / A, 1 / (1 + A * B)), K),
     (d.Binomial(wl.tensor([4, 6, 9]), wl.asarray(UNIT[::7, 0])), stats.binom([4, 6, 9], UNIT[::7, 0]), K),
     (d.Bernoulli(wl.asarray(UNIT[::7, 0])), stats.bernoulli(UNIT[::7, 0]), K[:2]),
     (d.Bernoulli(logits=wl.asarray(LOC)), stats.bernoulli(1 / (1 + np.exp(-LOC))), K[:2]),

@@ -103,19 +103,36 @@ def test_the_number_of_parameters():
 def test_one_step_at_a_time_equals_the_whole_sequence():
     model, x = forecaster(kernel_size=3), numbers(4, 20, 2)
     whole = model(x)
-    step = wl.jit(lambda m, x, state: m.step(x, state))
-    state = model.initial_state(4)
-    sizes = {sum(part.size for part in state)}
+    step = wl.jit(lambda m, x, cache: m.step(x, cache))
+    cache = model.new_cache(4)
+    sizes = {cache.nbytes}
     for i in range(20):
-        y, state = step(model, x[:, i], state)
+        y, cache = step(model, x[:, i], cache)
         np.testing.assert_allclose(y, whole[:, i], rtol=1e-9)
-        sizes.add(sum(part.size for part in state))
-    assert sizes == {4 * (model.receptive_field - 1) * 6}  # the memory does not grow with the sequence
+        sizes.add(cache.nbytes)
+    assert sizes == {4 * (model.receptive_field - 1) * 6 * 8}  # the memory does not grow with the sequence
+    assert step.traces == 1
+    assert cache.lengths.tolist() == [20] * 4
     # in pieces of any length, from nothing
     y1, state = model.extend(x[:, :3])
     y2, state = model.extend(x[:, 3:18], state)
     y3, _ = model.extend(x[:, 18:], state)
     np.testing.assert_allclose(wl.concat([y1, y2, y3], axis=1), whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rows_that_end_at_different_times_go_on_where_they_ended(compiled):
+    model, x = language_model(kernel_size=3), tokens(3, 12)
+    read = lambda m, x, cache, n: m.extend(x, cache, n, last=True)
+    read = wl.jit(read) if compiled else read
+    lengths = np.array([2, 9, 5])
+    last, cache = read(model, x, model.new_cache(3), lengths)
+    more, _ = read(model, x[:, ::-1], cache, np.array([7, 1, 12]))
+    for row, (n, k) in enumerate(zip(lengths, (7, 1, 12), strict=True)):
+        text = wl.concat([x[row, :n], x[row, ::-1][:k]])
+        np.testing.assert_allclose(last[row], model(text)[n - 1], rtol=1e-9)
+        np.testing.assert_allclose(more[row], model(text)[-1], rtol=1e-9)
+    assert cache.lengths.tolist() == [9, 10, 17]
 
 
 @pytest.mark.book("8-25", "8-55", name="wl.models.CausalConvNet")
@@ -332,8 +349,8 @@ def test_tokens_one_at_a_time_and_masks():
         (lambda: forecaster()(wl.ones((5, 3))), ShapeError, r"shape \(5, 3\)[\s\S]*\(..., time, 2\)"),
         (lambda: forecaster()(wl.ones((0, 2))), ShapeError, "is empty"),
         (lambda: forecaster()(wl.ones((5, 2)), wl.ones(4)), ShapeError, r"mask of shape \(4,\) .* shape \(5,\)"),
-        (lambda: forecaster().step(wl.ones(2), forecaster().initial_state(3)), ShapeError, "a state of shapes"),
-        (lambda: forecaster().step(wl.ones(2), ()), ShapeError, r"a state of shapes \[\]"),
+        (lambda: forecaster().step(wl.ones(2), forecaster().new_cache(3)), ShapeError, "a cache of shapes"),
+        (lambda: forecaster().step(wl.ones(2), ()), ShapeError, "a cache of shapes None"),
         (lambda: language_model()(wl.ones((2, 5))), DTypeError, "tokens of float32"),
         (lambda: language_model()(wl.tensor(3)), ShapeError, "one token is no sequence"),
         (lambda: language_model()(wl.tensor([3, 5])), IndexOutOfRange, "5"),

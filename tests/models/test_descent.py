@@ -8,7 +8,7 @@ import pytest
 import wonderland as wl
 from wonderland import nn
 from wonderland.errors import InputError, NonFiniteError, ShapeError
-from wonderland.models.descent import descend
+from wonderland.models.classical.descent import descend
 
 X = np.random.default_rng(0).normal(size=(10, 2))
 Y = X @ [[1.0], [-2.0]]

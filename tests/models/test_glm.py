@@ -10,7 +10,7 @@ from sklearn import linear_model as sk
 import wonderland as wl
 from wonderland import models
 from wonderland.errors import InputError
-from wonderland.models.glm import LINKS
+from wonderland.models.classical.glm import LINKS
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 2))

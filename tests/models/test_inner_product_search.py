@@ -8,7 +8,7 @@ import pytest
 import wonderland as wl
 from wonderland.errors import InputError, ShapeError
 from wonderland.models import MIPSIndex
-from wonderland.models.inner_product_search import augmented
+from wonderland.models.classical.inner_product_search import augmented
 
 RNG = np.random.default_rng(0)
 GROUPS = RNG.normal(size=(25, 12)).repeat(24, axis=0)

@@ -15,7 +15,7 @@ import wonderland as wl
 from wonderland import nn
 from wonderland.errors import ModuleError, ShapeError
 from wonderland.models import CNN, get_activations, show_feature_maps, show_filters
-from wonderland.models.inspection import filter_pictures
+from wonderland.models.networks.inspection import filter_pictures
 
 
 def pixels(svg):

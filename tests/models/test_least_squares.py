@@ -9,7 +9,7 @@ from sklearn import linear_model as sk
 import wonderland as wl
 from wonderland import models
 from wonderland.errors import InputError, LinearAlgebraError, ModuleError, NonFiniteError, ShapeError
-from wonderland.models.convex import settle
+from wonderland.models.classical.convex import settle
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 4))

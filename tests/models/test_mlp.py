@@ -237,7 +237,7 @@ def test_a_generalised_linear_model_is_a_neuron_with_a_mean_function():
 
 @pytest.mark.book("A2-06", name="wl.models.autoencoder.mirror")
 def test_a_decoder_mirrors_the_widths_of_an_encoder():
-    from wonderland.models.autoencoder import mirror
+    from wonderland.models.networks.autoencoder import mirror
 
     encoder = MLP([8, 5, 2], activation="tanh").layers
     decoder = mirror(encoder)

@@ -9,7 +9,7 @@ import wonderland as wl
 from wonderland import nn
 from wonderland.errors import ModuleError, ShapeError
 from wonderland.models import Autoencoder, LinearAutoencoder, fit_head
-from wonderland.models.descent import descend
+from wonderland.models.classical.descent import descend
 
 
 def few_labels(seed=0):

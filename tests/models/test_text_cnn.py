@@ -9,7 +9,7 @@ import wonderland as wl
 from wonderland import nn
 from wonderland.errors import DTypeError, IndexOutOfRange, InputError, ShapeError
 from wonderland.models import KimCNN, TextCNN
-from wonderland.models.sequence_masks import pooled
+from wonderland.nn.sequences.token_masks import pooled
 
 F = nn.functional
 F64 = wl.float64

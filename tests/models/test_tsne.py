@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 import wonderland as wl
 from wonderland.errors import InputError, ShapeError
 from wonderland.models import TSNE
-from wonderland.models.tsne import (
+from wonderland.models.classical.tsne import (
     CAUTION,
     conditional_affinities,
     joint_affinities,

@@ -7,7 +7,7 @@ import pytest
 
 import wonderland as wl
 from wonderland.errors import InputError, ShapeError
-from wonderland.nn.class_trees import (
+from wonderland.nn.layers.class_trees import (
     arities,
     balanced_tree,
     check_tree,

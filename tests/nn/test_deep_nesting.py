@@ -10,7 +10,7 @@ import pytest
 import wonderland as wl
 from wonderland import nn
 from wonderland.errors import DepthError, TreeError, WonderlandError
-from wonderland.nn import members
+from wonderland.nn.module import members
 
 LEVELS = 3_000
 

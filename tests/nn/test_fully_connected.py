@@ -186,7 +186,7 @@ def test_a_masked_layer_uses_only_some_weights():
 # --- fusing
 
 
-@pytest.mark.book("5.07", "B5-02", "A2-18", name=("wl.nn.fuse_linear", "wl.nn.collapse"))
+@pytest.mark.book("5.07", "B5-02", "A2-18", "S-10", name=("wl.nn.fuse_linear", "wl.nn.collapse"))
 @pytest.mark.parametrize("biases", [(True, True), (True, False), (False, True), (False, False)])
 def test_linear_layers_collapse(biases):
     one = nn.Linear(3, 4, bias=biases[0], dtype=wl.float64)

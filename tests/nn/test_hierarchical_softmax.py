@@ -8,7 +8,14 @@ import pytest
 import wonderland as wl
 from wonderland import nn
 from wonderland.errors import DTypeError, IndexOutOfRange, InputError, ShapeError
-from wonderland.nn.class_trees import arities, balanced_tree, clustered_tree, flat_tree, huffman_tree, leaf_depths
+from wonderland.nn.layers.class_trees import (
+    arities,
+    balanced_tree,
+    clustered_tree,
+    flat_tree,
+    huffman_tree,
+    leaf_depths,
+)
 
 TREES = {
     "flat": flat_tree(7),

@@ -7,7 +7,7 @@ import pytest
 
 import wonderland as wl
 from wonderland import nn
-from wonderland.context import modules
+from wonderland.core.context import modules
 
 
 @pytest.fixture

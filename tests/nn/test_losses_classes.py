@@ -279,3 +279,14 @@ def test_gradient_descent_on_mistakes_does_not_move(wrap):
         loss.backward()
     assert weights.grad is None  # nothing came back
     assert wl.grad(lambda w: F.hinge_loss(x @ w, y))(w).numpy().any()
+
+
+@pytest.mark.book("S-17", "S-18", name=("wl.argmax", "wl.nn.functional.cross_entropy"))
+def test_classes_from_scores_and_their_loss():
+    """The example of the slides, whose classes count from 1."""
+    scores = wl.tensor([0.1, -0.8, 1.4, 1.1])
+    assert wl.argmax(scores).item() + 1 == 3
+    assert wl.argmax(wl.softmax(scores)).item() + 1 == 3  # probabilities have the order of the scores
+    losses = [F.cross_entropy(scores, wl.tensor(c - 1)).item() for c in (1, 2, 3, 4)]
+    assert [round(losses[i], 2) for i in (1, 2)] == [2.95, 0.75]
+    np.testing.assert_allclose(losses, -np.log(special.softmax(np.asarray(scores))), rtol=1e-6)

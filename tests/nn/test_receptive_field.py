@@ -113,6 +113,10 @@ def test_the_effective_field_is_a_bell():
         (lambda: nn.receptive_field(nn.Sequential(nn.ConvTranspose1d(1, 1, 3))), "ConvTranspose1d at '0'"),
         (lambda: nn.receptive_field(nn.Sequential(nn.Conv1d(1, 1, 3), nn.Conv2d(1, 1, 3))), "2 spatial axes"),
         (lambda: nn.receptive_field(nn.Sequential(nn.Conv1d(1, 1, 3), nn.GRU(1, 1))), "GRU at '1'"),
+        (
+            lambda: nn.receptive_field(nn.Sequential(nn.Conv1d(1, 1, 3), nn.Bidirectional(nn.GRUCell(1, 1)))),
+            "Bidirectional at '1'",
+        ),
         (lambda: nn.gradient_footprint(nn.Conv1d(1, 1, 3), (5, 1), place=3), "place=3"),
     ],
 )

@@ -169,7 +169,7 @@ def test_an_integration_that_cannot_end_says_where_it_is():
         (lambda: odeint(decay, ONE, 1j), DTypeError, "times of complex"),
         (lambda: odeint(decay, 1, 1.0), DTypeError, "cannot change smoothly"),
         (lambda: odeint(decay, "x", 1.0), TreeError, "no state"),
-        (lambda: odeint(None, ONE, 1.0), InputError, "not a function"),
+        (lambda: odeint(None, ONE, 1.0), InputError, "not a function"),  # type: ignore[arg-type]
         (lambda: odeint(lambda x, t: x[:1], START, 1.0), ShapeError, r"derivative of shape \(1,\) .* shape \(2,\)"),
         (lambda: odeint(lambda x, t: (x, x), START, 1.0), TreeError, "f gives"),
     ],

@@ -381,10 +381,10 @@ def test_lbfgs_of_a_model_with_gradients_goes_on_after_loading():
         (lambda: optim.minimize(lambda x: x, X0), ShapeError, r"f\(x\) has shape \(3,\)"),
         (lambda: optim.minimize(tilted, wl.tensor([1, 2, 3])), DTypeError, "x0 is int64"),
         (lambda: optim.minimize(lambda x: wl.log(x), -1.0), InputError, r"f\(x0\) is nan"),
-        (lambda: optim.minimize(3, X0), InputError, "is not a function"),
+        (lambda: optim.minimize(3, X0), InputError, "is not a function"),  # type: ignore[arg-type]
         (lambda: optim.minimize(tilted, X0, max_iter=-1), InputError, "max_iter=-1"),
         (lambda: optim.multistart(dents, []), InputError, "there is no start"),
-        (lambda: optim.gradient_descent(tilted, {"a": 1.0}), InputError, "x0 is a tree"),
+        (lambda: optim.gradient_descent(tilted, {"a": 1.0}), InputError, "x0 is a tree"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_input(call, kind, message):

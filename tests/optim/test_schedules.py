@@ -117,7 +117,7 @@ def test_the_steps_at_which_a_rate_changes():
     [
         (lambda: schedules.constant(-0.1), "lr=-0.1"),
         (lambda: schedules.constant(float("nan")), "lr=nan"),
-        (lambda: schedules.constant("high"), "is not a real number"),
+        (lambda: schedules.constant("high"), "is not a real number"),  # type: ignore[arg-type]
         (lambda: schedules.step(0.1, 0), "step_size=0 is too small"),
         (lambda: schedules.cosine(0.1, 0), "total_steps=0"),
         (lambda: schedules.join([schedules.constant(1.0)], [3]), "1 schedules and 1 boundaries"),

@@ -23,7 +23,7 @@ from tests.primitives.makers import (
     integers,
     real,
 )
-from wonderland.graph.deriving import Constant
+from wonderland.ir.deriving import Constant
 
 # --- elementwise
 
@@ -417,6 +417,23 @@ CASES |= {
             (distinct(4), distinct(5, offset=0.17), positions(5, size=4)),
             {"axes": (0,), "mode": "min"},
         ),
+        Case(
+            "set or drop",
+            (real(4, 3), real(3, 2, 3), fixed([[3, 1], [4, -5], [0, -1]])),
+            {"axes": (0,), "mode": "set", "drop": True},
+        ),
+        Case("add or drop", (real(4), real(5), fixed([4, 1, -9, 1, 3])), {"axes": (0,), "mode": "add", "drop": True}),
+        Case(
+            "max or drop",
+            (distinct(4, 2), distinct(3, offset=0.17), fixed([5, 1, 3]), fixed([0, 1, 2])),
+            {"axes": (0, 1), "mode": "max", "drop": True},
+        ),
+        Case(
+            "multiply or drop",
+            (real(4), real(4), fixed([4, 1, -5, 3])),
+            {"axes": (0,), "mode": "multiply", "drop": True},
+            wrt=(0,),
+        ),
         Case("no index", (real(4), real(0), integers(0)), {"axes": (0,), "mode": "add"}),
         Case("empty", (real(2, 0), real(3, 0), positions(3, size=2)), {"axes": (0,), "mode": "set"}),
         Case("one", (real(4), real(), positions(size=4)), {"axes": (0,), "mode": "set"}),
@@ -466,10 +483,35 @@ def attentions(make: Any) -> list[Case]:
         Case("mask per matrix", (*make((2,), 3, 3, 2, 2), booleans(2, 3, 3)), causal),
         Case("mask of keys", (*make((2,), 2, 3, 2, 2), booleans(3)), plain),
         Case("floating mask", (*make((2,), 2, 3, 2, 2), real(2, 1, 3)), causal),
+        Case("window", make((2,), 5, 6, 2, 2), plain | {"window": 2}),
+        Case("causal window", make((2,), 6, 5, 2, 2), causal | {"window": 2}),
+        Case("groups", make((2,), 6, 4, 2, 2), causal | {"group": 2}),
+        Case("offsets", (*make((2, 2), 3, 5, 2, 2), fixed([[2], [-1]])), causal | {"given": ("offsets",)}),
+        Case(
+            "groups in a window from an offset, with a mask",
+            (*make((2,), 4, 6, 2, 2), booleans(4, 6), fixed(2)),
+            causal | {"window": 2, "group": 2, "given": ("mask", "offsets")},
+        ),
         Case("no keys", make((2,), 2, 0, 2, 2), plain),
         Case("no queries", make((2,), 0, 3, 2, 2), causal),
         Case("no features", make((), 2, 3, 0, 2), plain),
         Case("empty batch", make((0,), 2, 3, 2, 2), plain),
+    ]
+
+
+def tilted(make: Any) -> list[Case]:
+    """The same with slopes; `make` makes the arguments up to v, and the one behind it."""
+
+    def case(name: str, sizes: Any, more: tuple[Maker, ...], params: dict[str, Any]) -> Case:
+        before, behind = make(*sizes)
+        return Case(name, (*before, *behind, *more), params)
+
+    slopes = real(2, 4, low=0.1, high=0.6)
+    both: dict[str, Any] = {"causal": False, "scale": 0.7, "given": ("slopes",)}
+    cached: dict[str, Any] = {"causal": True, "scale": 0.7, "group": 2, "given": ("offsets", "slopes")}
+    return [
+        case("slopes", ((2,), 4, 5, 2, 3), (slopes,), both),
+        case("slopes of groups from an offset", ((2,), 4, 5, 2, 3), (fixed([2, 0]), slopes), cached),
     ]
 
 
@@ -482,13 +524,27 @@ def _sums(lead: tuple[int, ...], t: int) -> Maker:
 
 
 CASES |= {
-    "attention": attentions(_vectors),
-    "attention_tangent": attentions(
-        lambda lead, t, *sizes: (*_vectors(lead, t, *sizes), *_vectors(lead, t, *sizes), _sums(lead, t))
-    ),
-    "attention_backward": attentions(
-        lambda lead, t, s, d, e: (real(*lead, t, e), real(*lead, t), *_vectors(lead, t, s, d, e), _sums(lead, t))
-    ),
+    "attention": [*attentions(_vectors), *tilted(lambda *sizes: (_vectors(*sizes), ()))],
+    "attention_tangent": [
+        *attentions(lambda lead, t, *sizes: (*_vectors(lead, t, *sizes), *_vectors(lead, t, *sizes), _sums(lead, t))),
+        *tilted(
+            lambda lead, t, *sizes: (
+                (*_vectors(lead, t, *sizes), real(*lead, t), *_vectors(lead, t, *sizes)),
+                (_sums(lead, t),),
+            )
+        ),
+    ],
+    "attention_backward": [
+        *attentions(
+            lambda lead, t, s, d, e: (real(*lead, t, e), real(*lead, t), *_vectors(lead, t, s, d, e), _sums(lead, t))
+        ),
+        *tilted(
+            lambda lead, t, s, d, e: (
+                (real(*lead, t, e), real(*lead, t), *_vectors(lead, t, s, d, e)),
+                (_sums(lead, t),),
+            )
+        ),
+    ],
 }
 
 CASES |= matrix_cases.CASES

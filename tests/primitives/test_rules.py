@@ -17,9 +17,9 @@ import pytest
 import wonderland as wl
 from tests.primitives.cases import CARRY_GRAPHS, CASES, NEED_AXES
 from tests.primitives.makers import Array, Case
-from wonderland.checking import GradientCheckError
+from wonderland.core.primitive import LINEAR, TABLE, Primitive, aval_of
 from wonderland.errors import DTypeError, GradientError
-from wonderland.primitives.primitive import LINEAR, TABLE, Primitive, aval_of
+from wonderland.inspect.checking import GradientCheckError
 
 for _module in pkgutil.walk_packages(wl.__path__, "wonderland."):  # primitives are declared on import
     if not _module.name.endswith("__main__"):
@@ -78,7 +78,7 @@ def random_like(rng: np.random.Generator, x: Any) -> Array:
 # --- coverage
 
 
-@pytest.mark.book("6-45", name="wonderland.primitives.primitive.TABLE")
+@pytest.mark.book("6-45", name="wonderland.core.primitive.TABLE")
 def test_every_primitive_has_cases() -> None:
     missing = sorted(set(TABLE) - set(CASES) - CARRY_GRAPHS)
     assert not missing, f"add cases to tests/primitives/cases.py for {', '.join(missing)}"

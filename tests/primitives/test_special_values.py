@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from tests.compiler.engines import native
-from wonderland.compiler.steps import Fallback
-from wonderland.graph import evaluate
-from wonderland.primitives.primitive import TABLE, Aval
+from tests.engines.engines import native
+from wonderland.core.primitive import TABLE, Aval
+from wonderland.engines.native.steps import Fallback
+from wonderland.engines.numpy.evaluate import evaluate
 
 REAL = ["float16", "bfloat16", "float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
@@ -217,7 +217,7 @@ def test_activations_give_nan_for_nan(backend, dtype):
             np.testing.assert_array_equal(values[1:3], LIMITS[name], err_msg=name)
 
 
-ONE_TENSOR = [name for name in wl.arrays.__all__ if name not in ("nan_to_num", "real", "imag", "associative_scan")]
+ONE_TENSOR = [name for name in wl.arrays.__all__ if name not in ("nan_to_num", "real", "imag", "associative_scan")]  # type: ignore[attr-defined]
 NOT_OF_VALUES = (
     "empty_like",
     "ones_like",

@@ -19,6 +19,7 @@ from wonderland.recipes.tasks import TASKS
 
 OTHER = {  # another value than the default, for every setting of training
     "epochs": 3,
+    "steps": 6,
     "batch_size": 8,
     "lr": 0.5,
     "optimizer": "sgd",
@@ -185,7 +186,11 @@ def test_every_example_of_a_batch_is_changed(dtype, task):
 # --- options of models
 
 SHAPES = {"conv1d": (16, 3), "conv3d": (8, 8, 8, 1), "wavenet": (16,), "text_cnn": (12,), "forecaster": (16, 2)}
-SHAPES |= {"alexnet": (64, 64, 3)}
+SHAPES |= {"alexnet": (64, 64, 3), **dict.fromkeys(("gpt", "llama", "bert", "seq2seq"), (12,))}
+SHAPES |= {name: (16, 2) for name, entry in MODELS.items() if entry.also}
+TOKENS = ("wavenet", "text_cnn", "gpt", "llama", "bert", "seq2seq")
+ABOUT = {"vocabulary": 11, "source_length": 7, "start_token": 2}
+EACH = [(name, task) for name, entry in MODELS.items() for task in entry.tasks if name != "alexnet"]
 ANOTHER = {
     "hidden": [16, 8],
     "activation": "gelu",
@@ -207,31 +212,55 @@ ANOTHER = {
     "dilations": [1, 3],
     "embedding_size": 9,
     "widths": [2, 5],
+    "e": 9,
+    "token_hidden": 5,
+    "channel_hidden": 7,
+    "embed_dim": 8,
+    "num_heads": 2,
+    "positions": "learned",
+    "tied": False,
+    "kv_heads": 2,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "pooling": "cls",
+    "registers": 2,
+    "state": 3,
 }
-MORE = {("vgg", "channels"): 8, ("forecaster", "channels"): 9, ("wavenet", "channels"): 9, ("text_cnn", "channels"): 9}
-MORE |= {("conv3d", "kernel_size"): 5, ("forecaster", "kernel_size"): 3, ("neural_ode", "hidden"): 9}
+MORE: dict[tuple[str, str], object] = {
+    ("vgg", "channels"): 8,
+    ("forecaster", "channels"): 9,
+    ("wavenet", "channels"): 9,
+    ("text_cnn", "channels"): 9,
+}
+MORE |= {
+    ("vit", "positions"): "sinusoidal",
+    ("conv3d", "kernel_size"): 5,
+    ("forecaster", "kernel_size"): 3,
+    ("neural_ode", "hidden"): 9,
+}
 
 
 SMALL = {"wavenet": {"channels": 8, "dilations": [1, 2]}, "convnext": {"channels": [4, 8], "depth": 1}}
 
 
-def fingerprint(name, **options):
+def fingerprint(name, task, **options):
     """What a model is, and what it does to an input while it is trained."""
-    shape = SHAPES.get(name, (16, 16, 1))
+    several = bool(MODELS[name].also)
+    tokens = name in TOKENS or (several and task == "language")
+    shape = (12,) if several and tokens else SHAPES.get(name, (16, 16, 1))
     wl.random.seed(0)
-    model = build({"name": name, **SMALL.get(name, {}), **options}, shape, 7, {"vocabulary": 11}).train()
+    model = build({"name": name, **SMALL.get(name, {}), **options}, shape, 7, {**ABOUT, "task": task}).train()
     rng = np.random.default_rng(0)
-    tokens = name in ("wavenet", "text_cnn")
     x = rng.integers(1, 7, (4, *shape)) if tokens else rng.normal(size=(4, *shape)).astype(np.float32)
     return {k: v.shape for k, v in model.state_dict().items()}, np.asarray(model(wl.asarray(x))).tobytes()
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "alexnet"])
-def test_every_option_of_every_model_has_an_effect(name):
-    plain = fingerprint(name)
-    assert fingerprint(name) == plain
+@pytest.mark.parametrize("name, task", EACH)
+def test_every_option_of_every_model_has_an_effect(name, task):
+    plain = fingerprint(name, task)
+    assert fingerprint(name, task) == plain
     for option in MODELS[name].options():
-        assert fingerprint(name, **{option: MORE.get((name, option), ANOTHER[option])}) != plain, option
+        assert fingerprint(name, task, **{option: MORE.get((name, option), ANOTHER[option])}) != plain, option
 
 
 def test_alexnets_options_have_an_effect():

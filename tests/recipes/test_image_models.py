@@ -9,7 +9,7 @@ from wonderland.errors import ShapeError
 from wonderland.recipes import MODELS, build
 from wonderland.recipes.settings import TrainSettings
 
-NAMES = ["cnn", "lenet", "vgg", "resnet", "convnext"]
+NAMES = ["cnn", "lenet", "vgg", "resnet", "convnext", "mixer", "vit"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -132,4 +132,4 @@ def test_data_that_do_not_suit_the_task(tmp_path, monkeypatch, capsys, arguments
 def test_only_language_models_write(tmp_path, capsys):
     trained(tmp_path, "linear", "epochs=1", data="iris")
     assert main(["generate", str(tmp_path)]) == 2
-    assert "is no language model" in capsys.readouterr().err
+    assert "is no model that writes" in capsys.readouterr().err

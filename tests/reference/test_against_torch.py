@@ -13,11 +13,17 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from tools.torch_reference import activations, initialization, layers, losses, normalization, optimizers
+from tools.torch_reference import activations, initialization, layers, losses, normalization, optimizers, recurrent
 from tools.torch_reference.cases import plain
 from wonderland import nn, optim
 
-FAMILIES = {"activations": activations, "layers": layers, "normalization": normalization, "losses": losses}
+FAMILIES = {
+    "activations": activations,
+    "layers": layers,
+    "normalization": normalization,
+    "recurrent": recurrent,
+    "losses": losses,
+}
 OTHERS = ("optimizers", "initialization", "names")
 FILES = {
     name: json.loads((Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8"))
@@ -64,7 +70,9 @@ def passed(case, record, layer, inputs, cotangents):
         positional = len(inputs) - len(case.get("names", []))
         named = dict(zip(case.get("names", []), inputs[positional:], strict=True))
         given = inputs[:positional]
-        if case["name"] == "LSTM" and positional == 3:
+        if "before" in case:
+            given = (getattr(nn.functional, case["before"])(given[0], axis=-1), *given[1:])
+        if case["name"] in ("LSTM", "LSTMCell") and positional == 3:
             given = (given[0], given[1:])
         outputs = wl.tree.leaves((layer or made(case))(*given, **named))
         return sum((y * v).sum() for y, v in zip(outputs, cotangents, strict=True)), outputs
@@ -110,7 +118,10 @@ def test_losses(case):
 
 
 ONCE = {case["name"]: case for case in reversed(FILES["activations"]["cases"] + LOSSES)}  # compiling takes time
-COMPILED = [*ONCE.values(), *FILES["layers"]["cases"], *FILES["normalization"]["cases"]]
+COMPILED = [
+    *ONCE.values(),
+    *(case for name in ("layers", "normalization", "recurrent") for case in FILES[name]["cases"]),
+]
 
 
 @pytest.mark.parametrize("case", COMPILED, ids=label)
@@ -222,12 +233,17 @@ def test_filled_weights(case):
 CONTAINERS = ("Module", "ModuleDict", "ModuleList", "Sequential", "Parameter", "Buffer")
 PATCHES = "patches are (..., *places, kernel places x channels) here"
 RANDOM = "its numbers are random"
+TRANSFORMERS = (
+    "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer",
+)  # fmt: skip
 EXCEPTIONS = {
     "nn": {
         **dict.fromkeys(CONTAINERS, "computes nothing"),
         "LazyLinear": "a Linear after its first input",
         "Fold": PATCHES,
         "Unfold": PATCHES,
+        **dict.fromkeys(TRANSFORMERS, "tests/reference/test_transformers_against_torch.py"),
     },
     "functional": {
         "binary_cross_entropy": "BCELoss computes with it",

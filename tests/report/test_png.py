@@ -13,7 +13,7 @@ import wonderland as wl
 from wonderland.report import png
 from wonderland.report.pictures import Heat, Plot, histogram_of
 from wonderland.report.pictures import Image as Pixels
-from wonderland.viz import Curve
+from wonderland.viz import Bars, Curve
 
 
 def image_of(content):
@@ -74,6 +74,10 @@ def test_all_kinds_in_all_numbers():
 @pytest.mark.parametrize("y", [[np.nan, 1.0, np.inf], [1e308, -1e308, 0.0], [1.0, 1.0, 1.0]])
 def test_wild_numbers(y):
     image_of(png.draw([Plot("wild", [Curve([1.0, 2.0, 3.0], y, "_hidden")])]))
+
+
+def test_bars_without_height_leave_an_empty_frame():
+    image_of(png.draw([Plot("nothing yet", [Bars([0.0, 1.0], [0.0])])]))
 
 
 def test_no_global_state_of_matplotlib_changes():

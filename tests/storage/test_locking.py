@@ -71,16 +71,16 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
 def test_a_forked_worker_does_not_keep_the_lock_of_a_killed_run(tmp_path):
     code = HOLD.replace(
         "    print(",
-        """    import os, time
+        """    import os
+    begun, tell = os.pipe()
     if os.fork() == 0:
-        time.sleep(60)
+        os.write(tell, b"!")
+        sys.stdin.read()
         os._exit(0)
+    os.read(begun, 1)
     print(""",
     )
-    process = holder(
-        tmp_path,
-        "import warnings; warnings.simplefilter('ignore')\n" + code.replace("time.sleep(60)", "sys.stdin.read()"),
-    )
+    process = holder(tmp_path, "import warnings; warnings.simplefilter('ignore')\n" + code)
     process.kill()
     process.wait(60)
     with locked(tmp_path):  # the worker is alive: it waits for our end of the pipe

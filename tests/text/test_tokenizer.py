@@ -143,9 +143,9 @@ def test_merges_by_hand_on_any_piece():
                 break
             _, i = min(ranked)
             parts[i : i + 2] = [parts[i] + parts[i + 1]]
-        ids, lengths = model.encode(piece)
+        ids, spans = model.encode(piece)
         assert ids == [vocab[part] for part in parts]
-        assert lengths == [len(part) for part in parts]
+        assert [piece[start:end] for start, end in spans] == parts
 
 
 @pytest.mark.book("8-30", name=("wl.text.WordTokenizer", "wl.text.normalizers.Replace"))
@@ -168,7 +168,7 @@ def test_special_tokens_are_never_split():
         marked = tokenizer.encode("[BOS]the[EOS]")
         assert (marked[0], marked[-1]) == (bos, eos)
         assert "[BOS]" in tokenizer.decode(ids, skip_special_tokens=False)
-        if tokenizer.decoder == "ByteLevel":
+        if isinstance(tokenizer.decoder, wl.text.decoders.ByteLevel):
             from_strangers = tokenizer.encode("[BOS]the", split_special_tokens=True)
             assert bos not in from_strangers
             assert tokenizer.decode(from_strangers) == "[BOS]the"
@@ -232,6 +232,34 @@ def test_the_prompt_and_its_answer_are_eight_tokens():
     ids = tokenizer.encode("Are you free tomorrow? END_OF_INPUT Yes what's up?")
     assert len(ids) == 8
     assert ids[4] == tokenizer.token_to_id("END_OF_INPUT")
+    assert "END_OF_INPUT" in tokenizer.vocab
+    prompt, answer = (tokenizer.encode(text) for text in ("Are you free tomorrow? END_OF_INPUT", "Yes what's up?"))
+    assert (len(prompt), len(answer)) == (5, 3)
+    assert [*prompt, *answer] == ids.tolist()
+    assert tokenizer.encode("Are you free tomorrow? END_OF_INPUT", "Yes what's up?").tolist() == ids.tolist()
+
+
+@pytest.mark.book("10.03", name="wl.text.pre_tokenizers.Whitespace")
+def test_the_cat_and_the_table_far_apart():
+    """The same dependency at two offsets; a convolution must reach as far as the larger one."""
+
+    def offset(sentence):
+        pieces = pre_tokenizers.WhitespaceSplit()([pre_tokenizers.Piece.of(sentence)])
+        words = [piece.text.strip(",") for piece in pieces]
+        return words.index("table") - words.index("cat")
+
+    near, far = "The cat is on the table", "The cat, who belongs to my mother, is on the table"
+    assert (offset(near), offset(far)) == (4, 9)
+    tokenizer = WordTokenizer.train([near, far], pattern=r"\w+")
+    for sentence, expected in ((near, 4), (far, 9)):
+        ids = tokenizer.encode(sentence).tolist()
+        assert ids.index(tokenizer.token_to_id("table")) - ids.index(tokenizer.token_to_id("cat")) == expected
+    places = tokenizer.tokenize(far)
+    x = wl.ones((len(places), 1), dtype=wl.float64)
+    for k in (8, 9):  # what the output at "cat" sees of "table" with a window of 2k + 1 words
+        layer = wl.nn.Conv1d(1, 1, 2 * k + 1, padding="same", dtype=wl.float64, key=wl.random.key(0))
+        seen = np.asarray(wl.grad(lambda x, layer=layer: layer(x)[places.index("cat"), 0])(x))
+        assert bool(seen[places.index("table"), 0]) == (2 * k + 1 >= 19)
 
 
 def test_batches_are_padded_and_cut():

@@ -7,7 +7,9 @@ import pytest
 
 import wonderland as wl
 from wonderland import nn, train
+from wonderland.metrics.metric import Metric
 from wonderland.train import EarlyStopping, StopOnConvergence
+from wonderland.train.history import mode_of
 
 
 def epochs_until_stop(rule, scores):
@@ -161,3 +163,27 @@ def test_a_name_that_is_not_measured():
     x = np.ones((8, 1), np.float32)
     with pytest.raises(wl.errors.InputError, match=r"no 'accuracy' to watch"):
         train.fit(nn.Linear(1, 1), "mse_loss", (x, x), epochs=2, callbacks=[EarlyStopping("accuracy")], progress=False)
+
+
+def test_every_metric_is_known_to_be_better_larger_or_smaller():
+    """Early stopping, the best checkpoint and the report go by the name."""
+    smaller = [
+        wl.metrics.CalibrationError(), wl.metrics.BrierScore(), wl.metrics.NegativeLogLikelihood(),
+        wl.metrics.Perplexity(), wl.metrics.BitsPerCharacter(1.0), wl.metrics.MeanSquaredError(),
+        wl.metrics.MeanAbsoluteError(), wl.metrics.SymmetricMAPE(), wl.metrics.MeanAbsoluteScaledError(np.arange(9.0)),
+    ]  # fmt: skip
+    larger = [
+        wl.metrics.Accuracy(), wl.metrics.Precision(), wl.metrics.Recall(), wl.metrics.F1(), wl.metrics.AUC(),
+        wl.metrics.AveragePrecision(), wl.metrics.TokenAccuracy(), wl.metrics.R2(),
+    ]  # fmt: skip
+    for metrics, mode in ((smaller, "min"), (larger, "max")):
+        assert {str(metric.name): mode_of(f"validation_{metric.name}") for metric in metrics} == {
+            str(metric.name): mode for metric in metrics
+        }
+    both = {type(metric).__name__ for metric in smaller + larger}
+    every = {
+        name
+        for name in wl.metrics.__all__
+        if isinstance(found := getattr(wl.metrics, name), type) and issubclass(found, Metric)
+    }
+    assert every - both == {"Metric", "ConfusionMatrix"}  # neither is one number

@@ -9,8 +9,8 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def verified_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wonderland.graph.evaluate import Plan
-    from wonderland.graph.verify import verify
+    from wonderland.engines.numpy.evaluate import Plan
+    from wonderland.ir.verify import verify
 
     prepare = Plan.__init__
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from wonderland.settings import setting
+from wonderland.core.settings import setting
 
 
 @contextlib.contextmanager

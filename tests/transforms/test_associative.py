@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -142,3 +143,93 @@ def test_errors(f: Any, x: Any, error: Any, word: str) -> None:
     with pytest.raises(error) as caught:
         wl.associative_scan(f, x)
     assert word in str(caught.value)
+
+
+# --- compiled: blocks
+
+
+def pairs(p: Any, q: Any) -> Any:
+    return q[0] * p[0], q[0] * p[1] + q[1]
+
+
+def in_order(a: Any, b: Any) -> Any:
+    """The states of a linear recurrence along the first axis, in NumPy."""
+    h, out = np.zeros_like(b[0]), []
+    for now, add in zip(a, b, strict=True):
+        h = now * h + add
+        out.append(h)
+    return np.stack(out)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("n", [3, 4, 7, 8, 9, 64, 257, 1003])
+@pytest.mark.parametrize("shape", [(), (3,), (5, 3), (70,)])  # many blocks, some, few, one
+def test_blocks_of_any_number_and_length(shape: tuple[int, ...], n: int, backend: str) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.uniform(-1, 1, size=(n, *shape)), rng.normal(size=(n, *shape))
+    with wl.using_backend(backend):
+        for axis in (0, len(shape)):
+            x, y = (wl.asarray(np.moveaxis(z, 0, axis)) for z in (a, b))
+            forwards = wl.jit(functools.partial(wl.associative_scan, pairs, axis=axis))
+            expected = np.moveaxis(in_order(a, b), 0, axis)
+            np.testing.assert_allclose(forwards((x, y))[1], expected, rtol=1e-9, atol=1e-12)
+            # with `reverse` the later one is the second argument all the same
+            backwards = functools.partial(wl.associative_scan, lambda p, q: pairs(q, p), reverse=True, axis=axis)
+            expected = np.moveaxis(in_order(a[::-1], b[::-1])[::-1], 0, axis)
+            np.testing.assert_allclose(wl.jit(backwards)((x, y))[1], expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [5, 16, 70])
+def test_blocks_keep_the_order_of_what_does_not_commute(n: int) -> None:
+    ms = matrices(n) / 2
+    np.testing.assert_allclose(
+        wl.jit(lambda m: wl.associative_scan(wl.matmul, m))(ms), prefixes(np.asarray(ms)), rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("dtype", [wl.float32, wl.float64, wl.complex64, wl.complex128, wl.bfloat16, wl.float16])
+def test_gradients_of_blocks(dtype: Any, backend: str) -> None:
+    rng = np.random.default_rng(0)
+    wide = wl.complex128 if wl.zeros((), dtype=dtype).dtype.kind == "c" else wl.float64
+    turn = np.exp(1j * rng.normal(size=(37, 3))) if wide == wl.complex128 else 1.0
+    a, b = (wl.asarray(x * turn).astype(dtype) for x in (rng.uniform(size=(37, 3)), rng.normal(size=(37, 3))))
+
+    def loss(a: Any, b: Any) -> Any:
+        found = (wl.associative_scan(pairs, (a, b))[1] * wl.arange(37).astype(dtype)[:, None]).sum()
+        return found.real if wide == wl.complex128 else found
+
+    expected = wl.grad(loss, (0, 1))(a.astype(wide), b.astype(wide))
+    tolerance = {2: 0.05, 4: 1e-4, 8: 1e-9}[wl.zeros((), dtype=dtype).real.dtype.itemsize]
+    with wl.using_backend(backend):
+        for x, y in zip(wl.jit(wl.grad(loss, (0, 1)))(a, b), expected, strict=True):
+            assert x.dtype == dtype
+            error = np.abs(x.astype(wide).numpy() - y.numpy()).max()
+            assert error <= tolerance * np.abs(y.numpy()).max()
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    rng = np.random.default_rng(0)
+    a, b = wl.asarray(rng.uniform(size=(2, 500, 40))), wl.asarray(rng.normal(size=(2, 500, 40)))
+    f = wl.jit(wl.grad(lambda a, b: (wl.associative_scan(pairs, (a, b), axis=1)[1] ** 2).sum(), (0, 1)))
+    before, found = wl.get_threads(), []
+    try:
+        for threads in (1, 2):
+            wl.set_threads(threads)
+            found.append([g.numpy() for g in f(a, b)])
+    finally:
+        wl.set_threads(before)
+    for x, y in zip(*found, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("channels", [1, 16, 64])
+def test_compiled_programs_stay_small(channels: int) -> None:
+    """So compiling takes no longer for long sequences."""
+
+    def routines(n: int) -> int:
+        x = wl.ones((n, channels))
+        f = wl.jit(wl.value_and_grad(lambda a, b: wl.associative_scan(pairs, (a, b))[1].sum(), (0, 1)))
+        return len({step.what for step in wl.explain(f, x, x).steps})
+
+    assert routines(4096) <= routines(256) + 2 <= 50

@@ -11,7 +11,7 @@ import pytest
 import wonderland as wl
 from tests.transforms.counting import operations
 from wonderland import errors
-from wonderland.cell import Cell
+from wonderland.core.cell import Cell
 
 F64 = wl.float64
 

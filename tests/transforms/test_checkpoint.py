@@ -14,7 +14,7 @@ import wonderland as wl
 from tests.agreement import close_array, same, same_array
 from tests.transforms.counting import operations
 from wonderland import errors, nn
-from wonderland.cell import Cell
+from wonderland.core.cell import Cell
 
 
 def numbers(*shape: int, seed: int = 0) -> wl.Tensor:
@@ -185,7 +185,7 @@ def test_memory_is_linear_without_and_a_square_root_with_checkpoints(compiled: b
         parts = wl.checkpoint_sequential([wl.sin] * length)
         sparse = wl.grad(lambda x, f=parts: f(x).sum())
         if compiled:
-            plain, sparse = wl.jit(plain), wl.jit(sparse)
+            plain, sparse = wl.jit(plain), wl.jit(sparse)  # type: ignore[assignment]
         assert length <= peak(plain, x) <= length + 6
         assert peak(sparse, x) <= 2 * math.sqrt(length) + 6
 
@@ -225,7 +225,7 @@ class Statistics(nn.Module):
 
     def forward(self, x: Any) -> Any:
         self.mean = 0.9 * self.mean + 0.1 * x.mean(axis=0)
-        self.steps = self.steps + 1
+        self.steps = self.steps + 1  # type: ignore[assignment]
         return x - x.mean(axis=0)
 
 
@@ -320,7 +320,7 @@ def test_checkpoints_in_any_order_with_jit_and_vmap() -> None:
     f = lambda x: wl.sin(x) * wl.exp(x)
     expected = wl.grad(lambda x: f(f(x)).sum())(x)
     for inner, outer in itertools.product(wrappers, wrappers):
-        inside = wrappers[inner](f)
-        g = wrappers[outer](lambda x, h=inside: h(h(x)))
+        inside = wrappers[inner](f)  # type: ignore[operator]
+        g = wrappers[outer](lambda x, h=inside: h(h(x)))  # type: ignore[operator]
         np.testing.assert_allclose(wl.grad(lambda x, g=g: g(x).sum())(x), expected, rtol=1e-13)
         np.testing.assert_allclose(wl.grad(lambda x, g=g: wl.vmap(g)(x).sum())(x), expected, rtol=1e-13)

@@ -107,7 +107,7 @@ def test_inside_every_transformation(sine: Any) -> None:
         "jit of vmap of jvp": wl.jit(wl.vmap(lambda x: wl.jvp(sine, (x,), (wl.ones_like(x),))[1])),
     }
     for name, f in programs.items():
-        np.testing.assert_allclose(f(x), cosine, rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose(f(x), cosine, rtol=1e-12, err_msg=name)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("sine", SINES, ids=["jvp", "vjp"])

@@ -98,7 +98,7 @@ def test_nested_derivatives_do_not_confuse_their_perturbations() -> None:
 def test_higher_orders(order: int) -> None:
     f, x = wl.exp, f64(0.7)
     for _ in range(order):
-        f = wl.derivative(f)
+        f = wl.derivative(f)  # type: ignore[assignment]
     assert f(x).item() == pytest.approx(np.exp(0.7), rel=1e-14)
 
 

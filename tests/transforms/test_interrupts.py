@@ -17,8 +17,8 @@ import pytest
 
 import wonderland as wl
 from tools.interrupts import Counters, advance, numbers, with_inner, with_numpy, with_scan
-from wonderland.context import current
-from wonderland.transforms import jit as jitting
+from wonderland.core.context import current
+from wonderland.transforms.jit import traced as jitting
 
 
 @pytest.fixture(autouse=True, params=["native", "numpy"])

@@ -61,7 +61,7 @@ def test_draws_from_the_global_stream_do_not_make_a_trace_stale():
     wl.random.seed(0)
     assert [float(f(wl.zeros(()))) for _ in range(2)] == first
     assert f.traces == 1
-    graph = f._traces[next(iter(f._traces))]
+    graph = f._known.traces[next(iter(f._known.traces))]
     wl.nn.Linear(2, 3).eval()
     f(wl.zeros(()))
-    assert f._traces[next(iter(f._traces))] is graph
+    assert f._known.traces[next(iter(f._known.traces))] is graph

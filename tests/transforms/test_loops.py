@@ -11,7 +11,7 @@ import pytest
 import wonderland as wl
 from tests.transforms.counting import operations
 from wonderland import errors
-from wonderland.cell import Cell
+from wonderland.core.cell import Cell
 
 F64 = wl.float64
 
@@ -382,7 +382,7 @@ def both(f: Any, *args: Any) -> list[Any]:
         (lambda x: wl.scan(lambda c, e: (c, e), x, None, length=-1), errors.InputError, ["-1"]),
         (lambda x: wl.while_loop(lambda c: c > 0, lambda c: c, x), errors.DTypeError, ["bool[3]"]),
         (lambda x: wl.while_loop(lambda c: c.sum(), lambda c: c, x), errors.DTypeError, ["float32[]"]),
-        (lambda x: wl.while_loop(lambda c: "yes", lambda c: c, x), errors.DTypeError, ["str"]),
+        (lambda x: wl.while_loop(lambda c: "yes", lambda c: c, x), errors.DTypeError, ["str"]),  # type: ignore[arg-type, return-value]
         (lambda x: wl.while_loop(lambda c: c.sum() < 9, lambda c: c.astype(F64), x), errors.TreeError, ["float64"]),
         (lambda x: wl.fori_loop(0, x[0], lambda i, c: c, 0), errors.DTypeError, ["float32"]),
         (lambda x: wl.scan(lambda c, e: (c, e), wl.nn.Linear(2, 2), x), errors.TreeError, ["Linear"]),
@@ -419,7 +419,7 @@ def test_while_loops_run_as_long_as_needed() -> None:
     for n, steps in expected.items():
         assert collatz(wl.tensor(n)).item() == steps
         assert compiled(wl.tensor(n)).item() == steps
-    n = wl.tensor(list(expected))
+    n = wl.tensor(list(expected))  # type: ignore[assignment]
     for f in (wl.vmap(collatz), wl.jit(wl.vmap(collatz)), wl.vmap(compiled)):
         assert f(n).tolist() == list(expected.values())
 
@@ -622,7 +622,7 @@ def test_a_value_that_is_needed_twice_is_stacked_once() -> None:
         return wl.scan(lambda h, x: (wl.sin(h) * x + wl.sin(h) * 2, None), h, xs)[0]
 
     graph = wl.make_graph(wl.grad(f))(wl.tensor(0.1), wl.ones(7))
-    assert len(stacked(graph, 7)) == 2  # the cosine of h, and x + 2 or x
+    assert len(stacked(graph, 7)) == 1  # the cosine of h; x is there
 
 
 def test_adjoints_that_nobody_wants_are_not_computed() -> None:
@@ -673,7 +673,7 @@ def test_derived_graphs_are_made_once() -> None:
     def graphs() -> int:
         import gc
 
-        from wonderland.graph import Graph
+        from wonderland.ir import Graph
 
         return sum(type(o) is Graph for o in gc.get_objects())
 

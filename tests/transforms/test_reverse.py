@@ -67,20 +67,20 @@ def test_argnums() -> None:
     ):
         for transform in (wl.grad, wl.value_and_grad, wl.jacobian, wl.hessian):
             with pytest.raises(GradientError, match=message):
-                transform(f, argnums=bad)(*args)
+                transform(f, argnums=bad)(*args)  # type: ignore[arg-type]
 
 
 def test_only_functions_can_be_transformed() -> None:
     loss = wl.tensor(2.0)
     for transform in (wl.grad, wl.value_and_grad, wl.jacobian, wl.jacfwd, wl.hessian):
         with pytest.raises(GradientError, match=r"takes a function, received a Tensor.\n.*loss.backward\(\)"):
-            transform(loss)
+            transform(loss)  # type: ignore[arg-type, call-overload]
     with pytest.raises(GradientError, match="vjp: takes a function, received a int"):
-        wl.vjp(3, 1.0)
+        wl.vjp(3, 1.0)  # type: ignore[call-overload]
     with pytest.raises(GradientError, match="jvp: takes a function"):
-        wl.jvp(None, (1.0,), (1.0,))
+        wl.jvp(None, (1.0,), (1.0,))  # type: ignore[call-overload]
     with pytest.raises(GradientError, match="linearize: takes a function"):
-        wl.linearize([], 1.0)
+        wl.linearize([], 1.0)  # type: ignore[arg-type]
 
 
 def test_other_arguments_may_be_anything() -> None:
@@ -331,7 +331,7 @@ def test_one_adjoint_per_argument_and_trees_of_results() -> None:
     assert (x_bar.item(), y_bar.item()) == (31.0, 21.0)
     assert value["count"].dtype == wl.int64
     value, pull, aux = wl.vjp(lambda x: (x**2, "aux"), f64(3.0), has_aux=True)
-    assert (value.item(), pull(f64(1.0))[0].item(), aux) == (9.0, 6.0, "aux")
+    assert (value.item(), pull(f64(1.0))[0].item(), aux) == (9.0, 6.0, "aux")  # type: ignore[arg-type, attr-defined]
 
 
 def test_wrong_adjoints_are_refused() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import wonderland as wl
 from wonderland import viz
-from wonderland.viz.plot import PALETTE, ticks
+from wonderland.viz.axes import ticks
+from wonderland.viz.plot import PALETTE
 
 SVG = "{http://www.w3.org/2000/svg}"
 

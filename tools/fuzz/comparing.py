@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
-from wonderland.compiler import Program
-from wonderland.graph.evaluate import evaluate
-from wonderland.graph.simplify import simplify
-from wonderland.graph.stage import stage
-from wonderland.primitives.primitive import Aval
+from wonderland.core.dtypes import as_dtype
+from wonderland.core.primitive import Aval
+from wonderland.engines.native import Program
+from wonderland.engines.numpy.evaluate import evaluate
+from wonderland.ir.simplify import simplify
+from wonderland.ir.stage import stage
 
 from .case import Case
 from .rounding import Bound, bounds, eps_of, other_roundings
@@ -43,7 +44,7 @@ class Engines:
             self.native = lambda: self._leaves("native", rule, f, arrays)
             self.reference = lambda: self._leaves("numpy", rule, f, arrays)
             return
-        avals = [Aval(a.shape, wl.dtypes.as_dtype(a.dtype)) for a in arrays]
+        avals = [Aval(a.shape, as_dtype(a.dtype)) for a in arrays]
         try:
             staged = stage(lambda *xs: wl.tree.leaves(rule(f, *xs)), avals)
         except wl.errors.WonderlandError as error:

@@ -22,6 +22,7 @@ import numpy as np
 
 import wonderland as wl
 from wonderland import nn, recipes, train
+from wonderland.models.pretrained import IgnoredSettingWarning
 from wonderland.recipes.settings import as_value
 from wonderland.recipes.tasks.language import read_text
 from wonderland.recipes.tasks.texts import read_column
@@ -221,8 +222,45 @@ def _tokenizers() -> list[bytes]:
         wl.text.WordTokenizer.train(texts, special_tokens=special, strip_punctuation=True),
         wl.text.BPETokenizer.train(texts, 262, special_tokens=special, split_digits=True),
         wl.text.BPETokenizer.train(texts, 262, pattern=r"\p{L}+|\s+|[^\s\p{L}]+"),
+        wl.text.WordPieceTokenizer.train(texts, 60),
+        _like_llama(),
+        _like_t5(),
     ]
     return [tokenizer.to_str().encode() for tokenizer in made]
+
+
+def _like_llama() -> wl.text.Tokenizer:
+    """Characters, unknown ones as bytes, and a text that is not cut."""
+    merges = [("▁", "t"), ("h", "e"), ("▁t", "he")]
+    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁thecao", "▁t", "he", "▁the"]
+    replace = wl.text.normalizers.Replace("▁", " ", literal=True)
+    decoders = wl.text.decoders
+    return wl.text.Tokenizer(
+        wl.text.BPE({t: i for i, t in enumerate(tokens)}, merges, "<unk>", fuse_unk=True, byte_fallback=True),
+        normalizer=wl.text.normalizers.Normalizers(
+            (wl.text.normalizers.Prepend("▁"), wl.text.normalizers.Replace(" ", "▁", literal=True))
+        ),
+        decoder=decoders.Decoders(
+            (decoders.ReplaceEach(replace), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1))
+        ),
+        special_tokens=wl.text.SpecialTokens.named(["<unk>", "<s>"]),
+        before=["<s>"],
+    )
+
+
+def _like_t5() -> wl.text.Tokenizer:
+    """Tokens by their probability, and a table of replacements."""
+    nodes = [0] * 98  # a is o
+    nodes[0], nodes[96], nodes[97] = 1 << 10, 1 << 10 | 1 << 8 | ord("a"), 1 << 31
+    pre_tokenizers = wl.text.pre_tokenizers
+    return wl.text.Tokenizer(
+        wl.text.Unigram([("<unk>", 0.0), ("▁the", -2.0), ("▁", -3.0), *((c, -4.0) for c in "theco")], "<unk>"),
+        normalizer=wl.text.Precompiled(struct.pack("<I98I", 4 * 98, *nodes) + b"o\0"),
+        pre_tokenizer=pre_tokenizers.PreTokenizers((pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace())),
+        decoder=wl.text.decoders.Metaspace(),
+        special_tokens=wl.text.SpecialTokens.named(["<unk>", wl.text.AddedToken("</s>", rstrip=True)]),
+        after=["</s>"],
+    )
 
 
 def _json_damage(data: bytes, rng: random.Random, other: bytes) -> bytes:
@@ -233,7 +271,7 @@ def _read_tokenizer(path: Path) -> Any:
     tokenizer = wl.text.Tokenizer.from_file(path)
     for text in ("the cat", "a" * 300 + "!", " " * 300 + "é42[BOS]"):
         tokenizer.decode(tokenizer.encode(text))
-        tokenizer.encode_with_offsets(text[:40])
+        tokenizer.encode_with_offsets(text[:40], "a cat", add_special_tokens=True)
     return tokenizer.vocab_size
 
 
@@ -379,6 +417,31 @@ def _read_run(name: str) -> Callable[[Path], Any]:
     return inside
 
 
+def _published_files() -> dict[str, bytes]:
+    folder = Path(_folder, "published")
+    model = wl.models.Whisper(20, 4, 8, 2, 1, frames=8, context=6, key=wl.random.key(0))  # which has most to be read
+    model.stop_tokens = (3,)
+    wl.models.save_pretrained(model, folder, max_shard_size=4000)
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def _read_published(name: str) -> Callable[[Path], Any]:
+    def inside(path: Path) -> Any:
+        for other, data in _files(_published_files).items():
+            path.with_name(other).write_bytes(path.read_bytes() if other == name else data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IgnoredSettingWarning)  # keys get other names
+            return _values(wl.models.from_pretrained(path.parent).state_dict())
+
+    return inside
+
+
+def _published(name: str, suffix: str, damage: Damage) -> Format:
+    return Format(
+        f"from_pretrained {name}", suffix, lambda: [_files(_published_files)[name]], _read_published(name), damage
+    )
+
+
 def _read_log(path: Path) -> Any:
     trainer = _trainer()
     trainer.step = 5
@@ -443,6 +506,10 @@ def formats(folder: str) -> list[Format]:
             "run settings", ".json", lambda: [_files(_run_files)["settings.json"]], _read_run("settings.json"), either
         ),
         Format("run history", ".jsonl", lambda: [_files(_run_files)["history.jsonl"]], _read_log),
+        _published("config.json", ".json", either),
+        _published("generation_config.json", ".json", either),
+        _published("model.safetensors.index.json", ".json", either),
+        _published("model-00001-of-00003.safetensors", ".safetensors", _either(damaged, _tensor_header)),
         Format("tokenizer", ".json", _tokenizers, _read_tokenizer, either),
         Format("from_ranks", ".tiktoken", _ranks, lambda p: wl.text.from_ranks(p).encode("in the ring")),
         Format("settings", ".toml", _settings, lambda p: recipes.Settings.of(file=p).training({})),

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-import wonderland as wl
-from wonderland.graph.stage import stage
-from wonderland.primitives.primitive import Aval
+from wonderland.core.dtypes import as_dtype
+from wonderland.core.primitive import Aval
+from wonderland.ir.stage import stage
 
 from .case import Case
 from .statements import STATEMENTS
@@ -39,7 +39,7 @@ def random_case(seed: int, number: int, statements: Sequence[str] = (), kind: st
     """A random program, of some statements only if they are named. `RefusedError`: it cannot be traced, but should."""
     pick = np.random.default_rng([seed, number])
     inputs = random_inputs(pick)
-    avals = [Aval(a.shape, wl.dtypes.as_dtype(a.dtype)) for a in (i.array() for i in inputs)]
+    avals = [Aval(a.shape, as_dtype(a.dtype)) for a in (i.array() for i in inputs)]
     made: list[Case] = []
 
     def write(*tracers: Any) -> list[Any]:

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
-from wonderland.compiler.text.sums import LONGEST
-from wonderland.graph.ir import Equation, Var
+from wonderland.engines.native.tuning import LONGEST
+from wonderland.ir.graph import Equation, Var
 
 Array = np.ndarray[Any, Any]
-engine: Any = importlib.import_module("wonderland.graph.evaluate")  # the function of this name hides the module
+engine: Any = importlib.import_module("wonderland.engines.numpy.evaluate")  # the function of this name hides the module
 
 FACTOR = 16.0
 UNITS = 16.0

@@ -10,7 +10,18 @@ from typing import Any
 
 import torch  # type: ignore[import-not-found]  # not in the project's environment
 
-from . import activations, convolutions, initialization, layers, losses, modules, normalization, rules
+from . import (
+    activations,
+    attention_passes,
+    convolutions,
+    initialization,
+    layers,
+    losses,
+    modules,
+    normalization,
+    recurrent,
+    rules,
+)
 from .cases import plain
 
 FOLDER = Path(__file__).parents[2] / "tests/reference"
@@ -19,6 +30,7 @@ FAMILIES = {
     "layers": layers,
     "convolutions": convolutions,
     "normalization": normalization,
+    "recurrent": recurrent,
     "losses": losses,
 }
 
@@ -72,6 +84,7 @@ def main(chosen: list[str]) -> None:
         if not chosen or family in chosen:
             write(family, {"cases": [modules.computed(case) for case in module.CASES]})
     others = {"optimizers": rules.computed, "initialization": initial_values, "names": public_names}
+    others["transformers"] = attention_passes.computed
     for family, compute in others.items():
         if not chosen or family in chosen:
             write(family, compute())

@@ -17,7 +17,8 @@ class Case:
     name. All that are floating get gradients, unless `wrt` lists the positions. `modes` is a letter for each pass
     through the same module, "t" in training and "e" in evaluation mode. With `channels_first`, PyTorch has the channels
     of all floating inputs (but those at the positions `kept`) and of the output along axis 1. `wrapped_by` is a
-    function that changes the layer's weight. A `tolerance` above 1e-10 is for what PyTorch itself rounds.
+    function that changes the layer's weight, `before` one of nn.functional that the first input goes through (along its
+    last axis), with gradients for what goes in. A `tolerance` above 1e-10 is for what PyTorch itself rounds.
     """
 
     name: str
@@ -30,11 +31,12 @@ class Case:
     wrt: tuple[int, ...] | None = None
     kept: tuple[int, ...] = ()
     wrapped_by: str | None = None
+    before: str | None = None
     tolerance: float | None = None
 
     def heading(self) -> dict[str, Any]:
         """What both libraries are told, as the file has it."""
-        rare = {"names": self.names, "wrapped_by": self.wrapped_by, "tolerance": self.tolerance}
+        rare = {key: getattr(self, key) for key in ("names", "wrapped_by", "before", "tolerance")}
         told = {"name": self.name, "args": self.args, "settings": self.settings}
         return plain(told | {key: value for key, value in rare.items() if value})
 

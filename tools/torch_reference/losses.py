@@ -2,7 +2,9 @@
 
 Left out: means over nothing (every class ignored), which are NaN in PyTorch and 0 here; BCELoss of probabilities that
 are exactly 0 or 1, whose slopes PyTorch cuts at 1e12; CosineEmbeddingLoss of zero vectors, whose slopes depend on the
-epsilon; distances exactly at a margin, where PyTorch has the slope 1 for some losses and 0 for others.
+epsilon; distances exactly at a margin, where PyTorch has the slope 1 for some losses and 0 for others; infinite CTC
+losses, whose gradients are NaN there. CTCLoss is given logits through a log_softmax, because PyTorch's slopes for
+log-probabilities are those of such logits.
 """
 
 from __future__ import annotations
@@ -25,15 +27,30 @@ HITS = rng.integers(0, 2, size=SHAPE).astype(float)
 COUNTS = rng.poisson(3.0, size=SHAPE).astype(float)
 LISTS = np.array([[0, 2, -1], [1, -1, 0], [-1, -1, -1], [2, 1, 0]])
 THREE = (SHAPE,) * 3
+# transcriptions: repeated labels, an empty one, and one that is too long for its frames
+TRANSCRIPTS = np.array([[1, 2, 2, 3], [3, 3, 0, 0], [0, 0, 0, 0], [4, 4, 4, 4]])
+FRAMES, SIZES = np.array([7, 5, 6, 5]), np.array([4, 2, 0, 4])
+IN_A_ROW = np.concatenate([row[:n] for row, n in zip(TRANSCRIPTS, SIZES, strict=True)])
 
 
-def reduced(name: str, *inputs: Any, wrt: tuple[int, ...] | None = None, first: bool = False, **settings: Any) -> Any:
+def reduced(
+    name: str,
+    *inputs: Any,
+    wrt: tuple[int, ...] | None = None,
+    first: bool = False,
+    before: str | None = None,
+    **settings: Any,
+) -> Any:
     """A case for every reduction."""
     reductions = ["mean", "sum", "none", *(["batchmean"] if name == "KLDivLoss" else [])]
     return [
-        Case(name, inputs, settings={**settings, "reduction": reduction}, wrt=wrt, channels_first=first)
+        Case(name, inputs, settings={**settings, "reduction": reduction}, wrt=wrt, channels_first=first, before=before)
         for reduction in reductions
     ]
+
+
+def ctc(*inputs: Any, **settings: Any) -> Any:
+    return reduced("CTCLoss", *inputs, before="log_softmax", **settings)
 
 
 # Where the derivative is a choice, or a formula meets its limits.
@@ -87,5 +104,9 @@ CASES: list[Case] = [
     *reduced("TripletMarginLoss", *THREE),
     *reduced("TripletMarginLoss", *THREE, margin=0.5, p=3.0, swap=True),
     *reduced("TripletMarginWithDistanceLoss", *THREE, margin=0.7, swap=True),
+    *ctc((7, 4, 5), TRANSCRIPTS, FRAMES, SIZES, zero_infinity=True),
+    *ctc((7, 4, 5), IN_A_ROW, FRAMES, SIZES, zero_infinity=True),
+    *ctc((7, 3, 5), np.array([[0, 1], [2, 2], [1, 0]]), FRAMES[:3], np.array([2, 2, 1]), blank=4),
+    *ctc((6, 4), np.array([1, 3, 1]), np.array(6), np.array(3)),
     *EDGES,
 ]

@@ -55,13 +55,15 @@ def _passed(case: Case, module: Any, rng: np.random.Generator, training: bool) -
     moved = [
         _moved(case, x, -1, 1) if x.is_floating_point() and i not in case.kept else x for i, x in enumerate(tensors)
     ]
+    if case.before:
+        moved[0] = getattr(torch.nn.functional, case.before)(moved[0], dim=-1)
     positional = len(moved) - len(case.names)
     named = dict(zip(case.names, moved[positional:], strict=True))
     if module is None:
         outputs = getattr(torch.nn.functional, case.name)(*moved[:positional], **case.settings, **named)
     else:
         module.train(training).zero_grad()
-        if case.name == "LSTM" and positional == 3:
+        if case.name in ("LSTM", "LSTMCell") and positional == 3:
             moved, positional = [moved[0], (moved[1], moved[2])], 2
         outputs = module(*moved[:positional], **named)
     leaves = [_moved(case, y, 1, -1) for y in _leaves(outputs)]

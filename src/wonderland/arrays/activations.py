@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from ..errors import InputError
+from ..core.errors import InputError
+from ..core.tensor import Tensor, Tracer
+from ..core.typing import ArrayLike, Axes
 from ..primitives import elementwise as p
 from ..primitives.creation import full_like, ones_like, zeros_like
-from ..tensor import Tensor, Tracer
 from .arithmetic import clip
 from .conversion import as_real, as_tensor, promote_inexact
 from .logic import as_bool
@@ -17,20 +17,10 @@ from .reductions import max as max_
 from .reductions import sum as sum_
 from .stopping import stop_gradient
 
-__all__ = [
-    "log_sigmoid",
-    "log_softmax",
-    "logit",
-    "logsumexp",
-    "relu",
-    "sigmoid",
-    "softmax",
-    "softplus",
-    "xlogy",
-]
+__all__ = ["log_sigmoid", "log_softmax", "logit", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "xlogy"]
 
 
-def sigmoid(x: Any, /) -> Tensor:
+def sigmoid(x: ArrayLike, /) -> Tensor:
     r"""\(\sigma(x) = 1/(1 + e^{-x})\), with \(\sigma' = \sigma(1-\sigma) \le 1/4\). Book, section 6.4.3.
 
     >>> import wonderland as wl
@@ -40,7 +30,7 @@ def sigmoid(x: Any, /) -> Tensor:
     return p.sigmoid(as_real("sigmoid", x))
 
 
-def relu(x: Any, /) -> Tensor:
+def relu(x: ArrayLike, /) -> Tensor:
     r"""\(\max(0, x)\), with derivative 0 at 0. Book, sections 6.4.3 and 6.4.4.
 
     >>> import wonderland as wl
@@ -50,7 +40,7 @@ def relu(x: Any, /) -> Tensor:
     return p.relu(as_tensor("relu", x))
 
 
-def softplus(x: Any, /) -> Tensor:
+def softplus(x: ArrayLike, /) -> Tensor:
     r"""\(\ln(1 + e^x)\) without overflow; its derivative is the sigmoid.
 
     >>> import wonderland as wl
@@ -61,7 +51,7 @@ def softplus(x: Any, /) -> Tensor:
     return p.logaddexp(x, zeros_like(x))
 
 
-def log_sigmoid(x: Any, /) -> Tensor:
+def log_sigmoid(x: ArrayLike, /) -> Tensor:
     r"""\(\ln\sigma(x) = -\ln(1 + e^{-x})\) without underflow.
 
     >>> import wonderland as wl
@@ -71,7 +61,7 @@ def log_sigmoid(x: Any, /) -> Tensor:
     return -softplus(-as_real("log_sigmoid", x))
 
 
-def logit(x: Any, /, *, eps: float | None = None) -> Tensor:
+def logit(x: ArrayLike, /, *, eps: float | None = None) -> Tensor:
     r"""The log-odds \(\ln\frac{x}{1 - x}\), inverse of the sigmoid; -inf at 0 and inf at 1. Book, E.4.20.
 
     >>> import wonderland as wl
@@ -91,12 +81,12 @@ def logit(x: Any, /, *, eps: float | None = None) -> Tensor:
 # --- sums of exponentials
 
 
-def _masked(x: Tensor, mask: Any) -> Tensor:
+def _masked(x: Tensor, mask: ArrayLike | None) -> Tensor:
     """x with -inf where the mask is false, so that its exponential vanishes."""
     return x if mask is None else p.where(as_bool("where", mask), x, full_like(x, -math.inf))
 
 
-def _finite_max(x: Tensor, axis: Any) -> Tensor:
+def _finite_max(x: Tensor, axis: Axes) -> Tensor:
     """The maximum to subtract before exponentiating, no derivative through it; 0 where it is infinite."""
     top = stop_gradient(max_(x, axis=axis, keepdims=True))
     return p.where(p.isfinite(top), top, zeros_like(top))
@@ -108,7 +98,15 @@ def _safe_log(x: Tensor) -> Tensor:
     return p.where(zero, full_like(x, -math.inf), p.log(p.where(zero, ones_like(x), x)))
 
 
-def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False, b: Any = None, where: Any = None) -> Tensor:
+def logsumexp(
+    x: ArrayLike,
+    /,
+    axis: Axes = None,
+    *,
+    keepdims: bool = False,
+    b: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Tensor:
     r"""\(\ln\sum_i b_i e^{x_i}\) over the axes, without overflow; -inf where nothing is summed.
 
     >>> import wonderland as wl
@@ -128,7 +126,9 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False, b: Any = N
     return out if keepdims else squeeze(out, tuple(range(out.ndim)) if axis is None else axis)
 
 
-def softmax(x: Any, /, axis: Any = -1, *, where: Any = None, temperature: Any = 1.0) -> Tensor:
+def softmax(
+    x: ArrayLike, /, axis: Axes = -1, *, where: ArrayLike | None = None, temperature: float | Tensor = 1.0
+) -> Tensor:
     r"""\(e^{x_i/\tau} / \sum_j e^{x_j/\tau}\) along an axis: a point of the simplex. Book, D.4.4 and section 4.2.1.
 
     >>> import wonderland as wl
@@ -151,7 +151,7 @@ def softmax(x: Any, /, axis: Any = -1, *, where: Any = None, temperature: Any = 
     return terms / p.where(total == 0, ones_like(total), total)
 
 
-def log_softmax(x: Any, /, axis: Any = -1, *, where: Any = None) -> Tensor:
+def log_softmax(x: ArrayLike, /, axis: Axes = -1, *, where: ArrayLike | None = None) -> Tensor:
     r"""\(x_i - \ln\sum_j e^{x_j}\) along an axis, without overflow; -inf where a mask leaves out.
 
     >>> import wonderland as wl
@@ -166,7 +166,7 @@ def log_softmax(x: Any, /, axis: Any = -1, *, where: Any = None) -> Tensor:
     return shifted - p.log(p.where(total == 0, ones_like(total), total))
 
 
-def xlogy(x: Any, y: Any, /) -> Tensor:
+def xlogy(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     r"""\(x \ln y\), and 0 where x is 0 (also for y = 0).
 
     >>> import wonderland as wl

@@ -5,54 +5,28 @@ Two arguments are brought to one dtype and broadcast to one shape: sizes agree f
 
 from __future__ import annotations
 
-from typing import Any
-
-from .. import dtypes
-from ..arguments import as_int
-from ..dtypes import KIND, is_inexact
-from ..interpreter import bind
+from ..core import dtypes
+from ..core.arguments import as_int
+from ..core.dtypes import KIND, is_inexact
+from ..core.interpreter import bind
+from ..core.primitive import Primitive
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import elementwise as p
 from ..primitives.creation import ones_like, zeros_like
-from ..tensor import Tensor
 from .conversion import as_inexact, as_real, as_result, as_tensor, convert, promote, promote_inexact, promote_kind
 from .types import finfo
 
 __all__ = [
-    "abs",
-    "absolute",
-    "add",
-    "ceil",
-    "clip",
-    "copysign",
-    "divide",
-    "floor",
-    "floor_divide",
-    "hypot",
-    "maximum",
-    "minimum",
-    "multiply",
-    "nan_to_num",
-    "negative",
-    "nextafter",
-    "positive",
-    "pow",
-    "power",
-    "reciprocal",
-    "remainder",
-    "round",
-    "rsqrt",
-    "sign",
-    "signbit",
-    "sqrt",
-    "square",
-    "subtract",
-    "trunc",
-]
+    "abs", "absolute", "add", "ceil", "clip", "copysign", "divide", "floor", "floor_divide", "hypot", "maximum",
+    "minimum", "multiply", "nan_to_num", "negative", "nextafter", "positive", "pow", "power", "reciprocal", "remainder",
+    "round", "rsqrt", "sign", "signbit", "sqrt", "square", "subtract", "trunc",
+]  # fmt: skip
 
 # --- the four operations
 
 
-def add(x1: Any, x2: Any, /) -> Tensor:
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 + x2; for bools, at least one true.
 
     >>> import wonderland as wl
@@ -66,7 +40,7 @@ def add(x1: Any, x2: Any, /) -> Tensor:
     return bind(p.add, x1, x2)
 
 
-def subtract(x1: Any, x2: Any, /) -> Tensor:
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 - x2.
 
     >>> import wonderland as wl
@@ -78,7 +52,7 @@ def subtract(x1: Any, x2: Any, /) -> Tensor:
     return bind(p.subtract, x1, x2)
 
 
-def multiply(x1: Any, x2: Any, /) -> Tensor:
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""The Hadamard product \([X \odot Y]_{ij} = X_{ij} Y_{ij}\); for bools, both true. Book, D.2.4.
 
     >>> import wonderland as wl
@@ -92,7 +66,7 @@ def multiply(x1: Any, x2: Any, /) -> Tensor:
     return bind(p.multiply, x1, x2)
 
 
-def divide(x1: Any, x2: Any, /) -> Tensor:
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 / x2; integers become floating first.
 
     >>> import wonderland as wl
@@ -104,7 +78,7 @@ def divide(x1: Any, x2: Any, /) -> Tensor:
     return bind(p.divide, x1, x2)
 
 
-def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(\lfloor x_1 / x_2 \rfloor\); derivative zero.
 
     >>> import wonderland as wl
@@ -114,7 +88,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     return p.floor_divide(*promote_kind("floor_divide", p.NUMERIC, x1, x2))
 
 
-def remainder(x1: Any, x2: Any, /) -> Tensor:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(x_1 - \lfloor x_1 / x_2 \rfloor x_2\): the sign is that of x2.
 
     >>> import wonderland as wl
@@ -127,7 +101,7 @@ def remainder(x1: Any, x2: Any, /) -> Tensor:
 # --- powers and roots
 
 
-def pow(x1: Any, x2: Any, /) -> Tensor:
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(x_1^{x_2}\). Book, section 2.2.1.
 
     >>> import wonderland as wl
@@ -145,7 +119,7 @@ def pow(x1: Any, x2: Any, /) -> Tensor:
 power = pow
 
 
-def square(x: Any, /) -> Tensor:
+def square(x: ArrayLike, /) -> Tensor:
     r"""\(x^2\).
 
     >>> import wonderland as wl
@@ -157,7 +131,7 @@ def square(x: Any, /) -> Tensor:
     return p.square(x)
 
 
-def sqrt(x: Any, /) -> Tensor:
+def sqrt(x: ArrayLike, /) -> Tensor:
     r"""\(\sqrt{x}\); NaN for negative numbers, and the derivative \(1/(2\sqrt x)\) is infinite at 0.
 
     >>> import wonderland as wl
@@ -167,7 +141,7 @@ def sqrt(x: Any, /) -> Tensor:
     return p.sqrt(as_inexact("sqrt", x))
 
 
-def rsqrt(x: Any, /) -> Tensor:
+def rsqrt(x: ArrayLike, /) -> Tensor:
     r"""\(1/\sqrt{x}\).
 
     >>> import wonderland as wl
@@ -177,7 +151,7 @@ def rsqrt(x: Any, /) -> Tensor:
     return reciprocal(p.sqrt(as_inexact("rsqrt", x)))
 
 
-def reciprocal(x: Any, /) -> Tensor:
+def reciprocal(x: ArrayLike, /) -> Tensor:
     r"""\(1/x\).
 
     >>> import wonderland as wl
@@ -188,7 +162,7 @@ def reciprocal(x: Any, /) -> Tensor:
     return p.divide(ones_like(x), x)
 
 
-def hypot(x1: Any, x2: Any, /) -> Tensor:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(\sqrt{x_1^2 + x_2^2}\) without overflow; the derivative at the origin is 0.
 
     >>> import wonderland as wl
@@ -201,7 +175,7 @@ def hypot(x1: Any, x2: Any, /) -> Tensor:
 # --- signs and sizes
 
 
-def negative(x: Any, /) -> Tensor:
+def negative(x: ArrayLike, /) -> Tensor:
     """-x.
 
     >>> import wonderland as wl
@@ -211,7 +185,7 @@ def negative(x: Any, /) -> Tensor:
     return p.negative(as_tensor("negative", x))
 
 
-def positive(x: Any, /) -> Tensor:
+def positive(x: ArrayLike, /) -> Tensor:
     """x itself.
 
     >>> import wonderland as wl
@@ -221,7 +195,7 @@ def positive(x: Any, /) -> Tensor:
     return as_result(as_tensor("positive", x))
 
 
-def abs(x: Any, /) -> Tensor:
+def abs(x: ArrayLike, /) -> Tensor:
     r"""\(|x|\), for complex numbers the modulus. The derivative at 0 is 0. Book, section 6.4.4.
 
     >>> import wonderland as wl
@@ -235,7 +209,7 @@ def abs(x: Any, /) -> Tensor:
 absolute = abs
 
 
-def sign(x: Any, /) -> Tensor:
+def sign(x: ArrayLike, /) -> Tensor:
     r"""-1, 0 or 1, with derivative zero; for complex numbers \(x / |x|\), and 0 at 0.
 
     >>> import wonderland as wl
@@ -245,7 +219,7 @@ def sign(x: Any, /) -> Tensor:
     return p.sign(as_tensor("sign", x))
 
 
-def signbit(x: Any, /) -> Tensor:
+def signbit(x: ArrayLike, /) -> Tensor:
     """Whether the sign bit is set: true for negative numbers and for -0.0.
 
     >>> import wonderland as wl
@@ -255,7 +229,7 @@ def signbit(x: Any, /) -> Tensor:
     return p.signbit(as_real("signbit", x))
 
 
-def copysign(x1: Any, x2: Any, /) -> Tensor:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The size of x1 with the sign of x2.
 
     >>> import wonderland as wl
@@ -265,7 +239,7 @@ def copysign(x1: Any, x2: Any, /) -> Tensor:
     return p.copysign(*promote_inexact("copysign", x1, x2))
 
 
-def nextafter(x1: Any, x2: Any, /) -> Tensor:
+def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The next floating-point number after x1 towards x2.
 
     >>> import wonderland as wl
@@ -278,13 +252,13 @@ def nextafter(x1: Any, x2: Any, /) -> Tensor:
 # --- rounding
 
 
-def _rounding(name: str, primitive: Any, x: Any) -> Tensor:
+def _rounding(name: str, primitive: Primitive, x: ArrayLike) -> Tensor:
     x = as_tensor(name, x)
     p.check_kind(name, p.NUMERIC, x)
     return as_result(x) if x.dtype.kind in "iu" else primitive(x)
 
 
-def floor(x: Any, /) -> Tensor:
+def floor(x: ArrayLike, /) -> Tensor:
     """The largest integer not above x; derivative zero.
 
     >>> import wonderland as wl
@@ -294,7 +268,7 @@ def floor(x: Any, /) -> Tensor:
     return _rounding("floor", p.floor, x)
 
 
-def ceil(x: Any, /) -> Tensor:
+def ceil(x: ArrayLike, /) -> Tensor:
     """The smallest integer not below x; derivative zero.
 
     >>> import wonderland as wl
@@ -304,7 +278,7 @@ def ceil(x: Any, /) -> Tensor:
     return _rounding("ceil", p.ceil, x)
 
 
-def trunc(x: Any, /) -> Tensor:
+def trunc(x: ArrayLike, /) -> Tensor:
     """x without its fraction; derivative zero.
 
     >>> import wonderland as wl
@@ -314,7 +288,7 @@ def trunc(x: Any, /) -> Tensor:
     return _rounding("trunc", p.trunc, x)
 
 
-def round(x: Any, /, decimals: int = 0) -> Tensor:
+def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
     """The nearest integer, or the nearest number with so many decimals; halves to even; derivative zero.
 
     >>> import wonderland as wl
@@ -338,7 +312,7 @@ def round(x: Any, /, decimals: int = 0) -> Tensor:
 # --- the larger and the smaller
 
 
-def maximum(x1: Any, x2: Any, /) -> Tensor:
+def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The larger of two, NaN if one is NaN; equal arguments share the derivative.
 
     >>> import wonderland as wl
@@ -348,7 +322,7 @@ def maximum(x1: Any, x2: Any, /) -> Tensor:
     return p.maximum(*promote_kind("maximum", p.REAL, x1, x2))
 
 
-def minimum(x1: Any, x2: Any, /) -> Tensor:
+def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The smaller of two, NaN if one is NaN; equal arguments share the derivative.
 
     >>> import wonderland as wl
@@ -358,26 +332,26 @@ def minimum(x1: Any, x2: Any, /) -> Tensor:
     return p.minimum(*promote_kind("minimum", p.REAL, x1, x2))
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
     """x limited to [min, max]; either may be None. The derivative is 1 inside (ends included), 0 outside.
 
     >>> import wonderland as wl
     >>> wl.clip(wl.tensor([-1.0, 0.5, 3.0]), 0.0, 1.0)
     tensor([0. , 0.5, 1. ])
     """
-    x = as_tensor("clip", x)
+    out = as_tensor("clip", x)
     for bound, outside in ((min, p.less), (max, p.greater)):
         if bound is None:
             continue
-        wide, limit = promote("clip", x, bound)
-        if KIND[wide.dtype] > KIND[x.dtype]:
-            x = wide  # integers limited by fractions become fractions
-        limit = convert(limit, x.dtype)
-        x = p.where(outside(x, limit), limit, x)
-    return as_result(x) if min is None and max is None else x
+        wide, limit = promote("clip", out, bound)
+        if KIND[wide.dtype] > KIND[out.dtype]:
+            out = wide  # integers limited by fractions become fractions
+        limit = convert(limit, out.dtype)
+        out = p.where(outside(out, limit), limit, out)
+    return as_result(out) if min is None and max is None else out
 
 
-def nan_to_num(x: Any, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+def nan_to_num(x: ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """x with NaN replaced by `nan` and infinities by the given numbers, or by the largest finite ones.
 
     >>> import math, wonderland as wl
@@ -392,5 +366,5 @@ def nan_to_num(x: Any, /, nan: float = 0.0, posinf: float | None = None, neginf:
     above = p.greater(x, zeros_like(x))
     high = convert(limits.max if posinf is None else posinf, x.dtype)
     low = convert(limits.min if neginf is None else neginf, x.dtype)
-    x = p.where(infinite, p.where(above, high, low), x)
-    return p.where(p.isnan(x), convert(nan, x.dtype), x)
+    finite = p.where(infinite, p.where(above, high, low), x)
+    return p.where(p.isnan(finite), convert(nan, x.dtype), finite)

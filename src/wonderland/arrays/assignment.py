@@ -9,13 +9,13 @@ in use, since programs written for NumPy rely on writing through them; and assig
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 
-from ..context import current
-from ..errors import GradientError, InputError, TraceError
-from ..tensor import Tensor, Tracer, alias, wrap
+from ..core.context import current
+from ..core.errors import GradientError, InputError, TraceError
+from ..core.tensor import Tensor, Tracer, alias, wrap
+from ..core.typing import ArrayLike, Index
 from .conversion import convert_into
 from .indexing import plain_entries
 from .updates import At
@@ -26,7 +26,7 @@ _REMEDY = "x = x.at[i].set(v), or x.at[i].add(v) and relatives"
 _count = sys.getrefcount
 
 
-def assign_item(x: Tensor, index: Any, value: Any, holders: int) -> None:
+def assign_item(x: Tensor, index: Index, value: ArrayLike, holders: int) -> None:
     """Carry out `x[index] = value`. `holders` is the reference count of x inside its `__setitem__`."""
     _check_allowed(x, value)
     if holders <= _TEMPORARY:
@@ -44,7 +44,7 @@ def assign_item(x: Tensor, index: Any, value: Any, holders: int) -> None:
         x._data = At(alias(x))[index].set(value)._data
 
 
-def _check_allowed(x: Tensor, value: Any) -> None:
+def _check_allowed(x: Tensor, value: ArrayLike) -> None:
     if isinstance(x, Tracer) or isinstance(value, Tracer) or current().trace is not None:
         raise TraceError("setitem: inside a transformation (wl.grad, wl.jit, wl.vmap) tensors are immutable.", _REMEDY)
     recording = current().settings.grad_enabled
@@ -70,7 +70,7 @@ def _is_view_of_others(x: Tensor) -> bool:
     return type(base).__name__ == "PyCapsule"  # memory of another library, which does not say who uses it
 
 
-def _put_in(x: Tensor, index: Any, value: Any) -> bool:
+def _put_in(x: Tensor, index: Index, value: Tensor) -> bool:
     """Put the value into the buffer of x, if x is alone with it and there is nothing to trace, watch or explain."""
     if not current().plain or type(value) is not Tensor:
         return False
@@ -89,7 +89,7 @@ def _put_in(x: Tensor, index: Any, value: Any) -> bool:
 
 def _calibrated() -> tuple[int, int, int]:
     class Probe:
-        def __setitem__(self, index: Any, value: Any) -> None:
+        def __setitem__(self, index: int, value: int) -> None:
             holders = _count(self)
             seen.append(holders)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..arguments import as_int
-from ..broadcasting import normalize_axes, normalize_axis
-from ..dtypes import floating_of
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor, wrap
+from ..core.arguments import as_int
+from ..core.broadcasting import normalize_axes, normalize_axis
+from ..core.dtypes import floating_of
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike, Axes
 from .arithmetic import clip, remainder
 from .complexes import real
 from .conversion import as_inexact, as_operand, as_real, as_tensor, asarray, convert, promote, promote_inexact
@@ -25,7 +24,7 @@ from .sorting import argsort
 __all__ = ["ediff1d", "gradient", "interp", "lerp", "polyval", "trapezoid", "vander"]
 
 
-def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> Tensor:
+def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Tensor:
     """The differences of neighbours in the flattened tensor, between `to_begin` and `to_end` if they are given.
 
     >>> import wonderland as wl
@@ -41,11 +40,13 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> Tensor:
 # --- derivatives
 
 
-def _along(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+def _along(x: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def gradient(f: Any, /, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(
+    f: ArrayLike, /, *spacing: ArrayLike, axis: Axes = None, edge_order: int = 1
+) -> Tensor | tuple[Tensor, ...]:
     r"""The slope of sampled values along each axis: \((f_{i+1}-f_{i-1})/(x_{i+1}-x_{i-1})\), one-sided at the ends.
 
     >>> import wonderland as wl
@@ -73,11 +74,11 @@ def gradient(f: Any, /, *spacing: Any, axis: Any = None, edge_order: int = 1) ->
     return found[0] if len(found) == 1 else found
 
 
-def _ndim(x: Any) -> int:
+def _ndim(x: ArrayLike) -> int:
     return asarray(x).ndim
 
 
-def _gradient(f: Any, axis: int, spacing: Any, edge_order: int) -> Tensor:
+def _gradient(f: Tensor, axis: int, spacing: ArrayLike, edge_order: int) -> Tensor:
     n = f.shape[axis]
     if n <= edge_order:
         raise ShapeError(
@@ -111,7 +112,7 @@ def _gradient(f: Any, axis: int, spacing: Any, edge_order: int) -> Tensor:
 # --- integrals
 
 
-def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float | Tensor = 1.0, axis: int = -1) -> Tensor:
     r"""The integral of sampled values by the trapezoidal rule, \(\sum_i (x_{i+1}-x_i)(y_i+y_{i+1})/2\).
 
     >>> import wonderland as wl
@@ -123,7 +124,7 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor
     y = as_inexact("trapezoid", y)
     place = normalize_axis("trapezoid", axis, y.ndim)
     if x is None:
-        step: Any = dx
+        step = dx
     else:
         x = as_real("trapezoid", x)
         if x.ndim == 1:
@@ -136,7 +137,7 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor
 # --- in between
 
 
-def lerp(start: Any, end: Any, weight: Any, /) -> Tensor:
+def lerp(start: ArrayLike, end: ArrayLike, weight: ArrayLike, /) -> Tensor:
     r"""\(a + w\,(b - a)\): from a at weight 0 to b at weight 1, and on beyond them.
 
     >>> import wonderland as wl
@@ -148,7 +149,15 @@ def lerp(start: Any, end: Any, weight: Any, /) -> Tensor:
     return where(near, a + w * (b - a), b - (b - a) * (1 - w))
 
 
-def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, period: float | None = None) -> Tensor:
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    /,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: float | None = None,
+) -> Tensor:
     r"""The line through the points \((\mathrm{xp}_i, \mathrm{fp}_i)\) at x; outside of them their first and last value.
 
     >>> import wonderland as wl
@@ -188,7 +197,7 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, per
 # --- polynomials
 
 
-def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Tensor:
+def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> Tensor:
     r"""The matrix of powers \(x_i^j\) of a vector (n), with N columns (n if not said), the highest power first.
 
     >>> import wonderland as wl
@@ -204,7 +213,7 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Tensor:
     return reshape(x, (-1, 1)) ** wrap(powers.copy()) if x.size and count else zeros((x.size, count), dtype=x.dtype)
 
 
-def polyval(p: Any, x: Any, /) -> Tensor:
+def polyval(p: ArrayLike, x: ArrayLike, /) -> Tensor:
     r"""The polynomial \(p_0 x^{n-1} + p_1 x^{n-2} + \dots + p_{n-1}\) at x, by Horner's rule.
 
     >>> import wonderland as wl

@@ -6,18 +6,17 @@ steepest ascent. Real tensors pass through these functions with the meaning that
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..dtypes import is_complex
+from ..core.dtypes import is_complex
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import elementwise as p
 from ..primitives.creation import zeros_like
-from ..tensor import Tensor
 from .conversion import as_inexact, as_result, as_tensor, promote_inexact
 
 __all__ = ["angle", "complex", "conj", "imag", "real"]
 
 
-def real(x: Any, /) -> Tensor:
+def real(x: ArrayLike, /) -> Tensor:
     """The real part.
 
     >>> import wonderland as wl
@@ -28,7 +27,7 @@ def real(x: Any, /) -> Tensor:
     return p.real(x) if is_complex(x.dtype) else as_result(x)
 
 
-def imag(x: Any, /) -> Tensor:
+def imag(x: ArrayLike, /) -> Tensor:
     """The imaginary part; zero for real tensors.
 
     >>> import wonderland as wl
@@ -39,7 +38,7 @@ def imag(x: Any, /) -> Tensor:
     return p.imag(x) if is_complex(x.dtype) else zeros_like(x)
 
 
-def conj(x: Any, /) -> Tensor:
+def conj(x: ArrayLike, /) -> Tensor:
     """The complex conjugate x - iy of x + iy.
 
     >>> import wonderland as wl
@@ -50,7 +49,7 @@ def conj(x: Any, /) -> Tensor:
     return p.conj(x) if is_complex(x.dtype) else as_result(x)
 
 
-def angle(x: Any, /) -> Tensor:
+def angle(x: ArrayLike, /) -> Tensor:
     """The argument of a complex number, in [-pi, pi].
 
     >>> import wonderland as wl
@@ -61,7 +60,7 @@ def angle(x: Any, /) -> Tensor:
     return p.atan2(imag(x), real(x))
 
 
-def complex(real: Any, imag: Any, /) -> Tensor:
+def complex(real: ArrayLike, imag: ArrayLike, /) -> Tensor:
     """real + i imag.
 
     >>> import wonderland as wl

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
-from ..arguments import as_list
-from ..dtypes import is_complex
-from ..errors import InputError
+from ..core.arguments import as_list
+from ..core.dtypes import is_complex
+from ..core.errors import InputError
+from ..core.primitive import Primitive
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import elementwise as p
 from ..primitives import roots
 from ..primitives.creation import full, ones_like, zeros_like
-from ..tensor import Tensor
 from .arithmetic import abs as abs_
 from .arithmetic import divide, pow, remainder
 from .complexes import conj, imag
@@ -20,37 +22,10 @@ from .logic import as_bool, bitwise_invert, bitwise_left_shift, bitwise_right_sh
 from .transcendental import acos, acosh, asin, asinh, atan, atan2, atanh
 
 __all__ = [
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "cbrt",
-    "conjugate",
-    "deg2rad",
-    "degrees",
-    "fabs",
-    "float_power",
-    "fmod",
-    "heaviside",
-    "invert",
-    "iscomplex",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "left_shift",
-    "logaddexp2",
-    "mod",
-    "rad2deg",
-    "radians",
-    "right_shift",
-    "rint",
-    "select",
-    "sinc",
-    "true_divide",
-]
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "conjugate", "deg2rad", "degrees",
+    "fabs", "float_power", "fmod", "heaviside", "invert", "iscomplex", "isneginf", "isposinf", "isreal", "left_shift",
+    "logaddexp2", "mod", "rad2deg", "radians", "right_shift", "rint", "select", "sinc", "true_divide",
+]  # fmt: skip
 
 arccos, arccosh, arcsin, arcsinh = acos, acosh, asin, asinh
 arctan, arctan2, arctanh = atan, atan2, atanh
@@ -58,7 +33,7 @@ conjugate, invert, left_shift, right_shift = conj, bitwise_invert, bitwise_left_
 mod, true_divide = remainder, divide
 
 
-def fabs(x: Any, /) -> Tensor:
+def fabs(x: ArrayLike, /) -> Tensor:
     """The absolute value as a floating tensor.
 
     >>> import wonderland as wl
@@ -68,7 +43,7 @@ def fabs(x: Any, /) -> Tensor:
     return abs_(as_real("fabs", x))
 
 
-def rint(x: Any, /) -> Tensor:
+def rint(x: ArrayLike, /) -> Tensor:
     """The nearest integer, halves to even, as a floating tensor; derivative zero.
 
     >>> import wonderland as wl
@@ -81,7 +56,7 @@ def rint(x: Any, /) -> Tensor:
 # --- angles
 
 
-def deg2rad(x: Any, /) -> Tensor:
+def deg2rad(x: ArrayLike, /) -> Tensor:
     r"""Degrees in radians: \(\pi x / 180\).
 
     >>> import wonderland as wl
@@ -91,7 +66,7 @@ def deg2rad(x: Any, /) -> Tensor:
     return as_real("deg2rad", x) * (math.pi / 180)
 
 
-def rad2deg(x: Any, /) -> Tensor:
+def rad2deg(x: ArrayLike, /) -> Tensor:
     r"""Radians in degrees: \(180 x / \pi\).
 
     >>> import wonderland as wl
@@ -104,7 +79,7 @@ def rad2deg(x: Any, /) -> Tensor:
 radians, degrees = deg2rad, rad2deg
 
 
-def sinc(x: Any, /) -> Tensor:
+def sinc(x: ArrayLike, /) -> Tensor:
     r"""\(\sin(\pi x)/(\pi x)\), and 1 at 0; all derivatives are exact there, too.
 
     >>> import wonderland as wl
@@ -125,7 +100,7 @@ def sinc(x: Any, /) -> Tensor:
 # --- powers, remainders and logarithms
 
 
-def cbrt(x: Any, /) -> Tensor:
+def cbrt(x: ArrayLike, /) -> Tensor:
     r"""\(\sqrt[3]{x}\), also of negative numbers; the derivative is infinite at 0.
 
     >>> import wonderland as wl
@@ -135,7 +110,7 @@ def cbrt(x: Any, /) -> Tensor:
     return roots.cbrt(as_real("cbrt", x))
 
 
-def float_power(x1: Any, x2: Any, /) -> Tensor:
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(x_1^{x_2}\) in a floating type, also for integers: negative exponents are allowed.
 
     >>> import wonderland as wl
@@ -145,7 +120,7 @@ def float_power(x1: Any, x2: Any, /) -> Tensor:
     return pow(*promote_inexact("float_power", x1, x2))
 
 
-def fmod(x1: Any, x2: Any, /) -> Tensor:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(x_1 - \operatorname{trunc}(x_1/x_2)\,x_2\): the sign is that of x1, where `remainder` has that of x2.
 
     >>> import wonderland as wl
@@ -157,7 +132,7 @@ def fmod(x1: Any, x2: Any, /) -> Tensor:
     return p.where(p.less(x, zeros_like(x)), -rest, rest)
 
 
-def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(\log_2(2^{x_1} + 2^{x_2})\) without overflow.
 
     >>> import wonderland as wl
@@ -171,7 +146,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
 # --- steps and choices
 
 
-def heaviside(x1: Any, x2: Any, /) -> Tensor:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """0 for negative x1, 1 for positive x1, and x2 where x1 is 0.
 
     >>> import wonderland as wl
@@ -183,7 +158,7 @@ def heaviside(x1: Any, x2: Any, /) -> Tensor:
     return where(p.isnan(x), x, where(x == 0, y, step))
 
 
-def select(conditions: Any, choices: Any, /, default: Any = 0) -> Tensor:
+def select(conditions: Sequence[ArrayLike], choices: Sequence[ArrayLike], /, default: ArrayLike = 0) -> Tensor:
     """Of each place the choice whose condition is the first to hold; the default where none does.
 
     >>> import wonderland as wl
@@ -203,12 +178,12 @@ def select(conditions: Any, choices: Any, /, default: Any = 0) -> Tensor:
 # --- predicates
 
 
-def _infinite(name: str, x: Any, sign: Any) -> Tensor:
+def _infinite(name: str, x: ArrayLike, sign: Primitive) -> Tensor:
     x = as_real(name, x)
     return p.bitwise_and(p.isinf(x), sign(x, zeros_like(x)))
 
 
-def isposinf(x: Any, /) -> Tensor:
+def isposinf(x: ArrayLike, /) -> Tensor:
     """Plus infinity.
 
     >>> import wonderland as wl
@@ -218,7 +193,7 @@ def isposinf(x: Any, /) -> Tensor:
     return _infinite("isposinf", x, p.greater)
 
 
-def isneginf(x: Any, /) -> Tensor:
+def isneginf(x: ArrayLike, /) -> Tensor:
     """Minus infinity.
 
     >>> import wonderland as wl
@@ -228,7 +203,7 @@ def isneginf(x: Any, /) -> Tensor:
     return _infinite("isneginf", x, p.less)
 
 
-def iscomplex(x: Any, /) -> Tensor:
+def iscomplex(x: ArrayLike, /) -> Tensor:
     """Whether the imaginary part is not 0.
 
     >>> import wonderland as wl
@@ -239,7 +214,7 @@ def iscomplex(x: Any, /) -> Tensor:
     return imag(x) != 0 if is_complex(x.dtype) else full(x.shape, False, p.bool_)
 
 
-def isreal(x: Any, /) -> Tensor:
+def isreal(x: ArrayLike, /) -> Tensor:
     """Whether the imaginary part is 0.
 
     >>> import wonderland as wl

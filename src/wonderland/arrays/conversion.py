@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from .. import dtypes, interpreter
-from ..arguments import as_int
-from ..cell import Cell
-from ..dtypes import KIND, DType, as_dtype, is_complex, is_inexact, is_integer, promote_types, with_scalar
-from ..errors import DTypeError, InputError, ShapeError
+from ..core import dtypes, interpreter
+from ..core.arguments import as_int
+from ..core.cell import Cell
+from ..core.dtypes import KIND, DType, as_dtype, is_complex, is_inexact, is_integer, promote_types, with_scalar
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.room import GIBIBYTE
+from ..core.tensor import Tensor, Tracer, alias, wrap
+from ..core.typing import Array, ArrayLike, DTypeLike, Number, ShapeLike, SupportsDLPack
 from ..primitives import elementwise as p
 from ..primitives.creation import check_size
 from ..primitives.structure import concatenate, reshape
-from ..room import GIBIBYTE
-from ..tensor import Tensor, Tracer, alias, wrap
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # that of collections.abc, from Python 3.12 on
 
 __all__ = ["array", "asarray", "from_dlpack", "tensor"]
 
@@ -24,7 +29,13 @@ SCALAR_KIND = {bool: 0, int: 1, float: 2, complex: 3}
 SCALAR_DTYPE = (dtypes.bool_, dtypes.default_int, dtypes.default_float, dtypes.default_complex)
 
 
-def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: ArrayLike | SupportsDLPack | Buffer,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A new tensor with a copy of `data`: a number, nested lists, a NumPy array or another tensor.
 
     >>> import wonderland as wl
@@ -41,7 +52,14 @@ def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: b
     return (wrap(made._data) if type(made) is Tensor else made).requires_grad_()
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None) -> Tensor:
+def array(
+    object: ArrayLike | SupportsDLPack | Buffer,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: bool | None = True,
+    ndmin: int = 0,
+    device: str | None = None,
+) -> Tensor:
     """A tensor of `object`, under the name that users of NumPy and JAX type first; it copies unless told not to.
 
     >>> import wonderland as wl
@@ -55,7 +73,14 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: in
     return made if lacking <= 0 else made[(None,) * lacking]
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(
+    obj: ArrayLike | SupportsDLPack | Buffer,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    copy: bool | None = None,
+) -> Tensor:
     """A tensor with the value of `obj`, sharing its memory where possible (`copy=True` never shares).
 
     >>> import numpy as np, wonderland as wl
@@ -77,7 +102,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if hasattr(obj, "__array__"):
         return _from_numpy(np.asarray(obj), wanted, copy)
     if hasattr(obj, "__dlpack__"):
-        return asarray(from_dlpack(obj), dtype=dtype, copy=copy)
+        return asarray(from_dlpack(obj), dtype=dtype, copy=copy)  # type: ignore[arg-type]  # it has what is asked for
     try:
         return _from_numpy(np.asarray(memoryview(obj)), wanted, copy)
     except TypeError:
@@ -87,7 +112,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         ) from None
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of another library's array that speaks DLPack.
 
     >>> import numpy as np, wonderland as wl
@@ -119,7 +144,7 @@ def _from_tensor(x: Tensor, dtype: DType | None, copy: bool | None) -> Tensor:
     return p.astype(value, dtype=target)
 
 
-def _from_numpy(data: np.ndarray[Any, Any], dtype: DType | None, copy: bool | None) -> Tensor:
+def _from_numpy(data: Array, dtype: DType | None, copy: bool | None) -> Tensor:
     target = as_dtype(data.dtype) if dtype is None else dtype
     if copy is False and data.dtype != target:
         raise _needs_copy(data.dtype, target)
@@ -143,15 +168,15 @@ def _needs_copy(source: DType, target: DType) -> InputError:
     return InputError(f"asarray: {source} cannot become {target} without a copy.", "copy=None")
 
 
-def is_complex_data(data: np.ndarray[Any, Any]) -> bool:
+def is_complex_data(data: Array) -> bool:
     return data.dtype.kind == "c"
 
 
-def _scalar_dtype(value: Any) -> DType:
+def _scalar_dtype(value: complex) -> DType:
     return SCALAR_DTYPE[next(kind for cls, kind in SCALAR_KIND.items() if isinstance(value, cls))]
 
 
-def from_scalar(value: Any, dtype: DType) -> Tensor:
+def from_scalar(value: complex, dtype: DType) -> Tensor:
     """A 0-d tensor from a Python number that the dtype can hold."""
     try:
         if isinstance(value, float) and is_integer(dtype):
@@ -166,7 +191,7 @@ def from_scalar(value: Any, dtype: DType) -> Tensor:
         raise DTypeError(f"tensor: the number {value!r} does not fit into {dtype}.", "a wider dtype") from error
 
 
-def _from_sequence(obj: Any, dtype: DType | None) -> Tensor:
+def _from_sequence(obj: Sequence[Any], dtype: DType | None) -> Tensor:
     if _has_tensor(obj):
         parts = [part if type(part) in SCALAR_KIND else asarray(part) for part in obj]
         rows = promote("tensor", *parts)
@@ -193,7 +218,7 @@ def _from_sequence(obj: Any, dtype: DType | None) -> Tensor:
     return _from_numpy(data, dtype, False if data.dtype == dtype else None)
 
 
-def _default_for(obj: Any, data: np.ndarray[Any, Any]) -> DType:
+def _default_for(obj: object, data: Array) -> DType:
     """The dtype of a list: Python's numbers take the default types, NumPy's arrays keep theirs."""
     while isinstance(obj, (list, tuple)) and obj:
         obj = obj[0]
@@ -204,7 +229,7 @@ def _default_for(obj: Any, data: np.ndarray[Any, Any]) -> DType:
     return dtypes.default_complex if is_complex_data(data) else as_dtype(data.dtype)
 
 
-def _fits(data: np.ndarray[Any, Any], dtype: DType) -> bool:
+def _fits(data: Array, dtype: DType) -> bool:
     """Whether integers can hold the data exactly."""
     if data.dtype.kind == "f" and not np.all(data == np.trunc(data)):
         return False
@@ -212,7 +237,7 @@ def _fits(data: np.ndarray[Any, Any], dtype: DType) -> bool:
     return bool(data.dtype.kind != "c" and info.min <= data.min() and data.max() <= info.max)
 
 
-def _has_tensor(obj: Any, depth: int = 0) -> bool:
+def _has_tensor(obj: object, depth: int = 0) -> bool:
     if not isinstance(obj, (list, tuple)):
         return isinstance(obj, Tensor)
     if depth == 64:
@@ -223,12 +248,12 @@ def _has_tensor(obj: Any, depth: int = 0) -> bool:
 # --- operands of functions
 
 
-def is_operand(x: Any) -> bool:
+def is_operand(x: object) -> TypeGuard[Tensor | Array | Number]:
     """Whether operators accept x: a tensor, an array or a number."""
     return isinstance(x, (Tensor, np.ndarray, np.generic, bool, int, float, complex))
 
 
-def scalar_kind(x: Any) -> int | None:
+def scalar_kind(x: object) -> int | None:
     """The kind of a Python number (or of a traced one), None for tensors."""
     kind = SCALAR_KIND.get(type(x))
     if kind is None and isinstance(x, Tracer):
@@ -236,7 +261,7 @@ def scalar_kind(x: Any) -> int | None:
     return kind
 
 
-def as_operand(name: str, x: Any) -> Any:
+def as_operand(name: str, x: ArrayLike) -> Any:
     """x as a tensor or a plain Python number."""
     if isinstance(x, Tensor) or type(x) in SCALAR_KIND:
         return x
@@ -253,14 +278,14 @@ def as_operand(name: str, x: Any) -> Any:
     )
 
 
-def promote(name: str, *xs: Any) -> list[Any]:
+def promote(name: str, *xs: ArrayLike) -> list[Tensor]:
     """The operands as tensors of one dtype. Python numbers take the dtype of the tensors."""
     if len(xs) == 2:  # a tensor and a number, the frequent case
         x, y = xs
         if type(x) is Tensor and SCALAR_KIND.get(type(y), 4) <= KIND[x.dtype]:
-            return [x, from_scalar(y, x.dtype)]
+            return [x, from_scalar(y, x.dtype)]  # type: ignore[arg-type]  # its type is that of a number
         if type(y) is Tensor and SCALAR_KIND.get(type(x), 4) <= KIND[y.dtype]:
-            return [from_scalar(x, y.dtype), y]
+            return [from_scalar(x, y.dtype), y]  # type: ignore[arg-type]  # as above
     xs_ = [as_operand(name, x) for x in xs]
     common: DType | None = None
     kind = -1
@@ -277,33 +302,33 @@ def promote(name: str, *xs: Any) -> list[Any]:
     return [convert(x, common) for x in xs_]
 
 
-def promote_kind(name: str, kinds: p.Kinds, *xs: Any) -> list[Any]:
+def promote_kind(name: str, kinds: p.Kinds, *xs: ArrayLike) -> list[Tensor]:
     """Like `promote`, and refuse kinds of numbers that the operation does not take."""
     xs_ = promote(name, *xs)
     p.check_kind(name, kinds, xs_[0])
     return xs_
 
 
-def convert(x: Any, dtype: DType) -> Any:
+def convert(x: Tensor | complex, dtype: DType) -> Tensor:
     """A tensor or a Python number with this dtype."""
     if isinstance(x, Tensor):
         return x if x.dtype == dtype else p.astype(x, dtype=dtype)
     return from_scalar(x, dtype)
 
 
-def convert_into(name: str, x: Any, dtype: DType) -> Any:
+def convert_into(name: str, x: ArrayLike, dtype: DType) -> Tensor:
     """An operand with the dtype of the tensor that it is written into; no fractions into integers."""
-    x = as_operand(name, x)
-    kind = SCALAR_KIND[type(x)] if type(x) in SCALAR_KIND else KIND[x.dtype]
+    operand = as_operand(name, x)
+    kind = SCALAR_KIND[type(operand)] if type(operand) in SCALAR_KIND else KIND[operand.dtype]
     if kind > KIND[dtype] and kind > 1:
         raise DTypeError(
-            f"{name}: {getattr(x, 'dtype', repr(x))} does not fit into a tensor of {dtype}.",
+            f"{name}: {getattr(operand, 'dtype', repr(operand))} does not fit into a tensor of {dtype}.",
             f"x.astype(wl.{dtype})",
         )
-    return convert(x, dtype)
+    return convert(operand, dtype)
 
 
-def promote_inexact(name: str, *xs: Any) -> list[Any]:
+def promote_inexact(name: str, *xs: ArrayLike) -> list[Tensor]:
     """Like `promote`, with integers turned into the default floating type."""
     xs_ = promote(name, *xs)
     if is_inexact(xs_[0].dtype):
@@ -311,12 +336,12 @@ def promote_inexact(name: str, *xs: Any) -> list[Any]:
     return [p.astype(x, dtype=dtypes.default_float) for x in xs_]
 
 
-def as_tensor(name: str, x: Any) -> Any:
+def as_tensor(name: str, x: ArrayLike) -> Tensor:
     """One operand as a tensor."""
     if isinstance(x, Tensor):
         return x
-    x = as_operand(name, x)
-    return x if isinstance(x, Tensor) else from_scalar(x, _scalar_dtype(x))
+    operand = as_operand(name, x)
+    return operand if isinstance(operand, Tensor) else from_scalar(operand, _scalar_dtype(operand))
 
 
 def as_result(x: Tensor) -> Tensor:
@@ -324,13 +349,13 @@ def as_result(x: Tensor) -> Tensor:
     return interpreter.read(x) if isinstance(x, Cell) else alias(x)
 
 
-def as_inexact(name: str, x: Any) -> Any:
+def as_inexact(name: str, x: ArrayLike) -> Tensor:
     """One operand as a floating or complex tensor."""
     x = as_tensor(name, x)
     return x if is_inexact(x.dtype) else p.astype(x, dtype=dtypes.default_float)
 
 
-def as_real(name: str, x: Any) -> Any:
+def as_real(name: str, x: ArrayLike) -> Tensor:
     """One operand as a floating tensor."""
     x = as_inexact(name, x)
     if is_complex(x.dtype):
@@ -338,7 +363,7 @@ def as_real(name: str, x: Any) -> Any:
     return x
 
 
-def as_ordered(name: str, x: Any) -> Any:
+def as_ordered(name: str, x: ArrayLike) -> Tensor:
     """One operand as a tensor of numbers that have an order."""
     x = as_tensor(name, x)
     if is_complex(x.dtype):
@@ -346,7 +371,7 @@ def as_ordered(name: str, x: Any) -> Any:
     return x
 
 
-def as_matrices(name: str, x: Any) -> Any:
+def as_matrices(name: str, x: ArrayLike) -> Tensor:
     """One operand as a tensor with at least two axes, the last of which are those of matrices."""
     x = as_tensor(name, x)
     if x.ndim < 2:
@@ -354,7 +379,7 @@ def as_matrices(name: str, x: Any) -> Any:
     return x
 
 
-def as_shape(name: str, shape: Any) -> tuple[int, ...]:
+def as_shape(name: str, shape: ShapeLike | Tensor) -> tuple[int, ...]:
     """A shape as a tuple of Python integers."""
     if isinstance(shape, (int, np.integer)) or (isinstance(shape, Tensor) and not shape.ndim):
         return (operator.index(shape),)
@@ -364,7 +389,7 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
         raise ShapeError(f"{name}: {shape!r} is not a shape.", "a tuple of integers") from error
 
 
-def check_device(name: str, device: Any) -> None:
+def check_device(name: str, device: str | None) -> None:
     """Refuse devices other than the only one there is."""
     if device is not None and str(device) != "cpu":
         raise InputError(f"{name}: there is no device {device!r}.", 'device="cpu"')

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import dtypes
-from ..arguments import as_int, as_number, as_pair, is_sequence
-from ..dtypes import int64, is_integer
-from ..errors import DTypeError, InputError, ShapeError
+from ..core import dtypes
+from ..core.arguments import as_int, as_number, as_pair, is_sequence
+from ..core.dtypes import int64, is_integer
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor, Tracer, wrap
+from ..core.typing import ArrayLike
 from ..primitives import indexing as p
-from ..tensor import Tensor, Tracer, wrap
 from .conversion import as_ordered, as_result, as_tensor, asarray, convert
 from .creation import linspace, ones, zeros
 from .gathering import searchsorted
@@ -28,7 +29,9 @@ from .reductions import min as min_
 __all__ = ["bincount", "bucketize", "digitize", "histogram", "histogram_bin_edges"]
 
 
-def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Tensor:
+def bincount(
+    x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None
+) -> Tensor:
     """How often each of the numbers 0, 1, 2, ... occurs in a vector, or the sums of the weights.
 
     >>> import wonderland as wl
@@ -64,7 +67,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
 # --- intervals
 
 
-def digitize(x: Any, bins: Any, /, right: bool = False) -> Tensor:
+def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
     r"""The number i of the interval \(b_{i-1} \le x < b_i\) that each element falls into; 0 and n are outside.
 
     >>> import wonderland as wl
@@ -82,7 +85,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Tensor:
     return where(bins[0] <= bins[-1], up, down)
 
 
-def bucketize(x: Any, boundaries: Any, /, *, right: bool = False) -> Tensor:
+def bucketize(x: ArrayLike, boundaries: ArrayLike, /, *, right: bool = False) -> Tensor:
     r"""The number i of the interval \(b_{i-1} < x \le b_i\) of rising bounds; with `right`, \(b_{i-1} \le x < b_i\).
 
     >>> import wonderland as wl
@@ -94,7 +97,7 @@ def bucketize(x: Any, boundaries: Any, /, *, right: bool = False) -> Tensor:
     return searchsorted(_bounds("bucketize", boundaries), as_ordered("bucketize", x), side="right" if right else "left")
 
 
-def _bounds(name: str, bins: Any) -> Any:
+def _bounds(name: str, bins: ArrayLike) -> Tensor:
     bins = asarray(bins) if isinstance(bins, (list, tuple, range)) else as_ordered(name, bins)
     if bins.ndim != 1:
         raise ShapeError(f"{name}: bounds of shape {bins.shape}.", "a vector")
@@ -116,7 +119,13 @@ class Histogram(NamedTuple):
     edges: Tensor
 
 
-def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
+def histogram_bin_edges(
+    x: ArrayLike,
+    /,
+    bins: ArrayLike | str = 10,
+    range: tuple[float, float] | None = None,
+    weights: ArrayLike | None = None,
+) -> Tensor:
     """The n + 1 bounds of the n intervals of `histogram`.
 
     >>> import wonderland as wl
@@ -127,17 +136,17 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None, weights: A
     return _narrow(_edges(_wide(x), bins, range, weights), x, bins)
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Tensor) -> Tensor:
     """The elements as a vector in which the bounds between integers are exact, and those of half precision fine."""
     wide = {0: dtypes.float64, 1: dtypes.float64}.get(dtypes.KIND[x.dtype], x.dtype)
     return ravel(convert(x, dtypes.float32 if dtypes.is_half(wide) else wide))
 
 
-def _narrow(edges: Any, x: Any, bins: Any) -> Any:
+def _narrow(edges: Tensor, x: Tensor, bins: ArrayLike | str) -> Tensor:
     return as_result(edges) if is_sequence(bins) else convert(edges, dtypes.floating_of(x.dtype))
 
 
-def _edges(x: Any, bins: Any, range: Any, weights: Any) -> Any:
+def _edges(x: Tensor, bins: ArrayLike | str, range: tuple[float, float] | None, weights: ArrayLike | None) -> Tensor:
     if isinstance(bins, str):  # a rule that looks at the data
         data = x._concrete("the number of intervals")
         try:
@@ -151,7 +160,7 @@ def _edges(x: Any, bins: Any, range: Any, weights: Any) -> Any:
     return _even_edges(x, as_int("histogram", "bins", bins, least=1), range)
 
 
-def _even_edges(x: Any, bins: int, range: Any) -> Any:
+def _even_edges(x: Tensor, bins: int, range: tuple[float, float] | None) -> Tensor:
     first: Any
     last: Any
     if range is not None:
@@ -169,7 +178,15 @@ def _even_edges(x: Any, bins: int, range: Any) -> Any:
     return linspace(first - half, last + half, bins + 1, dtype=x.dtype)
 
 
-def histogram(x: Any, /, bins: Any = 10, range: Any = None, *, density: bool = False, weights: Any = None) -> Histogram:
+def histogram(
+    x: ArrayLike,
+    /,
+    bins: ArrayLike | str = 10,
+    range: tuple[float, float] | None = None,
+    *,
+    density: bool = False,
+    weights: ArrayLike | None = None,
+) -> Histogram:
     r"""How many elements fall into each of the intervals \([e_i, e_{i+1})\), the last of which is closed.
 
     >>> import wonderland as wl

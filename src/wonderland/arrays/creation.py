@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..arguments import as_int, as_number, shown
-from ..context import current
-from ..dtypes import as_dtype, is_integer
-from ..errors import DTypeError, IndexOutOfRange, InputError, ShapeError
+from ..core import dtypes
+from ..core.arguments import as_int, as_number, shown
+from ..core.context import current
+from ..core.dtypes import as_dtype, is_integer
+from ..core.errors import DTypeError, IndexOutOfRange, InputError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike, DTypeLike, Number, ShapeLike
 from ..primitives import creation as p
 from ..primitives.creation import check_size
-from ..tensor import Tensor, wrap
 from .conversion import as_matrices, as_shape, as_tensor, asarray, check_device
 from .gathering import diagonal, diagonal_number, put_along_axis
 from .logic import where
@@ -23,30 +23,16 @@ from .manipulation import broadcast_to, reshape
 from .types import iinfo
 
 __all__ = [
-    "arange",
-    "diag",
-    "empty",
-    "empty_like",
-    "eye",
-    "full",
-    "full_like",
-    "linspace",
-    "logspace",
-    "meshgrid",
-    "one_hot",
-    "ones",
-    "ones_like",
-    "tri",
-    "tril",
-    "triu",
-    "zeros",
-    "zeros_like",
-]
+    "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace", "meshgrid", "one_hot",
+    "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
 
 # --- constants
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full(
+    shape: ShapeLike, fill_value: ArrayLike, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """A tensor filled with one value.
 
     >>> import wonderland as wl
@@ -65,7 +51,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return p.full(sizes, value._data.item(), value.dtype)
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """A tensor of zeros.
 
     >>> import wonderland as wl
@@ -75,7 +61,7 @@ def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     return _constant("zeros", shape, 0, dtype, device)
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     r"""A tensor of ones; \(\langle x, \mathbf 1\rangle = \sum_i x_i\).
 
     >>> import wonderland as wl
@@ -85,7 +71,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     return _constant("ones", shape, 1, dtype, device)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """A tensor whose values are not specified; here zeros.
 
     >>> import wonderland as wl
@@ -95,7 +81,7 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     return _constant("empty", shape, 0, dtype, device)
 
 
-def _constant(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Tensor:
+def _constant(name: str, shape: ShapeLike, value: int, dtype: DTypeLike | None, device: str | None) -> Tensor:
     check_device(name, device)
     target = dtypes.default_float if dtype is None else as_dtype(dtype)
     sizes = as_shape(name, shape)
@@ -103,7 +89,9 @@ def _constant(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Ten
     return p.full(sizes, value, target)
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full_like(
+    x: ArrayLike, /, fill_value: ArrayLike, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """A tensor filled with one value, in the shape and dtype of x.
 
     >>> import wonderland as wl
@@ -114,7 +102,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """Zeros in the shape and dtype of x.
 
     >>> import wonderland as wl
@@ -125,7 +113,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """Ones in the shape and dtype of x.
 
     >>> import wonderland as wl
@@ -136,7 +124,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return ones(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """Unspecified values in the shape and dtype of x; here zeros.
 
     >>> import wonderland as wl
@@ -149,7 +137,15 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 # --- ranges
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+def arange(
+    start: Number | Tensor,
+    /,
+    stop: Number | Tensor | None = None,
+    step: Number | Tensor = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
     """The numbers start, start + step, ... before stop. With one argument, 0, 1, ... before it.
 
     >>> import wonderland as wl
@@ -159,30 +155,37 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     check_device("arange", device)
     if stop is None:
         start, stop = 0, start
-    start, stop, step = (as_number("arange", "a bound or step", v) for v in (start, stop, step))
-    if not all(map(math.isfinite, (start, stop, step))):
-        raise InputError(f"arange: from {start} to {stop} in steps of {step}.", "finite numbers")
-    if step == 0:
+    first, end, by = (as_number("arange", "a bound or step", v) for v in (start, stop, step))
+    if not all(map(math.isfinite, (first, end, by))):
+        raise InputError(f"arange: from {first} to {end} in steps of {by}.", "finite numbers")
+    if by == 0:
         raise InputError("arange: the step is 0.", "a positive or negative step")
-    whole = all(isinstance(v, int) for v in (start, stop, step))
+    whole = all(isinstance(v, int) for v in (first, end, by))
     target = as_dtype(dtype) if dtype is not None else (dtypes.default_int if whole else dtypes.default_float)
-    count = max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
+    count = max(0, -((first - end) // by) if whole else math.ceil((end - first) / by))
     check_size("arange", (count,), target)
     if is_integer(target) and count:
-        limits, last = iinfo(target), start + step * (count - 1)
-        if not limits.min <= min(start, last) <= max(start, last) <= limits.max:
-            raise DTypeError(f"arange: {start} to {last} does not fit into {target}.", "a wider dtype")
-    if start == 0 and step == 1:
+        limits, last = iinfo(target), first + by * (count - 1)
+        if not limits.min <= min(first, last) <= max(first, last) <= limits.max:
+            raise DTypeError(f"arange: {first} to {last} does not fit into {target}.", "a wider dtype")
+    if first == 0 and by == 1:
         return p.iota(size=count, dtype=target)
-    if current().trace is not None and current().trace.staged:
-        return p.iota(size=count, dtype=target) * asarray(step, dtype=target) + asarray(start, dtype=target)
+    if (trace := current().trace) is not None and trace.staged:
+        return p.iota(size=count, dtype=target) * asarray(by, dtype=target) + asarray(first, dtype=target)
     if whole and is_integer(target):
-        return wrap(np.arange(start, start + step * count, step, dtype=target))
-    return wrap((start + step * np.arange(count)).astype(target))
+        return wrap(np.arange(first, first + by * count, by, dtype=target))
+    return wrap((first + by * np.arange(count)).astype(target))
 
 
 def linspace(
-    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+    start: Number | Tensor,
+    stop: Number | Tensor,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    endpoint: bool = True,
 ) -> Tensor:
     """`num` evenly spaced numbers from start to stop (included unless `endpoint=False`).
 
@@ -206,11 +209,19 @@ def linspace(
         if not isinstance(end, numbers.Number):
             raise InputError(f"linspace: {shown(end)} is not a number.", "two numbers")
     with np.errstate(all="ignore"):
-        return asarray(np.linspace(start, stop, num, endpoint=endpoint), dtype=target)
+        found = np.linspace(start, stop, num, endpoint=endpoint)  # type: ignore[arg-type]  # numbers, as just seen
+        return asarray(found, dtype=target)
 
 
 def logspace(
-    start: Any, stop: Any, /, num: int, *, base: float = 10.0, dtype: Any = None, device: Any = None
+    start: Number | Tensor,
+    stop: Number | Tensor,
+    /,
+    num: int,
+    *,
+    base: float = 10.0,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
 ) -> Tensor:
     """Numbers evenly spaced on a logarithmic scale, from base**start to base**stop.
 
@@ -227,7 +238,7 @@ def logspace(
         return asarray(np.logspace(first, last, num, base=base), dtype=target)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> list[Tensor]:
     """A list of coordinate grids from coordinate vectors: out[k] is arrays[k] repeated along all axes but one.
 
     >>> import wonderland as wl
@@ -257,7 +268,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
 # --- matrices
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """Ones on the diagonal number k, zeros elsewhere. Row i is the basis vector e_i. Book, E.2.18.
 
     >>> import wonderland as wl
@@ -273,7 +286,9 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     return wrap(np.eye(n_rows, n_cols, k=diagonal_number("eye", "k", k, n_rows, n_cols), dtype=target))
 
 
-def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def tri(
+    n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """Ones at and below the diagonal number k.
 
     >>> import wonderland as wl
@@ -289,7 +304,7 @@ def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None
     return wrap(np.tri(n_rows, n_cols, diagonal_number("tri", "k", k, n_rows, n_cols), dtype=target))
 
 
-def _triangle(name: str, x: Any, k: int, lower: bool) -> Tensor:
+def _triangle(name: str, x: ArrayLike, k: int, lower: bool) -> Tensor:
     x = as_matrices(name, x)
     rows, columns = x.shape[-2:]
     k = diagonal_number(name, "k", k, rows, columns)
@@ -297,7 +312,7 @@ def _triangle(name: str, x: Any, k: int, lower: bool) -> Tensor:
     return where(wrap(mask if lower else ~mask), x, zeros_like(x))
 
 
-def tril(x: Any, /, *, k: int = 0) -> Tensor:
+def tril(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     """The lower triangle of the last two axes, zeros above the diagonal number k.
 
     >>> import wonderland as wl
@@ -308,7 +323,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     return _triangle("tril", x, k, True)
 
 
-def triu(x: Any, /, *, k: int = 0) -> Tensor:
+def triu(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     """The upper triangle of the last two axes, zeros below the diagonal number k.
 
     >>> import wonderland as wl
@@ -319,7 +334,7 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
     return _triangle("triu", x, k, False)
 
 
-def diag(x: Any, /, k: int = 0) -> Tensor:
+def diag(x: ArrayLike, /, k: int = 0) -> Tensor:
     """The matrix with a vector on diagonal number k, or that diagonal of a matrix (of the last two axes).
 
     >>> import wonderland as wl
@@ -336,7 +351,7 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
     return zeros((n, n), dtype=x.dtype).at[wrap(rows), wrap(rows + k)].set(x)
 
 
-def one_hot(indices: Any, /, num_classes: int, *, dtype: Any = None) -> Tensor:
+def one_hot(indices: ArrayLike, /, num_classes: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """The rows of the identity at the indices: 1 at the index, 0 elsewhere along a new last axis.
 
     >>> import wonderland as wl

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..dtypes import bool_
-from ..errors import DTypeError, InputError, ShapeError
-from ..tensor import Tensor
+from ..core.dtypes import bool_
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from .conversion import promote
 from .gathering import diagonal
 from .manipulation import moveaxis, reshape, transpose
@@ -23,10 +24,11 @@ __all__ = ["einsum", "einsum_path"]
 
 Shape = tuple[int, ...]
 Labels = tuple[str, ...]
+Term = tuple[Labels, Tensor]  # an operand and the indices of its axes
 EXHAUSTIVE = 7  # up to this many operands the best order is found by trying all
 
 
-def einsum(subscripts: str, /, *operands: Any) -> Tensor:
+def einsum(subscripts: str, /, *operands: ArrayLike) -> Tensor:
     r"""Sums of products in Einstein's notation: an index that the output does not have is summed.
 
     >>> import wonderland as wl
@@ -59,7 +61,7 @@ class ContractionPath(NamedTuple):
     multiply_adds: int
 
 
-def einsum_path(subscripts: str, /, *operands: Any) -> ContractionPath:
+def einsum_path(subscripts: str, /, *operands: ArrayLike) -> ContractionPath:
     """The order of the products that `einsum` uses, and what they cost, without computing them.
 
     >>> import wonderland as wl
@@ -75,7 +77,7 @@ def einsum_path(subscripts: str, /, *operands: Any) -> ContractionPath:
     return ContractionPath(plan.path, plan.cost)
 
 
-def _operands(subscripts: Any, operands: tuple[Any, ...]) -> list[Any]:
+def _operands(subscripts: str, operands: tuple[ArrayLike, ...]) -> list[Tensor]:
     if not isinstance(subscripts, str):
         raise InputError(
             f"einsum: the first argument is a {type(subscripts).__name__}.", 'the notation, as in "ij,jk->ik"'
@@ -250,7 +252,7 @@ def _greedy_order(terms: list[Indices], output: Indices, sizes: dict[str, int]) 
 # --- carrying it out
 
 
-def _alone(labels: Labels, x: Any, kept: Labels) -> tuple[Labels, Any]:
+def _alone(labels: Labels, x: Tensor, kept: Labels) -> Term:
     """Take the diagonals of repeated indices, and sum those that occur nowhere else."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -265,11 +267,11 @@ def _alone(labels: Labels, x: Any, kept: Labels) -> tuple[Labels, Any]:
     return labels, x
 
 
-def _arranged(x: Any, labels: Labels, order: Labels) -> Any:
+def _arranged(x: Tensor, labels: Labels, order: Labels) -> Tensor:
     return x if labels == order else transpose(x, [labels.index(c) for c in order])
 
 
-def _contract(first: tuple[Labels, Any], second: tuple[Labels, Any], needed: set[str]) -> tuple[Labels, Any]:
+def _contract(first: Term, second: Term, needed: set[str]) -> Term:
     """One batched matrix product: shared indices are the batch if they are needed, else they are summed."""
     (la, a), (lb, b) = first, second
     batch = tuple(c for c in la if c in lb and c in needed)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..arguments import as_int, as_list
-from ..broadcasting import broadcast_shapes, normalize_axis
-from ..errors import DTypeError, InputError, ShapeError
+from ..core import dtypes
+from ..core.arguments import as_int, as_list
+from ..core.broadcasting import broadcast_shapes, normalize_axis
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike
 from ..primitives import indexing as p
 from ..primitives import structure as ps
 from ..primitives.sorting import searchsorted as search_primitive
-from ..tensor import Tensor, wrap
 from .arithmetic import clip
 from .conversion import as_matrices, as_shape, as_tensor, convert, convert_into
 from .indexing import getitem
@@ -22,19 +22,12 @@ from .logic import where
 from .manipulation import broadcast_to, reshape
 
 __all__ = [
-    "diagonal",
-    "dynamic_slice",
-    "dynamic_update_slice",
-    "masked_fill",
-    "nonzero",
-    "put_along_axis",
-    "searchsorted",
-    "take",
-    "take_along_axis",
-]
+    "diagonal", "dynamic_slice", "dynamic_update_slice", "masked_fill", "nonzero", "put_along_axis", "searchsorted",
+    "take", "take_along_axis",
+]  # fmt: skip
 
 
-def as_indices(name: str, indices: Any) -> Any:
+def as_indices(name: str, indices: ArrayLike) -> Tensor:
     """Positions as a tensor of integers."""
     indices = as_tensor(name, indices)
     if not dtypes.is_integer(indices.dtype):
@@ -42,7 +35,7 @@ def as_indices(name: str, indices: Any) -> Any:
     return indices
 
 
-def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
+def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Tensor:
     """The slices of x at `indices` along an axis (of the flattened tensor if none is named).
 
     >>> import wonderland as wl
@@ -64,7 +57,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
     return ps.transpose(out, axes=order)
 
 
-def _along_axis(name: str, x: Tensor, indices: Tensor, axis: int) -> list[Any]:
+def _along_axis(name: str, x: Tensor, indices: Tensor, axis: int) -> list[Tensor]:
     """One index tensor per axis of x: `indices` along `axis`, a counter along every other."""
     if x.ndim != indices.ndim:
         raise ShapeError(
@@ -87,7 +80,7 @@ def _along_axis(name: str, x: Tensor, indices: Tensor, axis: int) -> list[Any]:
     return grids
 
 
-def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Tensor:
     """out[..., j, ...] = x[..., indices[..., j, ...], ...] along one axis.
 
     >>> import wonderland as wl
@@ -103,7 +96,9 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     return p.gather(x, *_along_axis("take_along_axis", x, indices, place), axes=tuple(range(x.ndim)))
 
 
-def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int = -1, *, mode: str = "set") -> Tensor:
+def put_along_axis(
+    x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis: int = -1, *, mode: str = "set"
+) -> Tensor:
     """x with values written at `indices` along one axis; `mode` is "set", "add", "multiply", "min" or "max".
 
     >>> import wonderland as wl
@@ -120,7 +115,7 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int = -1, *, mode
     return p.scatter(x, block, *grids, axes=tuple(range(x.ndim)), mode=mode)
 
 
-def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[int], /) -> Tensor:
+def dynamic_slice(x: ArrayLike, starts: Sequence[ArrayLike], sizes: Sequence[int], /) -> Tensor:
     """The block of fixed `sizes` that begins at computed positions, moved inside x where it would reach out.
 
     >>> import wonderland as wl
@@ -137,7 +132,7 @@ def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[int], /) -> Ten
     return x
 
 
-def dynamic_update_slice(x: Any, update: Any, starts: Sequence[Any], /) -> Tensor:
+def dynamic_update_slice(x: ArrayLike, update: ArrayLike, starts: Sequence[ArrayLike], /) -> Tensor:
     """x with a block written at computed positions, moved inside x where it would reach out.
 
     >>> import wonderland as wl
@@ -163,7 +158,7 @@ def _check_block(name: str, shape: tuple[int, ...], starts: int, sizes: tuple[in
         )
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
     """The diagonal number `offset` of the last two axes (..., n, m), as a new last axis.
 
     >>> import wonderland as wl
@@ -178,12 +173,12 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     return getitem(x, (..., wrap(rows), wrap(rows + offset)))
 
 
-def diagonal_number(name: str, what: str, k: Any, rows: int, columns: int) -> int:
+def diagonal_number(name: str, what: str, k: int, rows: int, columns: int) -> int:
     """The number of a diagonal, moved to the border if it lies outside of the matrix."""
     return min(max(as_int(name, what, k), -rows), columns)
 
 
-def masked_fill(x: Any, mask: Any, value: Any, /) -> Tensor:
+def masked_fill(x: ArrayLike, mask: ArrayLike, value: ArrayLike, /) -> Tensor:
     """x with `value` where the mask is true; no derivative passes there. Book, section 2.1.2.
 
     >>> import wonderland as wl
@@ -196,7 +191,7 @@ def masked_fill(x: Any, mask: Any, value: Any, /) -> Tensor:
 # --- searching
 
 
-def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
     """The positions of the elements that are not zero, one vector per axis.
 
     >>> import wonderland as wl
@@ -211,7 +206,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     return tuple(wrap(i.astype(np.int64)) for i in np.nonzero(x._concrete("a list of positions")))
 
 
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Tensor:
     """Where values x2 would go into the sorted vector x1: before ("left") or after ("right") equal elements.
 
     >>> import wonderland as wl

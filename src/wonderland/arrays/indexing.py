@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import dtypes, interpreter
-from ..broadcasting import broadcast_shapes
-from ..cell import Cell
-from ..context import current
-from ..dtypes import is_integer
-from ..errors import AxisError, DTypeError, IndexOutOfRange, ShapeError
+from ..core import dtypes, interpreter
+from ..core.broadcasting import broadcast_shapes
+from ..core.cell import Cell
+from ..core.context import current
+from ..core.dtypes import is_integer
+from ..core.errors import AxisError, DTypeError, IndexOutOfRange, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Index
 from ..primitives import indexing as p
 from ..primitives import structure as ps
-from ..tensor import Tensor, wrap
 from .conversion import asarray
 from .manipulation import broadcast_to
 
@@ -36,7 +37,7 @@ class Plan(NamedTuple):
     slices: tuple[Bounds, ...]
     sliced: bool  # whether the slices leave anything out
     shape: Shape  # after slicing, with integers removed and new axes added
-    indices: list[Any]
+    indices: list[Tensor]
     axes: tuple[int, ...]
     place: int  # the axis of the result where the block of indexed elements begins
 
@@ -46,7 +47,7 @@ class Plan(NamedTuple):
         return (*range(self.place, self.place + block), *range(self.place), *range(self.place + block, rank))
 
 
-def getitem(x: Tensor, index: Any) -> Tensor:
+def getitem(x: Tensor, index: Index) -> Tensor:
     """x[index] with NumPy's meaning; the adjoint of an element read several times accumulates.
 
     >>> import wonderland as wl
@@ -73,7 +74,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     return interpreter.read(result) if isinstance(result, Cell) else result
 
 
-def plain_entries(index: Any, nbytes: int) -> tuple[Any, ...] | None:
+def plain_entries(index: Index, nbytes: int) -> tuple[Any, ...] | None:
     """The index as NumPy takes it, if nothing in it is to be traced, explained or measured; else None."""
     entries: list[Any] = []
     for e in index if type(index) is tuple else (index,):
@@ -89,13 +90,13 @@ def plain_entries(index: Any, nbytes: int) -> tuple[Any, ...] | None:
     return tuple(entries)
 
 
-def make_plan(shape: Shape, index: Any) -> Plan:
+def make_plan(shape: Shape, index: Index) -> Plan:
     """The normal form of an index into a tensor of this shape."""
     entries = _expand(index, shape)
     has_block = any(isinstance(e, Tensor) and e.ndim for e in entries) or any(isinstance(e, _Flag) for e in entries)
     slices: list[Bounds] = []
     view: list[int] = []  # the sizes after slicing
-    indices: list[Any] = []
+    indices: list[Tensor] = []
     axes: list[int] = []  # the axes of the view that the indices index
     positions: list[int] = []  # of the indices among all entries, to see whether they are adjacent
     axis = 0  # of x
@@ -151,7 +152,7 @@ class _Flag:
         self.value = value
 
 
-def _expand(index: Any, shape: Shape) -> list[Any]:
+def _expand(index: Index, shape: Shape) -> list[Any]:
     """The entries of an index, one per axis: masks become integer tensors, the ellipsis full slices."""
     entries = [_entry(e) for e in index] if isinstance(index, tuple) else [_entry(index)]
     if sum(e is Ellipsis for e in entries) > 1:
@@ -182,11 +183,11 @@ def _axes_used(e: Any) -> int:
     return e.ndim if _is_mask(e) else 1
 
 
-def _is_mask(e: Any) -> bool:
+def _is_mask(e: object) -> bool:
     return isinstance(e, Tensor) and e.dtype == dtypes.bool_
 
 
-def _entry(e: Any) -> Any:
+def _entry(e: Index) -> Any:
     """One entry of an index as None, Ellipsis, slice, int, or an integer or bool tensor."""
     if e is None or e is Ellipsis or isinstance(e, slice):
         return e
@@ -212,7 +213,7 @@ def _entry(e: Any) -> Any:
     )
 
 
-def _mask_indices(mask: Tensor, shape: Shape, axis: int) -> list[Any]:
+def _mask_indices(mask: Tensor, shape: Shape, axis: int) -> list[Tensor | _Flag]:
     data = mask._concrete("a mask")
     if mask.ndim == 0:
         return [_Flag(bool(data))]

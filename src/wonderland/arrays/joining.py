@@ -9,37 +9,28 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arguments import as_int, as_list
-from ..broadcasting import normalize_axes, normalize_axis
-from ..dtypes import bool_
-from ..errors import AxisError, InputError, ShapeError
+from ..core.arguments import as_int, as_list
+from ..core.broadcasting import normalize_axes, normalize_axis
+from ..core.dtypes import bool_
+from ..core.errors import AxisError, InputError, ShapeError, SizeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, ArrayLike, Axes, Ints, ShapeLike
 from ..primitives import elementwise as pe
 from ..primitives import structure as p
 from ..primitives.creation import check_size, full
-from ..tensor import Tensor, wrap
 from .conversion import as_result, as_shape, as_tensor, convert_into, promote
 from .gathering import take
 from .manipulation import broadcast_to, expand_dims, reshape
 
 __all__ = [
-    "block_diag",
-    "concat",
-    "concatenate",
-    "flip",
-    "hstack",
-    "pad",
-    "roll",
-    "split",
-    "stack",
-    "tile",
-    "unstack",
+    "block_diag", "concat", "concatenate", "flip", "hstack", "pad", "roll", "split", "stack", "tile", "unstack",
     "vstack",
-]
+]  # fmt: skip
 
 # --- joining
 
 
-def _parts(name: str, arrays: Any) -> list[Any]:
+def _parts(name: str, arrays: Sequence[ArrayLike] | Tensor) -> list[Tensor]:
     if isinstance(arrays, Tensor) and arrays.ndim == 0:
         raise ShapeError(f"{name}: received one 0-d tensor.", "a list of tensors")
     xs = promote(name, *as_list(name, "arrays", arrays))
@@ -48,7 +39,7 @@ def _parts(name: str, arrays: Any) -> list[Any]:
     return xs
 
 
-def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[ArrayLike] | Tensor, /, axis: int | None = 0) -> Tensor:
     """Tensors joined along an existing axis; with `axis=None` flattened first.
 
     >>> import wonderland as wl
@@ -63,7 +54,7 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     return p.concatenate(*xs, axis=normalize_axis("concat", axis, xs[0].ndim))
 
 
-def concatenate(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
+def concatenate(arrays: Sequence[ArrayLike] | Tensor, /, axis: int | None = 0) -> Tensor:
     """`concat` under NumPy's name.
 
     >>> import wonderland as wl
@@ -73,7 +64,7 @@ def concatenate(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     return concat(arrays, axis=axis)
 
 
-def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[ArrayLike] | Tensor, /, axis: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis: n vectors (d) become a matrix (n, d). Book, 2.1.2.
 
     >>> import wonderland as wl
@@ -88,7 +79,7 @@ def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
     return p.concatenate(*[expand_dims(x, axis=place) for x in xs], axis=place)
 
 
-def vstack(arrays: Sequence[Any], /) -> Tensor:
+def vstack(arrays: Sequence[ArrayLike] | Tensor, /) -> Tensor:
     """Tensors put one below the other: joined along axis 0, vectors as rows.
 
     >>> import wonderland as wl
@@ -98,7 +89,7 @@ def vstack(arrays: Sequence[Any], /) -> Tensor:
     return concat([reshape(x, (1, x.size)) if x.ndim < 2 else x for x in _parts("vstack", arrays)])
 
 
-def hstack(arrays: Sequence[Any], /) -> Tensor:
+def hstack(arrays: Sequence[ArrayLike] | Tensor, /) -> Tensor:
     """Tensors put side by side: joined along axis 1, vectors along their only axis.
 
     >>> import wonderland as wl
@@ -111,8 +102,10 @@ def hstack(arrays: Sequence[Any], /) -> Tensor:
 
 # --- cutting apart
 
+EMPTY_PARTS = 1 << 16  # that `split` makes of nothing
 
-def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
+
+def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis: the inverse of `stack`.
 
     >>> import wonderland as wl
@@ -125,7 +118,13 @@ def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(p.reshape(p.take_slice(x, place, i, i + 1), shape=rest) for i in range(x.shape[place]))
 
 
-def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+def check_parts(name: str, parts: int, size: int) -> None:
+    """Refuse to make many more tensors than an axis has elements: nothing can be cut into any number of parts."""
+    if parts > max(size, EMPTY_PARTS):
+        raise SizeError(f"{name}: an axis of size {size} cut into {parts} parts.", f"at most {EMPTY_PARTS} empty parts")
+
+
+def split(x: ArrayLike, /, indices_or_sections: ShapeLike | Tensor, axis: int = 0) -> list[Tensor]:
     """x cut along an axis, into equal parts or at the given positions.
 
     >>> import wonderland as wl
@@ -142,6 +141,7 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
                 f"split: axis {axis} of size {n} does not divide into {parts} equal parts.",
                 "a divisor of the size, or a list of positions",
             )
+        check_parts("split", parts, n)
         edges = [i * (n // parts) for i in range(parts + 1)]
     else:
         cuts = [as_int("split", "a position", c) for c in as_list("split", "indices", indices_or_sections)]
@@ -149,7 +149,7 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     return [p.take_slice(x, place, a, max(a, b)) for a, b in itertools.pairwise(edges)]
 
 
-def block_diag(*matrices: Any) -> Tensor:
+def block_diag(*matrices: ArrayLike) -> Tensor:
     """The matrix with the given ones along its diagonal and zeros elsewhere; vectors count as rows.
 
     >>> import wonderland as wl
@@ -176,7 +176,7 @@ def block_diag(*matrices: Any) -> Tensor:
 # --- turning and moving
 
 
-def flip(x: Any, /, axis: Any = None) -> Tensor:
+def flip(x: ArrayLike, /, axis: Axes = None) -> Tensor:
     """The order reversed along the axes; along all of them if none is named.
 
     >>> import wonderland as wl
@@ -190,35 +190,35 @@ def flip(x: Any, /, axis: Any = None) -> Tensor:
     return p.slice_(x, index=index)
 
 
-def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
+def roll(x: ArrayLike, /, shift: Ints, axis: Ints | None = None) -> Tensor:
     """Elements moved along an axis (or the flattened tensor); what falls off the end comes back at the start.
 
     >>> import wonderland as wl
     >>> wl.roll(wl.arange(4), 1)
     tensor([3, 0, 1, 2])
     """
-    x = as_tensor("roll", x)
+    out = as_tensor("roll", x)
     if axis is None:
         shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
         amount = sum(as_int("roll", "shift", s) for s in shifts)
-        return reshape(roll(reshape(x, (x.size,)), amount, axis=0), x.shape)
+        return reshape(roll(reshape(out, (out.size,)), amount, axis=0), out.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):
         raise AxisError(f"roll: {len(shifts)} shifts for {len(axes)} axes.", "one shift per axis")
     for s, a in zip(shifts, axes, strict=True):
-        place = normalize_axis("roll", a, x.ndim)
-        n, amount = x.shape[place], as_int("roll", "shift", s)
+        place = normalize_axis("roll", a, out.ndim)
+        n, amount = out.shape[place], as_int("roll", "shift", s)
         if n and amount % n:
             cut = n - amount % n
-            x = p.concatenate(p.take_slice(x, place, cut, n), p.take_slice(x, place, 0, cut), axis=place)
-    return as_result(x)
+            out = p.concatenate(p.take_slice(out, place, cut, n), p.take_slice(out, place, 0, cut), axis=place)
+    return as_result(out)
 
 
 # --- repeating
 
 
-def tile(x: Any, repetitions: Any, /) -> Tensor:
+def tile(x: ArrayLike, repetitions: ShapeLike, /) -> Tensor:
     """x repeated as a whole along each axis.
 
     >>> import wonderland as wl
@@ -241,7 +241,14 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
 # --- padding
 
 
-def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+def pad(
+    x: ArrayLike,
+    /,
+    pad_width: int | Sequence[int] | Sequence[Sequence[int]],
+    mode: str = "constant",
+    *,
+    constant_values: ArrayLike = 0,
+) -> Tensor:
     """x with elements added before and after each axis.
 
     >>> import wonderland as wl
@@ -274,7 +281,7 @@ def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: A
     return x
 
 
-def _pad_constant(x: Any, widths: Any, value: Any) -> Tensor:
+def _pad_constant(x: Tensor, widths: Array, value: ArrayLike) -> Tensor:
     shape = tuple(int(n + a + b) for n, (a, b) in zip(x.shape, widths, strict=True))
     index = tuple((int(a), int(a + n), 1) for n, (a, _) in zip(x.shape, widths, strict=True))
     padded = p.place(x, shape=shape, index=index)

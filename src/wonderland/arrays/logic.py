@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .. import dtypes
+from ..core import dtypes
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import elementwise as p
 from ..primitives.creation import zeros_like
-from ..tensor import Tensor
 from .arithmetic import abs as abs_
 from .conversion import as_tensor, promote, promote_inexact, promote_kind
 
 __all__ = [
-    "allclose",
-    "array_equal",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "equal",
-    "greater",
-    "greater_equal",
-    "isclose",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "less",
-    "less_equal",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "not_equal",
-    "where",
-]
+    "allclose", "array_equal", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "equal", "greater", "greater_equal", "isclose", "isfinite", "isinf", "isnan",
+    "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal", "where",
+]  # fmt: skip
 
 # --- comparisons
 
 
-def equal(x1: Any, x2: Any, /) -> Tensor:
+def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 == x2, element by element; NaN equals nothing.
 
     >>> import wonderland as wl
@@ -50,7 +29,7 @@ def equal(x1: Any, x2: Any, /) -> Tensor:
     return p.equal(*promote("equal", x1, x2))
 
 
-def not_equal(x1: Any, x2: Any, /) -> Tensor:
+def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 != x2.
 
     >>> import wonderland as wl
@@ -60,7 +39,7 @@ def not_equal(x1: Any, x2: Any, /) -> Tensor:
     return p.not_equal(*promote("not_equal", x1, x2))
 
 
-def less(x1: Any, x2: Any, /) -> Tensor:
+def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 < x2.
 
     >>> import wonderland as wl
@@ -70,7 +49,7 @@ def less(x1: Any, x2: Any, /) -> Tensor:
     return p.less(*promote_kind("less", p.REAL, x1, x2))
 
 
-def less_equal(x1: Any, x2: Any, /) -> Tensor:
+def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 <= x2.
 
     >>> import wonderland as wl
@@ -80,7 +59,7 @@ def less_equal(x1: Any, x2: Any, /) -> Tensor:
     return p.less_equal(*promote_kind("less_equal", p.REAL, x1, x2))
 
 
-def greater(x1: Any, x2: Any, /) -> Tensor:
+def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 > x2.
 
     >>> import wonderland as wl
@@ -90,7 +69,7 @@ def greater(x1: Any, x2: Any, /) -> Tensor:
     return p.greater(*promote_kind("greater", p.REAL, x1, x2))
 
 
-def greater_equal(x1: Any, x2: Any, /) -> Tensor:
+def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 >= x2.
 
     >>> import wonderland as wl
@@ -100,7 +79,9 @@ def greater_equal(x1: Any, x2: Any, /) -> Tensor:
     return p.greater_equal(*promote_kind("greater_equal", p.REAL, x1, x2))
 
 
-def isclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+def isclose(
+    x1: ArrayLike, x2: ArrayLike, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
     r"""\(|x_1 - x_2| \le \mathrm{atol} + \mathrm{rtol}\,|x_2|\), element by element.
 
     >>> import wonderland as wl
@@ -113,7 +94,9 @@ def isclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8, equa
     return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
 
 
-def allclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+def allclose(
+    x1: ArrayLike, x2: ArrayLike, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
     """Whether all elements are close, see `isclose`.
 
     >>> import wonderland as wl
@@ -123,7 +106,7 @@ def allclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8, equ
     return bool(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
 
 
-def array_equal(x1: Any, x2: Any, /) -> bool:
+def array_equal(x1: ArrayLike, x2: ArrayLike, /) -> bool:
     """Whether two tensors have the same shape and the same elements.
 
     >>> import wonderland as wl
@@ -137,7 +120,7 @@ def array_equal(x1: Any, x2: Any, /) -> bool:
 # --- predicates
 
 
-def isfinite(x: Any, /) -> Tensor:
+def isfinite(x: ArrayLike, /) -> Tensor:
     """Neither NaN nor infinite.
 
     >>> import math, wonderland as wl
@@ -147,7 +130,7 @@ def isfinite(x: Any, /) -> Tensor:
     return p.isfinite(as_tensor("isfinite", x))
 
 
-def isinf(x: Any, /) -> Tensor:
+def isinf(x: ArrayLike, /) -> Tensor:
     """Infinite.
 
     >>> import math, wonderland as wl
@@ -157,7 +140,7 @@ def isinf(x: Any, /) -> Tensor:
     return p.isinf(as_tensor("isinf", x))
 
 
-def isnan(x: Any, /) -> Tensor:
+def isnan(x: ArrayLike, /) -> Tensor:
     """Not a number.
 
     >>> import math, wonderland as wl
@@ -170,12 +153,12 @@ def isnan(x: Any, /) -> Tensor:
 # --- logic: numbers are true when they are not zero
 
 
-def as_bool(name: str, x: Any) -> Any:
+def as_bool(name: str, x: ArrayLike) -> Tensor:
     x = as_tensor(name, x)
     return x if x.dtype is dtypes.bool_ else p.not_equal(x, zeros_like(x))
 
 
-def logical_and(x1: Any, x2: Any, /) -> Tensor:
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Both true.
 
     >>> import wonderland as wl
@@ -185,7 +168,7 @@ def logical_and(x1: Any, x2: Any, /) -> Tensor:
     return p.bitwise_and(as_bool("logical_and", x1), as_bool("logical_and", x2))
 
 
-def logical_or(x1: Any, x2: Any, /) -> Tensor:
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """At least one true.
 
     >>> import wonderland as wl
@@ -195,7 +178,7 @@ def logical_or(x1: Any, x2: Any, /) -> Tensor:
     return p.bitwise_or(as_bool("logical_or", x1), as_bool("logical_or", x2))
 
 
-def logical_xor(x1: Any, x2: Any, /) -> Tensor:
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Exactly one true.
 
     >>> import wonderland as wl
@@ -205,7 +188,7 @@ def logical_xor(x1: Any, x2: Any, /) -> Tensor:
     return p.bitwise_xor(as_bool("logical_xor", x1), as_bool("logical_xor", x2))
 
 
-def logical_not(x: Any, /) -> Tensor:
+def logical_not(x: ArrayLike, /) -> Tensor:
     """Not true.
 
     >>> import wonderland as wl
@@ -218,7 +201,7 @@ def logical_not(x: Any, /) -> Tensor:
 # --- bits
 
 
-def bitwise_and(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The bits set in both.
 
     >>> import wonderland as wl
@@ -228,7 +211,7 @@ def bitwise_and(x1: Any, x2: Any, /) -> Tensor:
     return p.bitwise_and(*promote("bitwise_and", x1, x2))
 
 
-def bitwise_or(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The bits set in either.
 
     >>> import wonderland as wl
@@ -238,7 +221,7 @@ def bitwise_or(x1: Any, x2: Any, /) -> Tensor:
     return p.bitwise_or(*promote("bitwise_or", x1, x2))
 
 
-def bitwise_xor(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The bits set in exactly one.
 
     >>> import wonderland as wl
@@ -248,7 +231,7 @@ def bitwise_xor(x1: Any, x2: Any, /) -> Tensor:
     return p.bitwise_xor(*promote("bitwise_xor", x1, x2))
 
 
-def bitwise_invert(x: Any, /) -> Tensor:
+def bitwise_invert(x: ArrayLike, /) -> Tensor:
     """Every bit flipped; logical not for bool.
 
     >>> import wonderland as wl
@@ -258,7 +241,7 @@ def bitwise_invert(x: Any, /) -> Tensor:
     return p.bitwise_invert(as_tensor("bitwise_invert", x))
 
 
-def bitwise_left_shift(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 shifted left by x2 bits.
 
     >>> import wonderland as wl
@@ -268,7 +251,7 @@ def bitwise_left_shift(x1: Any, x2: Any, /) -> Tensor:
     return p.bitwise_left_shift(*promote_kind("bitwise_left_shift", p.INTEGER, x1, x2))
 
 
-def bitwise_right_shift(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 shifted right by x2 bits; the sign stays.
 
     >>> import wonderland as wl
@@ -281,7 +264,7 @@ def bitwise_right_shift(x1: Any, x2: Any, /) -> Tensor:
 # --- choice
 
 
-def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 where the condition holds, x2 elsewhere; the derivative goes to the one that was chosen.
 
     >>> import wonderland as wl

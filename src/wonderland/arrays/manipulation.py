@@ -4,41 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from .. import broadcasting
-from ..arguments import as_list
-from ..broadcasting import normalize_axes, normalize_axis, without_axes
-from ..cell import Cell
-from ..dtypes import as_dtype
-from ..errors import AxisError, ShapeError
+from ..core import broadcasting
+from ..core.arguments import as_list
+from ..core.broadcasting import normalize_axes, normalize_axis, without_axes
+from ..core.cell import Cell
+from ..core.dtypes import as_dtype
+from ..core.errors import AxisError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, Axes, DTypeLike, Ints, ShapeLike
 from ..primitives import elementwise as pe
 from ..primitives import structure as p
-from ..tensor import Tensor
 from .conversion import as_matrices, as_result, as_shape, as_tensor, check_device
 
 __all__ = [
-    "astype",
-    "atleast_1d",
-    "atleast_2d",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "expand_dims",
-    "flatten",
-    "matrix_transpose",
-    "moveaxis",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "squeeze",
-    "swapaxes",
-    "transpose",
+    "astype", "atleast_1d", "atleast_2d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",
+    "flatten", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "reshape", "squeeze", "swapaxes", "transpose",
     "unsqueeze",
-]
+]  # fmt: skip
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Tensor:
     """x with another element type; fractions lose their digits after the point when they become integers.
 
     >>> import wonderland as wl
@@ -59,7 +45,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 # --- shape
 
 
-def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> Tensor:
     """The same elements in row-major order with another shape; one size may be -1.
 
     >>> import wonderland as wl
@@ -81,7 +67,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     return p.reshape(x, shape=sizes)
 
 
-def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Tensor:
+def flatten(x: ArrayLike, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     """The axes from start to end (included) merged into one.
 
     >>> import wonderland as wl
@@ -97,7 +83,7 @@ def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     return reshape(x, (*x.shape[:start], math.prod(x.shape[start : end + 1]), *x.shape[end + 1 :]))
 
 
-def ravel(x: Any, /) -> Tensor:
+def ravel(x: ArrayLike, /) -> Tensor:
     """All elements as one vector, row by row: the book's vect. Book, section 2.2.3.
 
     >>> import wonderland as wl
@@ -108,7 +94,7 @@ def ravel(x: Any, /) -> Tensor:
     return reshape(x, (x.size,))
 
 
-def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
+def expand_dims(x: ArrayLike, /, axis: Ints = 0) -> Tensor:
     """A new axis of size 1 at a position of the result, or several at a tuple of positions.
 
     >>> import wonderland as wl
@@ -126,7 +112,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
 unsqueeze = expand_dims
 
 
-def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+def squeeze(x: ArrayLike, /, axis: Axes = None) -> Tensor:
     """Without the named axes, which must have size 1; without all such axes if none is named.
 
     >>> import wonderland as wl
@@ -143,7 +129,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     return reshape(x, without_axes(x.shape, axes))
 
 
-def atleast_1d(x: Any, /) -> Tensor:
+def atleast_1d(x: ArrayLike, /) -> Tensor:
     """x with at least one axis.
 
     >>> import wonderland as wl
@@ -154,7 +140,7 @@ def atleast_1d(x: Any, /) -> Tensor:
     return as_result(x) if x.ndim else reshape(x, (1,))
 
 
-def atleast_2d(x: Any, /) -> Tensor:
+def atleast_2d(x: ArrayLike, /) -> Tensor:
     """x with at least two axes; a vector becomes a row.
 
     >>> import wonderland as wl
@@ -168,7 +154,7 @@ def atleast_2d(x: Any, /) -> Tensor:
 # --- order of axes
 
 
-def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
+def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
     """The axes in another order: axis i of the result is axis `axes[i]` of x. Reversed if no order is given.
 
     >>> import wonderland as wl
@@ -186,7 +172,7 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
     return p.transpose(x, axes=tuple(normalize_axis("transpose", a, x.ndim) for a in axes))
 
 
-def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
+def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Tensor:
     """The axes in another order: axis i of the result is axis `axes[i]` of x.
 
     >>> import wonderland as wl
@@ -196,7 +182,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     return transpose(x, axes)
 
 
-def matrix_transpose(x: Any, /) -> Tensor:
+def matrix_transpose(x: ArrayLike, /) -> Tensor:
     """The last two axes swapped.
 
     >>> import wonderland as wl
@@ -206,7 +192,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return swapaxes(as_matrices("matrix_transpose", x), -1, -2)
 
 
-def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
+def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
     """Two axes exchanged.
 
     >>> import wonderland as wl
@@ -220,7 +206,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
     return p.transpose(x, axes=tuple(order))
 
 
-def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
+def moveaxis(x: ArrayLike, source: Ints, destination: Ints, /) -> Tensor:
     """Axes moved to other positions, the others staying in order.
 
     >>> import wonderland as wl
@@ -245,7 +231,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
 # --- broadcasting
 
 
-def broadcast_to(x: Any, /, shape: Any) -> Tensor:
+def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> Tensor:
     """x repeated to a shape that it broadcasts to; the adjoint sums over the repetitions.
 
     >>> import wonderland as wl
@@ -258,7 +244,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     return as_result(x) if x.shape == sizes else p.broadcast_to(x, shape=sizes)
 
 
-def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
     """A list of the tensors, repeated to their common shape.
 
     >>> import wonderland as wl
@@ -270,7 +256,7 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     return [broadcast_to(x, shape) for x in xs]
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """The common shape to which tensors of these shapes broadcast.
 
     >>> import wonderland as wl

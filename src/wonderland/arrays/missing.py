@@ -6,16 +6,18 @@ No derivative passes through a NaN. Integers have none, so for them these are th
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from .. import dtypes
-from ..broadcasting import normalize_axis
-from ..dtypes import is_complex, is_half, is_inexact
-from ..errors import InputError
+from ..core import dtypes
+from ..core.broadcasting import normalize_axis
+from ..core.dtypes import is_complex, is_half, is_inexact
+from ..core.errors import InputError
+from ..core.primitive import Primitive
+from ..core.tensor import Tensor, Tracer
+from ..core.typing import ArrayLike, Axes, DTypeLike
 from ..primitives import elementwise as p
-from ..tensor import Tensor, Tracer
 from . import reductions
 from .arithmetic import abs as abs_
 from .arithmetic import square
@@ -26,27 +28,16 @@ from .logic import isnan, where
 from .manipulation import astype, expand_dims, ravel, reshape
 
 __all__ = [
-    "fmax",
-    "fmin",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
-]
+    "fmax", "fmin", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
+    "nanstd", "nansum", "nanvar",
+]  # fmt: skip
 
 
-def _filled(x: Any, value: Any) -> Any:
+def _filled(x: Tensor, value: float) -> Tensor:
     return where(isnan(x), convert(value, x.dtype), x) if is_inexact(x.dtype) else x
 
 
-def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nansum(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum of the elements that are not NaN; 0 if there is none.
 
     >>> import wonderland as wl
@@ -56,7 +47,7 @@ def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = F
     return reductions.sum(_filled(as_tensor("nansum", x), 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nanprod(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product of the elements that are not NaN; 1 if there is none.
 
     >>> import wonderland as wl
@@ -66,7 +57,7 @@ def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = 
     return reductions.prod(_filled(as_tensor("nanprod", x), 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def nancumsum(x: Any, /, axis: int | None = None) -> Tensor:
+def nancumsum(x: ArrayLike, /, axis: int | None = None) -> Tensor:
     """The running sum with NaN counted as 0; of the flattened tensor if no axis is named.
 
     >>> import wonderland as wl
@@ -76,7 +67,7 @@ def nancumsum(x: Any, /, axis: int | None = None) -> Tensor:
     return reductions.cumsum(_filled(as_tensor("nancumsum", x), 0), axis=axis)
 
 
-def nancumprod(x: Any, /, axis: int | None = None) -> Tensor:
+def nancumprod(x: ArrayLike, /, axis: int | None = None) -> Tensor:
     """The running product with NaN counted as 1; of the flattened tensor if no axis is named.
 
     >>> import wonderland as wl
@@ -89,19 +80,19 @@ def nancumprod(x: Any, /, axis: int | None = None) -> Tensor:
 # --- moments
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Tensor) -> Tensor:
     """Half precision is summed and counted in float32."""
     return astype(x, dtypes.float32) if is_half(x.dtype) else x
 
 
-def _mean(x: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+def _mean(x: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor, Tensor]:
     """The mean of what is not NaN, NaN where there is nothing, and the number of elements."""
     kind = dtypes.real_of(x.dtype)
     count = reductions.sum(astype(~isnan(x), dtypes.int64), axis=axis, keepdims=keepdims)
     return reductions.sum(_filled(x, 0), axis=axis, keepdims=keepdims) / astype(count, kind), count
 
 
-def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmean(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The mean of the elements that are not NaN; NaN if there is none.
 
     >>> import wonderland as wl
@@ -112,7 +103,7 @@ def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return convert(_mean(_wide(x), axis, keepdims)[0], x.dtype)
 
 
-def nanvar(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def nanvar(x: ArrayLike, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance of the n elements that are not NaN, over n - `correction`; NaN where that is not positive.
 
     >>> import wonderland as wl
@@ -130,7 +121,7 @@ def nanvar(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bo
     return convert(found, dtypes.real_of(x.dtype))
 
 
-def nanstd(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def nanstd(x: ArrayLike, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of `nanvar`, with derivative 0 where all elements are equal.
 
     >>> import wonderland as wl
@@ -143,7 +134,7 @@ def nanstd(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bo
 # --- extremes
 
 
-def _extreme(name: str, f: Any, least: float, x: Any, axis: Any, keepdims: bool) -> Tensor:
+def _extreme(name: str, f: Callable[..., Tensor], least: float, x: ArrayLike, axis: Axes, keepdims: bool) -> Tensor:
     x = as_ordered(name, x)
     found = f(_filled(x, least), axis=axis, keepdims=keepdims)
     if not is_inexact(x.dtype):
@@ -151,7 +142,7 @@ def _extreme(name: str, f: Any, least: float, x: Any, axis: Any, keepdims: bool)
     return where(reductions.all(isnan(x), axis=axis, keepdims=keepdims), math.nan, found)
 
 
-def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmax(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The largest element that is not NaN; NaN if there is none.
 
     >>> import wonderland as wl
@@ -161,7 +152,7 @@ def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _extreme("nanmax", reductions.max, -math.inf, x, axis, keepdims)
 
 
-def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmin(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element that is not NaN; NaN if there is none.
 
     >>> import wonderland as wl
@@ -171,7 +162,7 @@ def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _extreme("nanmin", reductions.min, math.inf, x, axis, keepdims)
 
 
-def _arg(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
+def _arg(name: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Tensor:
     x = as_ordered(name, x)
     rows, place = (ravel(x), 0) if axis is None else (x, normalize_axis(name, axis, x.ndim))
     find, least = (reductions.argmax, -math.inf) if name == "nanargmax" else (reductions.argmin, math.inf)
@@ -191,7 +182,7 @@ def _arg(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     return reshape(found, (1,) * x.ndim) if axis is None else expand_dims(found, axis=place)
 
 
-def nanargmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The position of the first largest element that is not NaN; an error if there is none.
 
     >>> import wonderland as wl
@@ -201,7 +192,7 @@ def nanargmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> 
     return _arg("nanargmax", x, axis, keepdims)
 
 
-def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element that is not NaN; an error if there is none.
 
     >>> import wonderland as wl
@@ -214,7 +205,7 @@ def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> 
 # --- of two
 
 
-def fmax(x1: Any, x2: Any, /) -> Tensor:
+def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The larger of two; of a number and a NaN the number.
 
     >>> import wonderland as wl
@@ -224,7 +215,7 @@ def fmax(x1: Any, x2: Any, /) -> Tensor:
     return _of_two(p.maximum, *promote_kind("fmax", p.REAL, x1, x2))
 
 
-def fmin(x1: Any, x2: Any, /) -> Tensor:
+def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The smaller of two; of a number and a NaN the number.
 
     >>> import wonderland as wl
@@ -234,7 +225,7 @@ def fmin(x1: Any, x2: Any, /) -> Tensor:
     return _of_two(p.minimum, *promote_kind("fmin", p.REAL, x1, x2))
 
 
-def _of_two(primitive: Any, x: Any, y: Any) -> Tensor:
+def _of_two(primitive: Primitive, x: Tensor, y: Tensor) -> Tensor:
     if not is_inexact(x.dtype):
         return primitive(x, y)
     return primitive(where(isnan(x), y, x), where(isnan(y), x, y))

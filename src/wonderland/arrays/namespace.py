@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from .. import dtypes
-from ..dtypes import DType
+from ..core import dtypes
+from ..core.dtypes import DType
 from .conversion import check_device
-from .types import isdtype
+from .types import Kind, isdtype
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"]
 
@@ -24,7 +23,7 @@ newaxis: None = None
 class NamespaceInfo:
     """Answers to the questions of the standard about capabilities, devices and dtypes."""
 
-    def capabilities(self) -> dict[str, Any]:
+    def capabilities(self) -> dict[str, bool | int]:
         """Data-dependent shapes (masks, `nonzero`, `unique`) work on computed values, not inside `jit` or `vmap`."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
@@ -36,7 +35,7 @@ class NamespaceInfo:
         """All devices there are."""
         return ["cpu"]
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """The types that Python's numbers take, and that of indices."""
         check_device("default_dtypes", device)
         return {
@@ -46,7 +45,7 @@ class NamespaceInfo:
             "indexing": dtypes.int64,
         }
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+    def dtypes(self, *, device: str | None = None, kind: Kind | None = None) -> dict[str, DType]:
         """The standard's types of a kind (see `isdtype`) by name; all of them if none is named.
 
         The sixteen-bit floating types are ours beyond the standard, which asks for its own names alone.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int, as_list
-from ..dtypes import int64
-from ..errors import DTypeError, InputError
+from ..core.arguments import as_int, as_list
+from ..core.dtypes import int64
+from ..core.errors import DTypeError, InputError
+from ..core.tensor import Tensor, Tracer, wrap
+from ..core.typing import ArrayLike, ShapeLike
 from ..primitives.creation import check_size
-from ..tensor import Tensor, Tracer, wrap
 from .arithmetic import floor_divide, remainder
 from .conversion import as_shape, as_tensor, asarray
 from .creation import full
@@ -20,17 +20,11 @@ from .joining import stack
 from .manipulation import astype, ravel
 
 __all__ = [
-    "argwhere",
-    "diag_indices",
-    "flatnonzero",
-    "ravel_multi_index",
-    "tril_indices",
-    "triu_indices",
-    "unravel_index",
-]
+    "argwhere", "diag_indices", "flatnonzero", "ravel_multi_index", "tril_indices", "triu_indices", "unravel_index",
+]  # fmt: skip
 
 
-def _triangle(name: str, n: Any, k: Any, m: Any, lower: bool) -> tuple[Tensor, Tensor]:
+def _triangle(name: str, n: int, k: int, m: int | None, lower: bool) -> tuple[Tensor, Tensor]:
     rows = as_int(name, "n", n, least=0)
     columns = rows if m is None else as_int(name, "m", m, least=0)
     check_size(name, (rows, max(columns, 1)), int64)
@@ -74,7 +68,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     return tuple(wrap(np.arange(size)) for _ in range(ndim))
 
 
-def argwhere(x: Any, /) -> Tensor:
+def argwhere(x: ArrayLike, /) -> Tensor:
     """The positions of the elements that are not zero, one row each; their number depends on the data.
 
     >>> import wonderland as wl
@@ -86,7 +80,7 @@ def argwhere(x: Any, /) -> Tensor:
     return stack(nonzero(x), axis=1) if x.ndim else wrap(np.argwhere(x._concrete("a list of positions")))
 
 
-def flatnonzero(x: Any, /) -> Tensor:
+def flatnonzero(x: ArrayLike, /) -> Tensor:
     """The positions in the flattened tensor of the elements that are not zero; their number depends on the data.
 
     >>> import wonderland as wl
@@ -99,19 +93,19 @@ def flatnonzero(x: Any, /) -> Tensor:
 # --- flat positions and positions along axes
 
 
-def _indices(name: str, x: Any) -> Any:
+def _indices(name: str, x: ArrayLike) -> Tensor:
     x = asarray(x) if isinstance(x, (list, tuple)) else as_tensor(name, x)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"{name}: the indices are {x.dtype}.", "integers")
     return astype(x, int64)
 
 
-def _check_inside(name: str, x: Any, n: int) -> None:
+def _check_inside(name: str, x: Tensor, n: int) -> None:
     if not isinstance(x, Tracer) and x.size and not (x._data.min() >= 0 and x._data.max() < n):
         raise InputError(f"{name}: indices from {x._data.min()} to {x._data.max()}.", f"0 to {n - 1}")
 
 
-def unravel_index(indices: Any, shape: Any, /) -> tuple[Tensor, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike, /) -> tuple[Tensor, ...]:
     """Positions in the flattened tensor as positions along the axes of a shape.
 
     >>> import wonderland as wl
@@ -127,7 +121,7 @@ def unravel_index(indices: Any, shape: Any, /) -> tuple[Tensor, ...]:
     return tuple(reversed(found))
 
 
-def ravel_multi_index(indices: Any, shape: Any, /) -> Tensor:
+def ravel_multi_index(indices: ArrayLike, shape: ShapeLike, /) -> Tensor:
     """Positions along the axes of a shape as positions in the flattened tensor.
 
     >>> import wonderland as wl

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
-from ..arguments import as_int, as_list
-from ..broadcasting import normalize_axis
-from ..dtypes import bool_
-from ..errors import DTypeError, InputError, ShapeError
+from ..core.arguments import as_int, as_list
+from ..core.broadcasting import normalize_axis
+from ..core.dtypes import bool_
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, DTypeLike, ShapeLike
 from ..primitives.contraction import matmul as matmul_primitive
-from ..tensor import Tensor
 from .arithmetic import multiply
 from .complexes import conj
 from .conversion import promote
@@ -21,7 +22,7 @@ from .reductions import sum
 __all__ = ["cross", "dot", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vecdot"]
 
 
-def matmul(x1: Any, x2: Any, /) -> Tensor:
+def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""The matrix product \(Z_{ij} = \sum_k X_{ik} Y_{kj}\): (..., a, b) and (..., b, c) give (..., a, c).
 
     >>> import wonderland as wl
@@ -54,7 +55,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     return reshape(out, shape)
 
 
-def _move_last(name: str, x1: Any, x2: Any, axis: int) -> tuple[Tensor, Tensor]:
+def _move_last(name: str, x1: Tensor, x2: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Two tensors with the axis moved to the end; counted from the end when the numbers of axes differ."""
     if x1.ndim != x2.ndim and as_int(name, "axis", axis) >= 0:
         raise ShapeError(f"{name}: axis {axis} of shapes {x1.shape} and {x2.shape}.", "a negative axis")
@@ -64,7 +65,7 @@ def _move_last(name: str, x1: Any, x2: Any, axis: int) -> tuple[Tensor, Tensor]:
     return moveaxis(x1, first, -1), moveaxis(x2, second, -1)
 
 
-def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
     r"""\(\sum_i \overline{x_i}\, y_i\) along an axis; the other axes broadcast.
 
     >>> import wonderland as wl
@@ -76,7 +77,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     return sum(multiply(conj(a), b), axis=-1, dtype=a.dtype)
 
 
-def dot(x1: Any, x2: Any, /) -> Tensor:
+def dot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""The inner product \(\langle x, y\rangle = \sum_i x_i y_i\) of two vectors. Book, D.2.2.
 
     >>> import wonderland as wl
@@ -93,7 +94,7 @@ def dot(x1: Any, x2: Any, /) -> Tensor:
     return tensordot(x1, x2, axes=((-1,), (-2,)))
 
 
-def inner(x1: Any, x2: Any, /) -> Tensor:
+def inner(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""The inner product over the last axes, \((\dots, d), (\dots', d) \to (\dots, \dots')\).
 
     >>> import wonderland as wl
@@ -106,7 +107,7 @@ def inner(x1: Any, x2: Any, /) -> Tensor:
     return tensordot(x1, x2, axes=((-1,), (-1,)))
 
 
-def outer(x1: Any, x2: Any, /) -> Tensor:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(Z_{ij} = x_i y_j\), \((n), (m) \to (n, m)\).
 
     >>> import wonderland as wl
@@ -120,7 +121,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
     return multiply(reshape(x1, (x1.shape[0], 1)), reshape(x2, (1, x2.shape[0])))
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | Sequence[ShapeLike] = 2) -> Tensor:
     """The sum of products over pairs of axes: the last of x1 with the first of x2, or two lists of axes.
 
     >>> import wonderland as wl
@@ -154,7 +155,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     return reshape(matmul(a, b), tuple(x1.shape[i] for i in keep1) + tuple(x2.shape[i] for i in keep2))
 
 
-def kron(x1: Any, x2: Any, /) -> Tensor:
+def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""The Kronecker product \(Z_{(i,k),(j,l)} = X_{ij} Y_{kl}\), for any number of axes.
 
     >>> import wonderland as wl
@@ -171,7 +172,7 @@ def kron(x1: Any, x2: Any, /) -> Tensor:
     return reshape(multiply(left, right), tuple(a * b for a, b in zip(n, m, strict=True)))
 
 
-def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
+def cross(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
     """The cross product of vectors with three components; the other axes broadcast.
 
     >>> import wonderland as wl
@@ -187,7 +188,7 @@ def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     return moveaxis(out, -1, axis)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     r"""\(\sum_i X_{ii}\) over the last two axes.
 
     >>> import wonderland as wl

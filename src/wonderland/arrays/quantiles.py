@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int, as_list, is_sequence
-from ..broadcasting import normalize_axes, normalize_axis, without_axes
-from ..dtypes import float64, int64
-from ..errors import InputError
-from ..tensor import Tensor, Tracer
+from ..core.arguments import as_int, as_list, is_sequence
+from ..core.broadcasting import normalize_axes, normalize_axis, without_axes
+from ..core.dtypes import float64, int64
+from ..core.errors import InputError
+from ..core.tensor import Tensor, Tracer
+from ..core.typing import ArrayLike, Axes, ShapeLike
 from .arithmetic import ceil, clip, floor
 from .arithmetic import round as round_
 from .conversion import as_real, as_tensor, asarray, convert
@@ -26,16 +26,7 @@ from .manipulation import astype, broadcast_to, moveaxis, reshape, transpose
 from .reductions import mean, sum
 from .sorting import argsort, sort
 
-__all__ = [
-    "argpartition",
-    "median",
-    "nanmedian",
-    "nanpercentile",
-    "nanquantile",
-    "partition",
-    "percentile",
-    "quantile",
-]
+__all__ = ["argpartition", "median", "nanmedian", "nanpercentile", "nanquantile", "partition", "percentile", "quantile"]
 
 # Hyndman and Fan (1996): the place of quantile q among n elements is n q + a + q (1 - a - b) - 1, counted from 0
 PLOTTING = {
@@ -48,24 +39,24 @@ PLOTTING = {
 }
 
 
-def _inverted(n: Any, q: Any) -> Any:
+def _inverted(n: float | Tensor, q: Tensor) -> Tensor:
     return ceil(n * q) - 1
 
 
-def _averaged(n: Any, q: Any) -> Any:
+def _averaged(n: float | Tensor, q: Tensor) -> Tensor:
     """Half way between two elements where n q is whole, else at the next element."""
     place = n * q - 1
     whole = floor(place)
     return where(place == whole, whole + 0.5, whole + 1)
 
 
-def _closest(n: Any, q: Any) -> Any:
+def _closest(n: float | Tensor, q: Tensor) -> Tensor:
     """The nearest element to n q, counted from 1, and the even one of two."""
     return round_(n * q) - 1
 
 
 # the other methods, from the number of elements and q to the place; fractions interpolate
-PLACES: dict[str, Callable[[Any, Any], Any]] = {
+PLACES: dict[str, Callable[[float | Tensor, Tensor], Tensor]] = {
     "lower": lambda n, q: floor((n - 1) * q),
     "higher": lambda n, q: ceil((n - 1) * q),
     "nearest": lambda n, q: round_((n - 1) * q),
@@ -76,7 +67,9 @@ PLACES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def quantile(x: Any, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+def quantile(
+    x: ArrayLike, q: ArrayLike, /, axis: Axes = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
     r"""The value below which a share q of the elements lies: the element at place \((n-1)\,q\) of the sorted ones.
 
     >>> import wonderland as wl
@@ -91,7 +84,9 @@ def quantile(x: Any, q: Any, /, axis: Any = None, *, method: str = "linear", kee
     return _quantile("quantile", x, q, axis, method, keepdims, False)
 
 
-def nanquantile(x: Any, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+def nanquantile(
+    x: ArrayLike, q: ArrayLike, /, axis: Axes = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
     """`quantile` of the elements that are not NaN; NaN where there is none.
 
     >>> import wonderland as wl
@@ -101,7 +96,9 @@ def nanquantile(x: Any, q: Any, /, axis: Any = None, *, method: str = "linear", 
     return _quantile("nanquantile", x, q, axis, method, keepdims, True)
 
 
-def percentile(x: Any, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+def percentile(
+    x: ArrayLike, q: ArrayLike, /, axis: Axes = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
     """`quantile` with q in percent.
 
     >>> import wonderland as wl
@@ -111,7 +108,9 @@ def percentile(x: Any, q: Any, /, axis: Any = None, *, method: str = "linear", k
     return _quantile("percentile", x, _shares("percentile", q, 100), axis, method, keepdims, False)
 
 
-def nanpercentile(x: Any, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+def nanpercentile(
+    x: ArrayLike, q: ArrayLike, /, axis: Axes = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
     """`percentile` of the elements that are not NaN; NaN where there is none.
 
     >>> import wonderland as wl
@@ -121,7 +120,7 @@ def nanpercentile(x: Any, q: Any, /, axis: Any = None, *, method: str = "linear"
     return _quantile("nanpercentile", x, _shares("nanpercentile", q, 100), axis, method, keepdims, True)
 
 
-def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def median(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The middle of the sorted elements, or the mean of the two in the middle; NaN if there is a NaN or no element.
 
     >>> import wonderland as wl
@@ -138,7 +137,7 @@ def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return reshape(where(isnan(ordered[..., -1]), math.nan, middle), shape)
 
 
-def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmedian(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """`median` of the elements that are not NaN; NaN where there is none.
 
     >>> import wonderland as wl
@@ -151,7 +150,7 @@ def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 # --- how it is done
 
 
-def _rows(name: str, x: Any, axis: Any, keepdims: bool) -> tuple[Any, tuple[int, ...]]:
+def _rows(name: str, x: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor, tuple[int, ...]]:
     """x with the reduced axes as one at the end, and the shape of the result."""
     axes = normalize_axes(name, axis, x.ndim)
     left = without_axes(x.shape, axes)
@@ -162,7 +161,7 @@ def _rows(name: str, x: Any, axis: Any, keepdims: bool) -> tuple[Any, tuple[int,
     return rows, tuple(1 if a in axes else n for a, n in enumerate(x.shape)) if keepdims else left
 
 
-def _shares(name: str, q: Any, whole: int = 1) -> Any:
+def _shares(name: str, q: ArrayLike, whole: int = 1) -> Tensor:
     """q as a tensor of float64 between 0 and 1."""
     q = asarray(q, dtype=float64) / whole
     if not isinstance(q, Tracer) and not np.all((q._data >= 0) & (q._data <= 1)):
@@ -170,7 +169,7 @@ def _shares(name: str, q: Any, whole: int = 1) -> Any:
     return q
 
 
-def _quantile(name: str, x: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
+def _quantile(name: str, x: ArrayLike, q: ArrayLike, axis: Axes, method: str, keepdims: bool, skip_nan: bool) -> Tensor:
     x, q = as_real(name, x), _shares(name, q)
     if method not in PLOTTING and method not in PLACES:
         raise InputError(f"{name}: method={method!r}.", f"one of {', '.join([*PLOTTING, *PLACES])}")
@@ -179,7 +178,7 @@ def _quantile(name: str, x: Any, q: Any, axis: Any, method: str, keepdims: bool,
         raise InputError(f"{name}: no elements along axis {axis} of shape {x.shape}.", "a non-empty axis")
     ordered = sort(rows)
     shares = reshape(q, (q.size,))
-    count: Any = rows.shape[-1]
+    count: float | Tensor = rows.shape[-1]
     if skip_nan:  # NaNs stand behind the others
         count = astype(sum(astype(~isnan(rows), int64), axis=-1, keepdims=True), float64)
         shares = broadcast_to(shares, (*rows.shape[:-1], q.size))
@@ -189,14 +188,14 @@ def _quantile(name: str, x: Any, q: Any, axis: Any, method: str, keepdims: bool,
     return reshape(moveaxis(found, -1, 0), (*q.shape, *shape))
 
 
-def _places(method: str, n: Any, q: Any) -> Any:
+def _places(method: str, n: float | Tensor, q: Tensor) -> Tensor:
     if method in PLACES:
         return PLACES[method](n, q)
     a, b = PLOTTING[method]
     return n * q + (a + q * (1 - a - b)) - 1
 
 
-def _between(ordered: Any, places: Any, last: Any) -> Any:
+def _between(ordered: Tensor, places: Tensor, last: float | Tensor) -> Tensor:
     """The elements at places along the last axis; at fractions, those of the line through their neighbours."""
     places = clip(clip(places, None, last), 0.0, None)
     below = floor(places)
@@ -214,7 +213,7 @@ def _between(ordered: Any, places: Any, last: Any) -> Any:
 # --- partial order
 
 
-def partition(x: Any, kth: Any, /, axis: int = -1) -> Tensor:
+def partition(x: ArrayLike, kth: ShapeLike, /, axis: int = -1) -> Tensor:
     """x with element number `kth` of the sorted axis in its place, smaller ones before it and larger ones behind it.
 
     >>> import wonderland as wl
@@ -228,7 +227,7 @@ def partition(x: Any, kth: Any, /, axis: int = -1) -> Tensor:
     return sort(x, axis=axis)
 
 
-def argpartition(x: Any, kth: Any, /, axis: int = -1) -> Tensor:
+def argpartition(x: ArrayLike, kth: ShapeLike, /, axis: int = -1) -> Tensor:
     """The order of `partition`.
 
     >>> import wonderland as wl
@@ -240,7 +239,7 @@ def argpartition(x: Any, kth: Any, /, axis: int = -1) -> Tensor:
     return argsort(x, axis=axis)
 
 
-def _check_places(name: str, x: Any, kth: Any, axis: int) -> None:
+def _check_places(name: str, x: Tensor, kth: ShapeLike, axis: int) -> None:
     n = x.shape[normalize_axis(name, axis, x.ndim)]
     for k in as_list(name, "kth", kth) if is_sequence(kth) else [kth]:
         if not -n <= as_int(name, "kth", k) < n:

@@ -13,14 +13,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..broadcasting import normalize_axis
-from ..errors import InputError, ShapeError
+from ..core.broadcasting import normalize_axis
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike
 from ..primitives.creation import check_size
-from ..tensor import Tensor, wrap
 from . import reductions
 from .conversion import as_tensor
 from .gathering import take
@@ -32,7 +33,7 @@ __all__ = ["rearrange", "reduce", "repeat"]
 REDUCTIONS = {name: getattr(reductions, name) for name in ("sum", "mean", "max", "min", "prod", "any", "all")}
 
 
-def rearrange(x: Any, /, pattern: str, **sizes: int) -> Tensor:
+def rearrange(x: ArrayLike, /, pattern: str, **sizes: int) -> Tensor:
     """x with its axes in another order, merged or split, as the pattern says.
 
     >>> import wonderland as wl
@@ -46,7 +47,7 @@ def rearrange(x: Any, /, pattern: str, **sizes: int) -> Tensor:
     return _apply("rearrange", x, pattern, sizes, None)
 
 
-def reduce(x: Any, /, pattern: str, reduction: str | Callable[..., Any], **sizes: int) -> Tensor:
+def reduce(x: ArrayLike, /, pattern: str, reduction: str | Callable[..., Tensor], **sizes: int) -> Tensor:
     """x reduced over the axes that are missing on the right, the others rearranged.
 
     >>> import wonderland as wl
@@ -60,11 +61,11 @@ def reduce(x: Any, /, pattern: str, reduction: str | Callable[..., Any], **sizes
     if isinstance(reduction, str):
         if reduction not in REDUCTIONS:
             raise InputError(f"reduce: reduction={reduction!r}.", f"one of {', '.join(REDUCTIONS)}, or a function")
-        reduction = REDUCTIONS[reduction]
+        return _apply("reduce", x, pattern, sizes, REDUCTIONS[reduction])
     return _apply("reduce", x, pattern, sizes, reduction)
 
 
-def repeat(x: Any, repeats: Any, /, axis: int | None = None, **sizes: int) -> Tensor:
+def repeat(x: ArrayLike, repeats: ArrayLike | str, /, axis: int | None = None, **sizes: int) -> Tensor:
     """Each element repeated along an axis (of the flattened tensor if none is named), or a pattern of einops.
 
     >>> import wonderland as wl
@@ -101,7 +102,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None, **sizes: int) -> Te
     return take(x, wrap(np.repeat(np.arange(n), counts)), axis=place)
 
 
-def repeat_pattern(x: Any, pattern: str, sizes: dict[str, int]) -> Tensor:
+def repeat_pattern(x: ArrayLike, pattern: str, sizes: dict[str, int]) -> Tensor:
     """`wl.repeat` with a pattern: x repeated along the axes that are new on the right."""
     return _apply("repeat", x, pattern, sizes, None)
 
@@ -210,7 +211,9 @@ def _axis(name: str, pattern: str, token: str, unique: str) -> Axis | None:
 # --- carrying it out
 
 
-def _apply(name: str, x: Any, pattern: str, sizes: dict[str, int], reduction: Any) -> Tensor:
+def _apply(
+    name: str, x: ArrayLike, pattern: str, sizes: dict[str, int], reduction: Callable[..., Tensor] | None
+) -> Tensor:
     x = stack(x) if isinstance(x, (list, tuple)) else as_tensor(name, x)
     if not isinstance(pattern, str):
         raise InputError(f"{name}: the pattern is a {type(pattern).__name__}.", '"b h w c -> b (h w) c"')
@@ -222,6 +225,7 @@ def _apply(name: str, x: Any, pattern: str, sizes: dict[str, int], reduction: An
     targets = [axis for group in right for axis in group]
     gone = tuple(i for i, axis in enumerate(axes) if axis not in targets)
     if gone:
+        assert reduction is not None  # other patterns leave no axis out
         x = reduction(x, axis=gone)
         axes = [axis for axis in axes if axis in targets]
     x = transpose(x, [axes.index(axis) for axis in targets if axis in axes])

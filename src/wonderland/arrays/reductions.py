@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..arguments import as_int, as_number
-from ..broadcasting import normalize_axes, normalize_axis
-from ..context import user_level
-from ..dtypes import is_complex, is_half, is_integer
-from ..errors import InputError
+from ..core import dtypes
+from ..core.arguments import as_int, as_number
+from ..core.broadcasting import normalize_axes, normalize_axis
+from ..core.context import user_level
+from ..core.dtypes import is_complex, is_half, is_integer
+from ..core.errors import InputError
+from ..core.primitive import Primitive
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, Axes, DTypeLike
 from ..primitives import elementwise as pe
 from ..primitives import reduction as p
 from ..primitives.creation import full, ones_like, zeros_like
-from ..tensor import Tensor
 from .arithmetic import abs as abs_
 from .arithmetic import square
 from .conversion import as_inexact, as_ordered, as_result, as_tensor
@@ -29,29 +30,12 @@ from .joining import concat
 from .manipulation import astype, broadcast_to, expand_dims, ravel, reshape
 
 __all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "std",
-    "sum",
-    "var",
-]
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var",
+]  # fmt: skip
 
 
-def _reduce(name: str, primitive: Any, x: Any, axis: Any, keepdims: bool) -> Tensor:
+def _reduce(name: str, primitive: Primitive, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     axes = normalize_axes(name, axis, x.ndim)
     out = primitive(x, axes=axes)
     return p.keep(out, x.shape, axes) if keepdims else out
@@ -60,7 +44,7 @@ def _reduce(name: str, primitive: Any, x: Any, axis: Any, keepdims: bool) -> Ten
 # --- sums and products
 
 
-def _accumulator(x: Any, dtype: Any) -> Any:
+def _accumulator(x: Tensor, dtype: DTypeLike | None) -> Tensor:
     """The type in which integers are summed: small ones become the widest of their sign."""
     if dtype is not None:
         return astype(x, dtype)
@@ -71,7 +55,7 @@ def _accumulator(x: Any, dtype: Any) -> Any:
     return x
 
 
-def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     r"""\(\sum_i x_i\) over the axes (all of them if none is named); 0 if there is nothing to sum.
 
     >>> import wonderland as wl
@@ -81,7 +65,7 @@ def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fals
     return _reduce("sum", p.sum_, _accumulator(as_tensor("sum", x), dtype), axis, keepdims)
 
 
-def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     r"""\(\prod_i x_i\) over the axes; its derivative is exact also where factors are zero.
 
     >>> import wonderland as wl
@@ -92,11 +76,11 @@ def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fal
     return _reduce("prod", p.prod, _accumulator(as_tensor("prod", x), dtype), axis, keepdims)
 
 
-def _count(x: Any, axis: Any, name: str) -> int:
+def _count(x: Tensor, axis: Axes, name: str) -> int:
     return math.prod(x.shape[a] for a in normalize_axes(name, axis, x.ndim))
 
 
-def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def mean(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     r"""\(\frac1n\sum_i x_i\) over the axes; the derivative is \(1/n\) everywhere.
 
     >>> import wonderland as wl
@@ -123,7 +107,7 @@ def _undefined(total: Tensor, why: str) -> Tensor:
         return total * 0 / 0
 
 
-def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: ArrayLike, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     r"""The variance \(\frac1{n-c}\sum_i |x_i-\bar x|^2\) over the axes, with c = `correction`.
 
     >>> import wonderland as wl
@@ -147,7 +131,7 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
     return sum(squares, axis=axis, keepdims=keepdims) / (n - correction)
 
 
-def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: ArrayLike, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of the variance, with derivative 0 where all elements are equal.
 
     >>> import wonderland as wl
@@ -167,7 +151,7 @@ def root(x: Tensor) -> Tensor:
 # --- extremes
 
 
-def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def max(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The largest element, NaN if there is one; several largest ones share the derivative evenly.
 
     >>> import wonderland as wl
@@ -178,7 +162,7 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _reduce("max", p.max_, as_ordered("max", x), axis, keepdims)
 
 
-def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def min(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element, NaN if there is one; several smallest ones share the derivative evenly.
 
     >>> import wonderland as wl
@@ -191,7 +175,7 @@ def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 amax, amin = max, min
 
 
-def _arg(name: str, primitive: Any, x: Any, axis: int | None, keepdims: bool) -> Tensor:
+def _arg(name: str, primitive: Primitive, x: ArrayLike, axis: int | None, keepdims: bool) -> Tensor:
     x = as_ordered(name, x)
     if axis is None:
         out = primitive(ravel(x), axis=0)
@@ -201,7 +185,7 @@ def _arg(name: str, primitive: Any, x: Any, axis: int | None, keepdims: bool) ->
     return expand_dims(out, axis=place) if keepdims else out
 
 
-def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The position of the first largest element, in the flattened tensor if no axis is named. Book, 2.1.1.
 
     >>> import wonderland as wl
@@ -211,7 +195,7 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
     return _arg("argmax", p.argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element, in the flattened tensor if no axis is named.
 
     >>> import wonderland as wl
@@ -224,7 +208,7 @@ def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
 # --- logic
 
 
-def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def any(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Whether some element is true (not zero); false if there is none.
 
     >>> import wonderland as wl
@@ -234,7 +218,7 @@ def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _reduce("any", p.any_, as_tensor("any", x), axis, keepdims)
 
 
-def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def all(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Whether all elements are true (not zero); true if there is none.
 
     >>> import wonderland as wl
@@ -244,7 +228,7 @@ def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _reduce("all", p.all_, as_tensor("all", x), axis, keepdims)
 
 
-def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """How many elements are not zero.
 
     >>> import wonderland as wl
@@ -257,7 +241,9 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Ten
 # --- running forms
 
 
-def _cumulative(name: str, primitive: Any, x: Any, axis: int | None, dtype: Any, initial: int | None) -> Tensor:
+def _cumulative(
+    name: str, primitive: Primitive, x: ArrayLike, axis: int | None, dtype: DTypeLike | None, initial: int | None
+) -> Tensor:
     x = _accumulator(as_tensor(name, x), dtype)
     if axis is None:
         if x.ndim != 1:
@@ -271,7 +257,9 @@ def _cumulative(name: str, primitive: Any, x: Any, axis: int | None, dtype: Any,
     return concat([first, out], axis=place)
 
 
-def cumulative_sum(x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_sum(
+    x: ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Tensor:
     r"""The running sum \(y_j = \sum_{i \le j} x_i\) along an axis, after a 0 if `include_initial`.
 
     >>> import wonderland as wl
@@ -281,7 +269,9 @@ def cumulative_sum(x: Any, /, axis: int | None = None, *, dtype: Any = None, inc
     return _cumulative("cumulative_sum", p.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
-def cumulative_prod(x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_prod(
+    x: ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Tensor:
     r"""The running product \(y_j = \prod_{i \le j} x_i\) along an axis, after a 1 if `include_initial`.
 
     >>> import wonderland as wl
@@ -293,7 +283,7 @@ def cumulative_prod(x: Any, /, axis: int | None = None, *, dtype: Any = None, in
     return _cumulative("cumulative_prod", p.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 
-def cumsum(x: Any, /, axis: int | None = None) -> Tensor:
+def cumsum(x: ArrayLike, /, axis: int | None = None) -> Tensor:
     """`cumulative_sum` under NumPy's name; of the flattened tensor if no axis is named.
 
     >>> import wonderland as wl
@@ -303,7 +293,7 @@ def cumsum(x: Any, /, axis: int | None = None) -> Tensor:
     return cumulative_sum(ravel(x) if axis is None else x, axis=axis)
 
 
-def cumprod(x: Any, /, axis: int | None = None) -> Tensor:
+def cumprod(x: ArrayLike, /, axis: int | None = None) -> Tensor:
     """`cumulative_prod` under NumPy's name; of the flattened tensor if no axis is named.
 
     >>> import wonderland as wl
@@ -313,7 +303,9 @@ def cumprod(x: Any, /, axis: int | None = None) -> Tensor:
     return cumulative_prod(ravel(x) if axis is None else x, axis=axis)
 
 
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(
+    x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+) -> Tensor:
     r"""The n-th differences \(x_{i+1} - x_i\) of neighbours along an axis.
 
     >>> import wonderland as wl

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..broadcasting import normalize_axis
+from ..core.broadcasting import normalize_axis
+from ..core.primitive import Primitive
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import reduction as p
-from ..tensor import Tensor
 from .conversion import as_ordered, as_real
 
 __all__ = ["cummax", "cummin", "logcumsumexp"]
@@ -19,7 +21,7 @@ class Extremes(NamedTuple):
     indices: Tensor
 
 
-def cummax(x: Any, /, axis: int = -1) -> Extremes:
+def cummax(x: ArrayLike, /, axis: int = -1) -> Extremes:
     r"""The running largest element \(y_j = \max_{i \le j} x_i\) along an axis and its position; NaN from the first on.
 
     >>> import wonderland as wl
@@ -32,7 +34,7 @@ def cummax(x: Any, /, axis: int = -1) -> Extremes:
     return _extremes("cummax", p.cummax, x, axis)
 
 
-def cummin(x: Any, /, axis: int = -1) -> Extremes:
+def cummin(x: ArrayLike, /, axis: int = -1) -> Extremes:
     r"""The running smallest element \(y_j = \min_{i \le j} x_i\) along an axis and its position; NaN from the first on.
 
     >>> import wonderland as wl
@@ -42,14 +44,14 @@ def cummin(x: Any, /, axis: int = -1) -> Extremes:
     return _extremes("cummin", p.cummin, x, axis)
 
 
-def _extremes(name: str, primitive: Any, x: Any, axis: int) -> Extremes:
+def _extremes(name: str, primitive: Primitive, x: ArrayLike, axis: int) -> Extremes:
     x = as_ordered(name, x)
     place = normalize_axis(name, axis, x.ndim)
     values = primitive(x, axis=place, reverse=False)
     return Extremes(values, p.places_of_extremes(x, values, place, False))
 
 
-def logcumsumexp(x: Any, /, axis: int = -1) -> Tensor:
+def logcumsumexp(x: ArrayLike, /, axis: int = -1) -> Tensor:
     r"""\(y_j = \ln\sum_{i \le j} e^{x_i}\) along an axis, without overflow.
 
     >>> import wonderland as wl

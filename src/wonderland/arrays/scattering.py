@@ -5,11 +5,10 @@ Each gives a new tensor. `x.at[...]` and `put_along_axis` are the same under the
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..broadcasting import normalize_axis
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor
+from ..core.broadcasting import normalize_axis
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from .conversion import as_tensor, convert_into
 from .creation import arange
 from .gathering import as_indices, take, take_along_axis
@@ -18,20 +17,13 @@ from .manipulation import broadcast_to, reshape
 from .updates import At
 
 __all__ = [
-    "gather",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "index_select",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-]
+    "gather", "index_add", "index_copy", "index_fill", "index_select", "scatter", "scatter_add", "scatter_reduce",
+]  # fmt: skip
 
 REDUCE = {"sum": "add", "prod": "multiply", "amax": "max", "amin": "min"}
 
 
-def gather(x: Any, axis: int, index: Any, /) -> Tensor:
+def gather(x: ArrayLike, axis: int, index: ArrayLike, /) -> Tensor:
     r"""out[i, j, k] = x[index[i, j, k], j, k] for axis 0, and likewise along any other axis.
 
     >>> import wonderland as wl
@@ -45,7 +37,7 @@ def gather(x: Any, axis: int, index: Any, /) -> Tensor:
     return take_along_axis(_corner(x, index, place), index, axis=place)
 
 
-def scatter(x: Any, axis: int, index: Any, src: Any, /, *, reduce: str | None = None) -> Tensor:
+def scatter(x: ArrayLike, axis: int, index: ArrayLike, src: ArrayLike, /, *, reduce: str | None = None) -> Tensor:
     r"""x with out[index[i, j, k], j, k] = src[i, j, k] for axis 0, and likewise along any other axis.
 
     >>> import wonderland as wl
@@ -61,7 +53,7 @@ def scatter(x: Any, axis: int, index: Any, src: Any, /, *, reduce: str | None = 
     return _scattered("scatter", x, axis, index, src, reduce or "set")
 
 
-def scatter_add(x: Any, axis: int, index: Any, src: Any, /) -> Tensor:
+def scatter_add(x: ArrayLike, axis: int, index: ArrayLike, src: ArrayLike, /) -> Tensor:
     """x with src[i, j, k] added at the place [index[i, j, k], j, k] for axis 0, and likewise along any other axis.
 
     >>> import wonderland as wl
@@ -71,7 +63,7 @@ def scatter_add(x: Any, axis: int, index: Any, src: Any, /) -> Tensor:
     return _scattered("scatter_add", x, axis, index, src, "add")
 
 
-def scatter_reduce(x: Any, axis: int, index: Any, src: Any, /, reduce: str) -> Tensor:
+def scatter_reduce(x: ArrayLike, axis: int, index: ArrayLike, src: ArrayLike, /, reduce: str) -> Tensor:
     """x combined with src at the places of `index`: `reduce` is "sum", "prod", "amax" or "amin".
 
     >>> import wonderland as wl
@@ -83,7 +75,7 @@ def scatter_reduce(x: Any, axis: int, index: Any, src: Any, /, reduce: str) -> T
     return _scattered("scatter_reduce", x, axis, index, src, REDUCE[reduce])
 
 
-def index_select(x: Any, axis: int, index: Any, /) -> Tensor:
+def index_select(x: ArrayLike, axis: int, index: ArrayLike, /) -> Tensor:
     """The slices of x at the positions of a vector along an axis, as `take`.
 
     >>> import wonderland as wl
@@ -94,7 +86,7 @@ def index_select(x: Any, axis: int, index: Any, /) -> Tensor:
     return take(x, _vector("index_select", index), axis=axis)
 
 
-def index_add(x: Any, axis: int, index: Any, source: Any, /, *, alpha: Any = 1) -> Tensor:
+def index_add(x: ArrayLike, axis: int, index: ArrayLike, source: ArrayLike, /, *, alpha: ArrayLike = 1) -> Tensor:
     """x with alpha times the slices of `source` added at the positions of a vector along an axis.
 
     >>> import wonderland as wl
@@ -107,7 +99,7 @@ def index_add(x: Any, axis: int, index: Any, source: Any, /, *, alpha: Any = 1) 
     return _at_slices("index_add", x, axis, index, source if alpha == 1 else source * alpha, "add")
 
 
-def index_copy(x: Any, axis: int, index: Any, source: Any, /) -> Tensor:
+def index_copy(x: ArrayLike, axis: int, index: ArrayLike, source: ArrayLike, /) -> Tensor:
     """x with the slices of `source` in place of those at the positions of a vector along an axis.
 
     >>> import wonderland as wl
@@ -117,7 +109,7 @@ def index_copy(x: Any, axis: int, index: Any, source: Any, /) -> Tensor:
     return _at_slices("index_copy", x, axis, index, as_tensor("index_copy", source), "set")
 
 
-def index_fill(x: Any, axis: int, index: Any, value: Any, /) -> Tensor:
+def index_fill(x: ArrayLike, axis: int, index: ArrayLike, value: ArrayLike, /) -> Tensor:
     """x with a number in all slices at the positions of a vector along an axis.
 
     >>> import wonderland as wl
@@ -130,7 +122,7 @@ def index_fill(x: Any, axis: int, index: Any, value: Any, /) -> Tensor:
     return At(x)[(slice(None),) * place + (vector,)].set(value)
 
 
-def _checked(name: str, x: Any, axis: int, index: Any) -> tuple[Tensor, Tensor, int]:
+def _checked(name: str, x: ArrayLike, axis: int, index: ArrayLike) -> tuple[Tensor, Tensor, int]:
     x, index = as_tensor(name, x), as_indices(name, index)
     place = normalize_axis(name, axis, x.ndim)
     others = [i for i in range(x.ndim) if i != place]
@@ -147,7 +139,7 @@ def _corner(x: Tensor, index: Tensor, place: int) -> Tensor:
     return getitem(x, tuple(slice(None) if i == place else slice(n) for i, n in enumerate(index.shape)))
 
 
-def _scattered(name: str, x: Any, axis: int, index: Any, src: Any, mode: str) -> Tensor:
+def _scattered(name: str, x: ArrayLike, axis: int, index: ArrayLike, src: ArrayLike, mode: str) -> Tensor:
     x, index, place = _checked(name, x, axis, index)
     values = convert_into(name, src, x.dtype)
     if values.ndim:
@@ -164,14 +156,14 @@ def _scattered(name: str, x: Any, axis: int, index: Any, src: Any, mode: str) ->
     return getattr(At(x)[grid], mode)(broadcast_to(values, index.shape))
 
 
-def _vector(name: str, index: Any) -> Tensor:
+def _vector(name: str, index: ArrayLike) -> Tensor:
     vector = as_indices(name, index)
     if vector.ndim > 1:
         raise ShapeError(f"{name}: an index of shape {vector.shape}.", "a vector of positions")
     return reshape(vector, (vector.size,))
 
 
-def _at_slices(name: str, x: Any, axis: int, index: Any, source: Tensor, mode: str) -> Tensor:
+def _at_slices(name: str, x: ArrayLike, axis: int, index: ArrayLike, source: Tensor, mode: str) -> Tensor:
     x, vector = as_tensor(name, x), _vector(name, index)
     place = normalize_axis(name, axis, x.ndim)
     wanted = (*x.shape[:place], vector.size, *x.shape[place + 1 :])

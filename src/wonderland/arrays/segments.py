@@ -7,14 +7,14 @@ largest id plus one, which only computed values can tell. An id out of range rai
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ..dtypes import int64, is_complex, is_floating, is_integer
-from ..errors import DTypeError, ShapeError
+from ..core.dtypes import int64, is_complex, is_floating, is_integer
+from ..core.errors import DTypeError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import indexing as p
-from ..tensor import Tensor
 from .conversion import as_inexact, as_tensor
 from .creation import full, ones
 from .logic import where
@@ -23,7 +23,7 @@ from .manipulation import reshape
 __all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum"]
 
 
-def _segments(name: str, data: Any, ids: Any, count: int | None) -> tuple[Any, Any, int]:
+def _segments(name: str, data: ArrayLike, ids: ArrayLike, count: int | None) -> tuple[Tensor, Tensor, int]:
     data, ids = as_tensor(name, data), as_tensor(name, ids)
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise ShapeError(
@@ -38,12 +38,12 @@ def _segments(name: str, data: Any, ids: Any, count: int | None) -> tuple[Any, A
     return data, ids, count
 
 
-def _combine(start: Any, data: Tensor, ids: Tensor, count: int, mode: str) -> Tensor:
+def _combine(start: float, data: Tensor, ids: Tensor, count: int, mode: str) -> Tensor:
     initial = full((count, *data.shape[1:]), start, dtype=data.dtype)
     return p.scatter(initial, data, ids, axes=(0,), mode=mode)
 
 
-def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     r"""\(\mathrm{out}_k = \sum_{i:\, s_i = k} x_i\); 0 for empty segments.
 
     >>> import wonderland as wl
@@ -54,7 +54,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     return _combine(0, data, ids, count, "add")
 
 
-def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """The means of the rows with equal segment id; 0 for empty segments.
 
     >>> import wonderland as wl
@@ -68,7 +68,7 @@ def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -
     return _combine(0, data, ids, count, "add") / members
 
 
-def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """The products of the rows with equal segment id; 1 for empty segments. Not differentiable.
 
     >>> import wonderland as wl
@@ -79,7 +79,7 @@ def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -
     return _combine(1, data, ids, count, "multiply")
 
 
-def _extreme(name: str, data: Any, ids: Any, count: int | None, mode: str) -> Tensor:
+def _extreme(name: str, data: ArrayLike, ids: ArrayLike, count: int | None, mode: str) -> Tensor:
     data, ids, count = _segments(name, data, ids, count)
     if is_floating(data.dtype):
         return _combine(-math.inf if mode == "max" else math.inf, data, ids, count, mode)
@@ -89,7 +89,7 @@ def _extreme(name: str, data: Any, ids: Any, count: int | None, mode: str) -> Te
     return _combine(int(info.min if mode == "max" else info.max), data, ids, count, mode)
 
 
-def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """The largest of the rows with equal segment id; -inf (or the least integer) for empty segments.
 
     >>> import wonderland as wl
@@ -99,7 +99,7 @@ def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     return _extreme("segment_max", data, segment_ids, num_segments, "max")
 
 
-def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """The smallest of the rows with equal segment id; inf (or the largest integer) for empty segments.
 
     >>> import wonderland as wl

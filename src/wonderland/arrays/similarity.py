@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from ..arguments import as_number
-from ..errors import InputError, ShapeError
+from ..core.arguments import as_number
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, Axes
 from ..primitives import elementwise as p
 from ..primitives.elementwise import FLOATING, check_kind
-from ..tensor import Tensor
 from .activations import relu
 from .arithmetic import abs as abs_
 from .arithmetic import clip, maximum, power
@@ -23,18 +23,11 @@ from .reductions import root
 from .reductions import sum as sum_
 
 __all__ = [
-    "cdist",
-    "cosine_similarity",
-    "is_binary",
-    "is_simplex",
-    "norm",
-    "normalize",
-    "pairwise_sq_distances",
-    "sq_norm",
-]
+    "cdist", "cosine_similarity", "is_binary", "is_simplex", "norm", "normalize", "pairwise_sq_distances", "sq_norm",
+]  # fmt: skip
 
 
-def norm(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     r"""The Euclidean norm \(\|x\| = \sqrt{\sum_i |x_i|^2}\) over the axes (all if none is named).
 
     >>> import wonderland as wl
@@ -46,7 +39,7 @@ def norm(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return root(sq_norm(x, axis=axis, keepdims=keepdims))
 
 
-def sq_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def sq_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     r"""\(\|x\|^2 = \sum_i |x_i|^2\) over the axes.
 
     >>> import wonderland as wl
@@ -56,7 +49,7 @@ def sq_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return sum_(p.square(abs_(as_inexact("sq_norm", x))), axis=axis, keepdims=keepdims)
 
 
-def normalize(x: Any, /, axis: Any = -1, *, eps: float = 1e-12) -> Tensor:
+def normalize(x: ArrayLike, /, axis: Axes = -1, *, eps: float = 1e-12) -> Tensor:
     r"""\(x / \|x\|\) along an axis; the zero vector stays zero.
 
     >>> import wonderland as wl
@@ -67,7 +60,7 @@ def normalize(x: Any, /, axis: Any = -1, *, eps: float = 1e-12) -> Tensor:
     return x / maximum(norm(x, axis=axis, keepdims=True), eps)
 
 
-def cosine_similarity(x1: Any, x2: Any, /, axis: int = -1, *, eps: float = 1e-12) -> Tensor:
+def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1, *, eps: float = 1e-12) -> Tensor:
     r"""\(\langle x, y\rangle / (\|x\|\,\|y\|)\) along an axis, in [-1, 1]; 0 for a zero vector. Book, E.2.2.
 
     >>> import wonderland as wl
@@ -84,7 +77,7 @@ def cosine_similarity(x1: Any, x2: Any, /, axis: int = -1, *, eps: float = 1e-12
     return clip(products, -1.0, 1.0)
 
 
-def pairwise_sq_distances(x1: Any, x2: Any, /) -> Tensor:
+def pairwise_sq_distances(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(\|x_i - y_j\|^2\) for all rows, as \(\langle x_i, x_i\rangle + \langle y_j, y_j\rangle
     - 2\langle x_i, y_j\rangle\).
 
@@ -112,7 +105,7 @@ def pairwise_sq_distances(x1: Any, x2: Any, /) -> Tensor:
     return relu(expand_dims(squares1, axis=-1) + expand_dims(squares2, axis=-2) - 2 * products)
 
 
-def cdist(x1: Any, x2: Any, /, p: float = 2.0) -> Tensor:
+def cdist(x1: ArrayLike, x2: ArrayLike, /, p: float = 2.0) -> Tensor:
     r"""The distances \(\|x_i - y_j\|_p\) of all rows: (..., n, d) and (..., m, d) give (..., n, m).
 
     >>> import wonderland as wl
@@ -152,7 +145,7 @@ def cdist(x1: Any, x2: Any, /, p: float = 2.0) -> Tensor:
 # --- constraints of the book's notation
 
 
-def is_binary(x: Any, /) -> bool:
+def is_binary(x: ArrayLike, /) -> bool:
     r"""Whether all elements are 0 or 1: \(x \sim \mathrm{Binary}(c)\). Book, notation.
 
     >>> import wonderland as wl
@@ -163,7 +156,7 @@ def is_binary(x: Any, /) -> bool:
     return bool(((x == 0) | (x == 1)).all())
 
 
-def is_simplex(x: Any, /, axis: int = -1, *, strict: bool = False, tolerance: float = 1e-5) -> bool:
+def is_simplex(x: ArrayLike, /, axis: int = -1, *, strict: bool = False, tolerance: float = 1e-5) -> bool:
     r"""Whether \(x_i \ge 0\) (> 0 if `strict`) and \(\sum_i x_i = 1\) along an axis: \(x \sim \Delta(c)\).
 
     >>> import wonderland as wl

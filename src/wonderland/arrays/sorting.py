@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import as_int
-from ..broadcasting import normalize_axis
-from ..dtypes import is_complex
-from ..errors import InputError
+from ..core.arguments import as_int
+from ..core.broadcasting import normalize_axis
+from ..core.dtypes import is_complex
+from ..core.errors import InputError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike
 from ..primitives import sorting as p
 from ..primitives.creation import full
-from ..tensor import Tensor, wrap
 from .arithmetic import minimum
 from .conversion import as_ordered, as_tensor, promote
 from .gathering import searchsorted, take, take_along_axis
@@ -20,20 +21,12 @@ from .logic import equal, logical_not
 from .manipulation import ravel, reshape
 
 __all__ = [
-    "argsort",
-    "isin",
-    "sort",
-    "top_k",
-    "topk",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
+    "argsort", "isin", "sort", "top_k", "topk", "unique", "unique_all", "unique_counts", "unique_inverse",
     "unique_values",
-]
+]  # fmt: skip
 
 
-def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: ArrayLike, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The order that sorts x along an axis; equal elements keep their order, NaN counts as the largest.
 
     >>> import wonderland as wl
@@ -44,7 +37,7 @@ def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool
     return p.argsort(x, axis=normalize_axis("argsort", axis, x.ndim), descending=descending)
 
 
-def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: ArrayLike, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """x sorted along an axis; derivatives go back to where the elements came from.
 
     >>> import wonderland as wl
@@ -62,7 +55,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def top_k(x: Any, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
+def top_k(x: ArrayLike, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     """The k largest (or smallest) elements along an axis, best first, and where they are.
 
     >>> import wonderland as wl
@@ -112,7 +105,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def unique_all(x: Any, /) -> UniqueAll:
+def unique_all(x: ArrayLike, /) -> UniqueAll:
     """The distinct elements in order, with their first positions, the inverse, and the counts.
 
     >>> import wonderland as wl
@@ -127,7 +120,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     return UniqueAll(*[wrap(np.asarray(part)) for part in found])
 
 
-def unique_values(x: Any, /) -> Tensor:
+def unique_values(x: ArrayLike, /) -> Tensor:
     """The distinct elements in order.
 
     >>> import wonderland as wl
@@ -140,7 +133,7 @@ def unique_values(x: Any, /) -> Tensor:
 unique = unique_values
 
 
-def unique_counts(x: Any, /) -> UniqueCounts:
+def unique_counts(x: ArrayLike, /) -> UniqueCounts:
     """The distinct elements and how often each occurs.
 
     >>> import wonderland as wl
@@ -151,7 +144,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     return UniqueCounts(found.values, found.counts)
 
 
-def unique_inverse(x: Any, /) -> UniqueInverse:
+def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
     """The distinct elements and where each element went: values[inverse_indices] is x.
 
     >>> import wonderland as wl
@@ -162,7 +155,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
     """Whether each element of x1 occurs in x2 (or, inverted, does not).
 
     >>> import wonderland as wl

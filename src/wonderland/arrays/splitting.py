@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int, as_list, as_pair, is_sequence
-from ..broadcasting import normalize_axis
-from ..errors import InputError, ShapeError
+from ..core.arguments import as_int, as_list, as_pair, is_sequence
+from ..core.broadcasting import normalize_axis
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, ArrayLike, ShapeLike
 from ..primitives.creation import check_size
-from ..tensor import Tensor, wrap
 from .conversion import as_result, as_shape, as_tensor, asarray, promote
 from .gathering import take
-from .joining import concat, flip, split
+from .joining import check_parts, concat, flip, split
 from .manipulation import broadcast_to, expand_dims, ravel, reshape, transpose
 
 __all__ = [
-    "append",
-    "array_split",
-    "atleast_3d",
-    "block",
-    "column_stack",
-    "delete",
-    "dsplit",
-    "dstack",
-    "fliplr",
-    "flipud",
-    "hsplit",
-    "insert",
-    "resize",
-    "rot90",
-    "vsplit",
-]
+    "append", "array_split", "atleast_3d", "block", "column_stack", "delete", "dsplit", "dstack", "fliplr", "flipud",
+    "hsplit", "insert", "resize", "rot90", "vsplit",
+]  # fmt: skip
 
 # --- cutting apart
 
 
-def array_split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+def array_split(x: ArrayLike, /, indices_or_sections: ShapeLike | Tensor, axis: int = 0) -> list[Tensor]:
     """`split` into parts that need not be equal: the first ones are longer by one.
 
     >>> import wonderland as wl
@@ -51,18 +38,19 @@ def array_split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[Tens
         return split(x, indices_or_sections, axis=axis)
     n = x.shape[normalize_axis("array_split", axis, x.ndim)]
     parts = as_int("array_split", "sections", indices_or_sections, least=1)
+    check_parts("array_split", parts, n)
     sizes = [n // parts + (i < n % parts) for i in range(parts)]
     return split(x, list(itertools.accumulate(sizes))[:-1], axis=axis)
 
 
-def _split_at(name: str, x: Any, sections: Any, axis: int) -> list[Tensor]:
+def _split_at(name: str, x: ArrayLike, sections: ShapeLike | Tensor, axis: int) -> list[Tensor]:
     x = as_tensor(name, x)
     if x.ndim <= axis:
         raise ShapeError(f"{name}: a tensor of shape {x.shape}.", f"at least {axis + 1} axes")
     return split(x, sections, axis=axis)
 
 
-def vsplit(x: Any, /, indices_or_sections: Any) -> list[Tensor]:
+def vsplit(x: ArrayLike, /, indices_or_sections: ShapeLike | Tensor) -> list[Tensor]:
     """x cut along axis 0, one part below the other; the inverse of `vstack`.
 
     >>> import wonderland as wl
@@ -75,7 +63,7 @@ def vsplit(x: Any, /, indices_or_sections: Any) -> list[Tensor]:
     return split(x, indices_or_sections, axis=0)
 
 
-def hsplit(x: Any, /, indices_or_sections: Any) -> list[Tensor]:
+def hsplit(x: ArrayLike, /, indices_or_sections: ShapeLike | Tensor) -> list[Tensor]:
     """x cut along axis 1 (a vector along its only axis), side by side; the inverse of `hstack`.
 
     >>> import wonderland as wl
@@ -86,7 +74,7 @@ def hsplit(x: Any, /, indices_or_sections: Any) -> list[Tensor]:
     return _split_at("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
-def dsplit(x: Any, /, indices_or_sections: Any) -> list[Tensor]:
+def dsplit(x: ArrayLike, /, indices_or_sections: ShapeLike | Tensor) -> list[Tensor]:
     """x cut along axis 2, one part behind the other; the inverse of `dstack`.
 
     >>> import wonderland as wl
@@ -99,7 +87,7 @@ def dsplit(x: Any, /, indices_or_sections: Any) -> list[Tensor]:
 # --- joining
 
 
-def append(x: Any, values: Any, /, axis: int | None = None) -> Tensor:
+def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Tensor:
     """The values joined to the end of x along an axis; both flattened if none is named.
 
     >>> import wonderland as wl
@@ -112,7 +100,7 @@ def append(x: Any, values: Any, /, axis: int | None = None) -> Tensor:
     return concat([x, values], axis=axis)
 
 
-def atleast_3d(x: Any, /) -> Tensor:
+def atleast_3d(x: ArrayLike, /) -> Tensor:
     """x with at least three axes: a vector (n) becomes (1, n, 1), a matrix (n, m) becomes (n, m, 1).
 
     >>> import wonderland as wl
@@ -124,7 +112,7 @@ def atleast_3d(x: Any, /) -> Tensor:
     return reshape(x, shapes[x.ndim]) if x.ndim < 3 else as_result(x)
 
 
-def dstack(arrays: Sequence[Any], /) -> Tensor:
+def dstack(arrays: Sequence[ArrayLike] | Tensor, /) -> Tensor:
     """Tensors put one behind the other: joined along axis 2, as `atleast_3d` makes them.
 
     >>> import wonderland as wl
@@ -134,7 +122,7 @@ def dstack(arrays: Sequence[Any], /) -> Tensor:
     return concat([atleast_3d(x) for x in as_list("dstack", "arrays", arrays)], axis=2)
 
 
-def column_stack(arrays: Sequence[Any], /) -> Tensor:
+def column_stack(arrays: Sequence[ArrayLike] | Tensor, /) -> Tensor:
     """Vectors as the columns of a matrix; matrices are put beside them as they are.
 
     >>> import wonderland as wl
@@ -146,7 +134,7 @@ def column_stack(arrays: Sequence[Any], /) -> Tensor:
     return concat([x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in xs], axis=1)
 
 
-def block(arrays: Any, /) -> Tensor:
+def block(arrays: ArrayLike, /) -> Tensor:
     """A tensor from nested lists of blocks: the innermost lists along the last axis, the next along the one before.
 
     >>> import wonderland as wl
@@ -159,7 +147,7 @@ def block(arrays: Any, /) -> Tensor:
     leaves = _leaves(arrays)
     rank = max(depth, *[x.ndim for x in leaves]) if leaves else depth
 
-    def build(part: Any, level: int) -> Tensor:
+    def build(part: ArrayLike, level: int) -> Tensor:
         if not isinstance(part, list):
             x = as_tensor("block", part)
             return reshape(x, (1,) * (rank - x.ndim) + x.shape)
@@ -170,7 +158,7 @@ def block(arrays: Any, /) -> Tensor:
     return build(arrays, 0)
 
 
-def _depth(part: Any) -> int:
+def _depth(part: object) -> int:
     if not isinstance(part, list):
         return 0
     depths = {_depth(p) for p in part} or {0}
@@ -179,14 +167,14 @@ def _depth(part: Any) -> int:
     return 1 + depths.pop()
 
 
-def _leaves(part: Any) -> list[Any]:
+def _leaves(part: ArrayLike) -> list[Tensor]:
     return [x for p in part for x in _leaves(p)] if isinstance(part, list) else [as_tensor("block", part)]
 
 
 # --- putting in and taking out
 
 
-def delete(x: Any, obj: Any, /, axis: int | None = None) -> Tensor:
+def delete(x: ArrayLike, obj: ArrayLike | slice, /, axis: int | None = None) -> Tensor:
     """x without the slices at `obj` (an index, several, a slice or a mask) along an axis; flattened if none is named.
 
     >>> import wonderland as wl
@@ -200,7 +188,7 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> Tensor:
     return take(x, wrap(np.delete(np.arange(n), gone)), axis=place)
 
 
-def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Tensor:
+def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int | None = None) -> Tensor:
     """x with values put in before the positions `obj` of an axis; flattened if none is named.
 
     >>> import wonderland as wl
@@ -226,7 +214,7 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Tensor:
     return take(concat(promote("insert", x, values), axis=place), wrap(order), axis=place)
 
 
-def _positions(name: str, obj: Any, n: int, last: int) -> Any:
+def _positions(name: str, obj: ArrayLike | slice, n: int, last: int) -> Array:
     """Positions along an axis of size n, up to `last`, that are known before the computation; as a vector."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n))
@@ -244,7 +232,7 @@ def _positions(name: str, obj: Any, n: int, last: int) -> Any:
     return found
 
 
-def resize(x: Any, new_shape: Any, /) -> Tensor:
+def resize(x: ArrayLike, new_shape: ShapeLike, /) -> Tensor:
     """The elements in order in another shape; from the start again, or cut off, where their number differs.
 
     >>> import wonderland as wl
@@ -263,7 +251,7 @@ def resize(x: Any, new_shape: Any, /) -> Tensor:
 # --- turning
 
 
-def flipud(x: Any, /) -> Tensor:
+def flipud(x: ArrayLike, /) -> Tensor:
     """Upside down: the order reversed along axis 0.
 
     >>> import wonderland as wl
@@ -274,7 +262,7 @@ def flipud(x: Any, /) -> Tensor:
     return flip(x, axis=0)
 
 
-def fliplr(x: Any, /) -> Tensor:
+def fliplr(x: ArrayLike, /) -> Tensor:
     """Left and right exchanged: the order reversed along axis 1.
 
     >>> import wonderland as wl
@@ -285,7 +273,7 @@ def fliplr(x: Any, /) -> Tensor:
     return flip(x, axis=1)
 
 
-def rot90(x: Any, /, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """x turned k times by 90 degrees in the plane of two axes, from the first towards the second.
 
     >>> import wonderland as wl

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, overload
 
-from ..arguments import as_number
-from ..broadcasting import normalize_axis
-from ..dtypes import float32, is_complex, is_half, is_integer, promote_types, real_of
-from ..errors import DTypeError, ShapeError
-from ..tensor import Tensor
+from ..core.arguments import as_number
+from ..core.broadcasting import normalize_axis
+from ..core.dtypes import DType, float32, is_complex, is_half, is_integer, promote_types, real_of
+from ..core.errors import DTypeError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, Axes, Ints
 from .arithmetic import clip, sqrt
 from .complexes import complex as complex_
 from .complexes import conj, imag, real
@@ -22,7 +23,39 @@ from .reductions import max, mean, min, sum
 __all__ = ["average", "corrcoef", "cov", "ptp"]
 
 
-def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+@overload
+def average(
+    x: ArrayLike,
+    /,
+    axis: Ints | None = None,
+    weights: ArrayLike | None = None,
+    returned: Literal[False] = False,
+    *,
+    keepdims: bool = False,
+) -> Tensor: ...
+@overload
+def average(
+    x: ArrayLike,
+    /,
+    axis: Ints | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    returned: Literal[True],
+    keepdims: bool = False,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def average(
+    x: ArrayLike, /, axis: Ints | None, weights: ArrayLike | None, returned: Literal[True], *, keepdims: bool = False
+) -> tuple[Tensor, Tensor]: ...
+def average(
+    x: ArrayLike,
+    /,
+    axis: Ints | None = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
     r"""The weighted mean \(\sum_i w_i x_i / \sum_i w_i\) over the axes; without weights the mean.
 
     >>> import wonderland as wl
@@ -55,7 +88,7 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
     return (found, convert(total, dtype)) if returned else found
 
 
-def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def ptp(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The range: the largest element minus the smallest ("peak to peak").
 
     >>> import wonderland as wl
@@ -69,7 +102,7 @@ def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 # --- covariance
 
 
-def _observations(name: str, x: Any, rowvar: bool) -> Any:
+def _observations(name: str, x: ArrayLike, rowvar: bool) -> Tensor:
     """A matrix with a row per variable and a column per observation."""
     x = as_inexact(name, x)
     if x.ndim > 2:
@@ -77,7 +110,7 @@ def _observations(name: str, x: Any, rowvar: bool) -> Any:
     return matrix_transpose(x) if x.ndim == 2 and not rowvar else atleast_2d(x)
 
 
-def _weights(counts: Any, importances: Any, n: int, dtype: Any) -> Any:
+def _weights(counts: ArrayLike | None, importances: ArrayLike | None, n: int, dtype: DType) -> Tensor | None:
     """One weight per observation, or None."""
     found = None
     for what, given in (("fweights", counts), ("aweights", importances)):
@@ -93,15 +126,15 @@ def _weights(counts: Any, importances: Any, n: int, dtype: Any) -> Any:
 
 
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     /,
     rowvar: bool = True,
     bias: bool = False,
     ddof: float | None = None,
     *,
-    fweights: Any = None,
-    aweights: Any = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
 ) -> Tensor:
     r"""The covariances \(\frac1{n-1}\sum_i (x_i-\bar x)(x_i-\bar x)^*\) of the variables in the rows, (d, n) to (d, d).
 
@@ -123,7 +156,7 @@ def cov(
     n = x.shape[1]
     weights = _weights(fweights, aweights, n, real_of(x.dtype))
     lost = (0 if bias else 1) if ddof is None else as_number("cov", "ddof", ddof)
-    divisor: Any
+    divisor: float | Tensor
     if weights is None:
         centred = x - mean(x, axis=1, keepdims=True) if n else x
         weighted, divisor = centred, float(n - lost if n > lost else 0)
@@ -140,7 +173,7 @@ def cov(
     return reshape(found, ()) if found.shape == (1, 1) else found
 
 
-def corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Tensor:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, /, rowvar: bool = True) -> Tensor:
     r"""Pearson's correlations \(C_{ij}/\sqrt{C_{ii} C_{jj}}\) of the variables in the rows, from -1 to 1.
 
     >>> import wonderland as wl

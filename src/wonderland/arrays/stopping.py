@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar, overload
 
-from .. import trees
+from ..core import trees
+from ..core.tensor import Tensor, wrap
 from ..primitives.structure import stop
-from ..tensor import Tensor, wrap
 
 __all__ = ["stop_gradient"]
 
 
-def stop_gradient(x: Any) -> Any:
+Tree = TypeVar("Tree")
+
+
+@overload
+def stop_gradient(x: Tensor) -> Tensor: ...
+@overload
+def stop_gradient(x: Tree) -> Tree: ...
+def stop_gradient(x: object) -> object:
     """x as a constant: its derivative is zero. Works on trees.
 
     >>> import wonderland as wl

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import elementwise as p
 from ..primitives.creation import full_like
-from ..tensor import Tensor
 from .conversion import as_inexact, as_real, promote_inexact
 
 __all__ = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cos",
-    "cosh",
-    "erf",
-    "erfc",
-    "erfinv",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "logaddexp",
-    "sin",
-    "sinh",
-    "tan",
-    "tanh",
-]
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "exp2",
+    "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sin", "sinh", "tan", "tanh",
+]  # fmt: skip
 
 # --- exponentials and logarithms
 
 
-def exp(x: Any, /) -> Tensor:
+def exp(x: ArrayLike, /) -> Tensor:
     r"""\(e^x\), element by element: \([\exp X]_{ij} = e^{X_{ij}}\). Book, E.2.6.
 
     >>> import wonderland as wl
@@ -51,7 +28,7 @@ def exp(x: Any, /) -> Tensor:
     return p.exp(as_inexact("exp", x))
 
 
-def exp2(x: Any, /) -> Tensor:
+def exp2(x: ArrayLike, /) -> Tensor:
     r"""\(2^x\).
 
     >>> import wonderland as wl
@@ -62,7 +39,7 @@ def exp2(x: Any, /) -> Tensor:
     return p.power(full_like(x, 2), x)
 
 
-def expm1(x: Any, /) -> Tensor:
+def expm1(x: ArrayLike, /) -> Tensor:
     r"""\(e^x - 1\), exact for small x.
 
     >>> import wonderland as wl
@@ -72,7 +49,7 @@ def expm1(x: Any, /) -> Tensor:
     return p.expm1(as_inexact("expm1", x))
 
 
-def log(x: Any, /) -> Tensor:
+def log(x: ArrayLike, /) -> Tensor:
     r"""\(\ln x\).
 
     >>> import wonderland as wl
@@ -82,7 +59,7 @@ def log(x: Any, /) -> Tensor:
     return p.log(as_inexact("log", x))
 
 
-def log1p(x: Any, /) -> Tensor:
+def log1p(x: ArrayLike, /) -> Tensor:
     r"""\(\ln(1 + x)\), exact for small x.
 
     >>> import wonderland as wl
@@ -92,7 +69,7 @@ def log1p(x: Any, /) -> Tensor:
     return p.log1p(as_inexact("log1p", x))
 
 
-def log2(x: Any, /) -> Tensor:
+def log2(x: ArrayLike, /) -> Tensor:
     r"""\(\log_2 x\).
 
     >>> import wonderland as wl
@@ -102,7 +79,7 @@ def log2(x: Any, /) -> Tensor:
     return p.log2(as_inexact("log2", x))
 
 
-def log10(x: Any, /) -> Tensor:
+def log10(x: ArrayLike, /) -> Tensor:
     r"""\(\log_{10} x\).
 
     >>> import wonderland as wl
@@ -112,7 +89,7 @@ def log10(x: Any, /) -> Tensor:
     return p.log10(as_inexact("log10", x))
 
 
-def logaddexp(x1: Any, x2: Any, /) -> Tensor:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(\ln(e^{x_1} + e^{x_2})\) without overflow.
 
     >>> import wonderland as wl
@@ -125,7 +102,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Tensor:
 # --- trigonometric
 
 
-def sin(x: Any, /) -> Tensor:
+def sin(x: ArrayLike, /) -> Tensor:
     """The sine.
 
     >>> import wonderland as wl
@@ -135,7 +112,7 @@ def sin(x: Any, /) -> Tensor:
     return p.sin(as_inexact("sin", x))
 
 
-def cos(x: Any, /) -> Tensor:
+def cos(x: ArrayLike, /) -> Tensor:
     """The cosine.
 
     >>> import wonderland as wl
@@ -145,7 +122,7 @@ def cos(x: Any, /) -> Tensor:
     return p.cos(as_inexact("cos", x))
 
 
-def tan(x: Any, /) -> Tensor:
+def tan(x: ArrayLike, /) -> Tensor:
     """The tangent.
 
     >>> import wonderland as wl
@@ -155,7 +132,7 @@ def tan(x: Any, /) -> Tensor:
     return p.tan(as_inexact("tan", x))
 
 
-def asin(x: Any, /) -> Tensor:
+def asin(x: ArrayLike, /) -> Tensor:
     """The angle with sine x, in [-pi/2, pi/2].
 
     >>> import wonderland as wl
@@ -165,7 +142,7 @@ def asin(x: Any, /) -> Tensor:
     return p.asin(as_inexact("asin", x))
 
 
-def acos(x: Any, /) -> Tensor:
+def acos(x: ArrayLike, /) -> Tensor:
     """The angle with cosine x, in [0, pi].
 
     >>> import wonderland as wl
@@ -175,7 +152,7 @@ def acos(x: Any, /) -> Tensor:
     return p.acos(as_inexact("acos", x))
 
 
-def atan(x: Any, /) -> Tensor:
+def atan(x: ArrayLike, /) -> Tensor:
     """The angle with tangent x, in [-pi/2, pi/2].
 
     >>> import wonderland as wl
@@ -185,7 +162,7 @@ def atan(x: Any, /) -> Tensor:
     return p.atan(as_inexact("atan", x))
 
 
-def atan2(x1: Any, x2: Any, /) -> Tensor:
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The angle of the point with coordinates (x2, x1), in [-pi, pi].
 
     >>> import wonderland as wl
@@ -198,7 +175,7 @@ def atan2(x1: Any, x2: Any, /) -> Tensor:
 # --- hyperbolic
 
 
-def sinh(x: Any, /) -> Tensor:
+def sinh(x: ArrayLike, /) -> Tensor:
     r"""\((e^x - e^{-x})/2\).
 
     >>> import wonderland as wl
@@ -208,7 +185,7 @@ def sinh(x: Any, /) -> Tensor:
     return p.sinh(as_inexact("sinh", x))
 
 
-def cosh(x: Any, /) -> Tensor:
+def cosh(x: ArrayLike, /) -> Tensor:
     r"""\((e^x + e^{-x})/2\).
 
     >>> import wonderland as wl
@@ -218,7 +195,7 @@ def cosh(x: Any, /) -> Tensor:
     return p.cosh(as_inexact("cosh", x))
 
 
-def tanh(x: Any, /) -> Tensor:
+def tanh(x: ArrayLike, /) -> Tensor:
     r"""\(\sinh x / \cosh x\), in (-1, 1), with derivative \(1 - \tanh^2 x\).
 
     >>> import wonderland as wl
@@ -228,7 +205,7 @@ def tanh(x: Any, /) -> Tensor:
     return p.tanh(as_inexact("tanh", x))
 
 
-def asinh(x: Any, /) -> Tensor:
+def asinh(x: ArrayLike, /) -> Tensor:
     """The inverse of sinh.
 
     >>> import wonderland as wl
@@ -238,7 +215,7 @@ def asinh(x: Any, /) -> Tensor:
     return p.asinh(as_inexact("asinh", x))
 
 
-def acosh(x: Any, /) -> Tensor:
+def acosh(x: ArrayLike, /) -> Tensor:
     """The inverse of cosh on [1, inf).
 
     >>> import wonderland as wl
@@ -248,7 +225,7 @@ def acosh(x: Any, /) -> Tensor:
     return p.acosh(as_inexact("acosh", x))
 
 
-def atanh(x: Any, /) -> Tensor:
+def atanh(x: ArrayLike, /) -> Tensor:
     """The inverse of tanh on (-1, 1).
 
     >>> import wonderland as wl
@@ -261,7 +238,7 @@ def atanh(x: Any, /) -> Tensor:
 # --- the error function
 
 
-def erf(x: Any, /) -> Tensor:
+def erf(x: ArrayLike, /) -> Tensor:
     r"""The error function \(\frac{2}{\sqrt\pi}\int_0^x e^{-t^2}\,dt\).
 
     >>> import wonderland as wl
@@ -271,7 +248,7 @@ def erf(x: Any, /) -> Tensor:
     return p.erf(as_real("erf", x))
 
 
-def erfc(x: Any, /) -> Tensor:
+def erfc(x: ArrayLike, /) -> Tensor:
     """1 - erf(x), exact also where erf(x) is nearly 1.
 
     >>> import wonderland as wl
@@ -281,7 +258,7 @@ def erfc(x: Any, /) -> Tensor:
     return p.erfc(as_real("erfc", x))
 
 
-def erfinv(x: Any, /) -> Tensor:
+def erfinv(x: ArrayLike, /) -> Tensor:
     """The inverse of erf on [-1, 1].
 
     >>> import wonderland as wl

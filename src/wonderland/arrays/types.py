@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
 
-from .. import dtypes
-from ..dtypes import DType, as_dtype, is_complex, is_floating, is_integer, promote_types, real_of, with_scalar
-from ..errors import DTypeError
+from ..core import dtypes
+from ..core.dtypes import DType, as_dtype, is_complex, is_floating, is_integer, promote_types, real_of, with_scalar
+from ..core.errors import DTypeError
+from ..core.typing import ArrayLike, DTypeLike, Shaped
 from .conversion import SCALAR_DTYPE, as_operand, scalar_kind
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
+Kind = DTypeLike | tuple["Kind", ...]  # of element types, by a name or by the types themselves
 
-def result_type(*arrays_and_dtypes: Any) -> DType:
+
+def result_type(*arrays_and_dtypes: ArrayLike | DTypeLike) -> DType:
     """The dtype that an operation on these tensors, dtypes and Python numbers gives.
 
     >>> import wonderland as wl
@@ -29,7 +32,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     kind = -1
     for item in arrays_and_dtypes:
         if isinstance(item, (np.dtype, type, str)):
-            found: Any = as_dtype(item)
+            found = as_dtype(item)
         else:
             item = as_operand("result_type", item)
             scalar = scalar_kind(item)
@@ -45,12 +48,12 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     return with_scalar(common, kind) if kind >= 0 else common
 
 
-def _dtype_of(x: Any) -> DType:
+def _dtype_of(x: Shaped | DTypeLike) -> DType:
     """The dtype of a tensor or array, or the dtype itself."""
     return x.dtype if hasattr(x, "dtype") and not isinstance(x, (np.dtype, type)) else as_dtype(x)
 
 
-def can_cast(from_: Any, to: Any, /) -> bool:
+def can_cast(from_: Shaped | DTypeLike, to: DTypeLike, /) -> bool:
     """Whether combining the two types gives the second: no kind and no range is lost.
 
     >>> import wonderland as wl
@@ -64,7 +67,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
         return False
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
     """Whether a dtype is of a kind.
 
     >>> import wonderland as wl
@@ -113,7 +116,7 @@ class IntInfo(NamedTuple):
     dtype: DType
 
 
-def finfo(type: Any, /) -> FloatInfo:
+def finfo(type: Shaped | DTypeLike, /) -> FloatInfo:
     """The limits of a floating type (of the parts, for a complex one).
 
     >>> import wonderland as wl
@@ -130,7 +133,7 @@ def finfo(type: Any, /) -> FloatInfo:
     )
 
 
-def iinfo(type: Any, /) -> IntInfo:
+def iinfo(type: Shaped | DTypeLike, /) -> IntInfo:
     """The limits of an integer type.
 
     >>> import wonderland as wl

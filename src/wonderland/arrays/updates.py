@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
-from ..broadcasting import broadcasts_to
-from ..context import current
-from ..dtypes import bool_, is_half
-from ..errors import InputError, ShapeError
+from ..core.broadcasting import broadcasts_to
+from ..core.context import current
+from ..core.dtypes import bool_, is_half
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike, Index
 from ..primitives import indexing as p
 from ..primitives import structure as ps
 from ..primitives.creation import check_size
-from ..tensor import Tensor, wrap
 from .arithmetic import add, divide, maximum, minimum, multiply, negative, reciprocal
 from .conversion import convert_into
 from .indexing import Plan, getitem, make_plan, plain_entries
@@ -23,7 +24,7 @@ from .manipulation import broadcast_to
 
 __all__: list[str] = []
 
-_COMBINE: dict[str, Callable[[Any, Any], Tensor]] = {"multiply": multiply, "min": minimum, "max": maximum}
+_COMBINE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"multiply": multiply, "min": minimum, "max": maximum}
 
 
 class At:
@@ -38,13 +39,18 @@ class At:
     Where an index occurs several times, add, subtract, multiply, divide, min and max take all values into
     account; of several values set, the last one stays and it alone receives a derivative. `values` broadcast
     to the shape of x[index] and are converted to the dtype of x.
+
+    An index out of range is an error. With `mode="drop"`, `set` and `add` leave out what belongs there, as padding:
+
+    >>> wl.zeros(3).at[wl.tensor([1, 2, 3])].set(5.0, mode="drop")
+    tensor([0., 5., 5.])
     """
 
-    def __init__(self, x: Tensor, index: tuple[Any] | None = None) -> None:
+    def __init__(self, x: Tensor, index: tuple[Index] | None = None) -> None:
         self._x = x
         self._index = index  # in a tuple of its own, since None is an index
 
-    def __getitem__(self, index: Any) -> At:
+    def __getitem__(self, index: Index) -> At:
         return At(self._x, (index,))
 
     def __repr__(self) -> str:
@@ -54,25 +60,25 @@ class At:
         """x[index]."""
         return getitem(self._x, self._where())
 
-    def set(self, values: Any) -> Tensor:
+    def set(self, values: ArrayLike, *, mode: str | None = None) -> Tensor:
         """The elements replaced by `values`."""
-        return self._update(values, "set")
+        return self._update(values, "set", self._drops(mode))
 
-    def add(self, values: Any) -> Tensor:
+    def add(self, values: ArrayLike, *, mode: str | None = None) -> Tensor:
         """`values` added to the elements."""
-        return self._update(values, "add")
+        return self._update(values, "add", self._drops(mode))
 
-    def subtract(self, values: Any) -> Tensor:
+    def subtract(self, values: ArrayLike) -> Tensor:
         """`values` subtracted from the elements."""
         return self._update(negative(convert_into("at", values, self._x.dtype)), "add")
 
-    def multiply(self, values: Any) -> Tensor:
+    def multiply(self, values: ArrayLike) -> Tensor:
         """The elements multiplied by `values`."""
         return self._update(values, "multiply")
 
     mul = multiply
 
-    def divide(self, values: Any) -> Tensor:
+    def divide(self, values: ArrayLike) -> Tensor:
         """The elements divided by `values`."""
         x, plan = self._x, make_plan(self._x.shape, self._where())
         values = convert_into("at", values, x.dtype)
@@ -80,27 +86,32 @@ class At:
             return self._update(reciprocal(values), "multiply")
         return self.set(divide(self.get(), values))
 
-    def min(self, values: Any) -> Tensor:
+    def min(self, values: ArrayLike) -> Tensor:
         """The smaller of element and value."""
         return self._update(values, "min")
 
-    def max(self, values: Any) -> Tensor:
+    def max(self, values: ArrayLike) -> Tensor:
         """The larger of element and value."""
         return self._update(values, "max")
 
-    def apply(self, f: Callable[[Tensor], Any]) -> Tensor:
+    def apply(self, f: Callable[[Tensor], ArrayLike]) -> Tensor:
         """The elements replaced by f of them."""
         return self.set(f(self.get()))
 
-    def _where(self) -> Any:
+    def _where(self) -> Index:
         if self._index is None:
             raise InputError("at: an index is missing.", "x.at[index].set(values)")
         return self._index[0]
 
-    def _update(self, values: Any, mode: str) -> Tensor:
+    def _drops(self, mode: str | None) -> bool:
+        if mode not in (None, "drop"):
+            raise InputError(f"at: mode={mode!r}.", 'None, or "drop" to leave out what is out of range')
+        return mode == "drop"
+
+    def _update(self, values: ArrayLike, mode: str, drop: bool = False) -> Tensor:
         x, index = self._x, self._where()
         values = convert_into("at", values, x.dtype)
-        done = _update_plain(x, values, index, mode)
+        done = None if drop else _update_plain(x, values, index, mode)
         if done is not None:
             return done
         if _is_mask(index, x) and values.ndim == 0:
@@ -111,7 +122,12 @@ class At:
                 values, mode = _COMBINE[mode](self.get(), values), "set"
             return _update_slice(x, values, plan, mode)
         if not plan.sliced and plan.shape == x.shape:
-            return _update_block(x, values, plan, mode)
+            return _update_block(x, values, plan, mode, drop)
+        if drop:
+            raise InputError(
+                "at: slices that leave something out, or new axes, beside indices whose excess is dropped.",
+                "indices for these axes, too: wl.arange(2, 5)[:, None] in place of 2:5",
+            )
         # slices and indices together: the flat positions of the elements, then a scatter into the flattened tensor
         positions = getitem(wrap(np.arange(x.size).reshape(x.shape)), index)
         block = _fill(values, positions.shape)
@@ -126,7 +142,7 @@ class At:
         return ps.reshape(done, shape=x.shape)
 
 
-def _update_plain(x: Tensor, values: Any, index: Any, mode: str) -> Tensor | None:
+def _update_plain(x: Tensor, values: Tensor, index: Index, mode: str) -> Tensor | None:
     """NumPy's own assignment into a copy, where there is nothing to trace or to explain; else None."""
     if not current().plain or any(type(v) is not Tensor or v._node is not None for v in (x, values)):
         return None
@@ -145,7 +161,7 @@ def _update_plain(x: Tensor, values: Any, index: Any, mode: str) -> Tensor | Non
     return wrap(out)
 
 
-def _is_mask(index: Any, x: Tensor) -> bool:
+def _is_mask(index: Index, x: Tensor) -> TypeGuard[Tensor]:
     return (
         isinstance(index, Tensor) and index.dtype == bool_ and index.ndim > 0 and index.shape == x.shape[: index.ndim]
     )
@@ -180,7 +196,7 @@ def _update_slice(x: Tensor, values: Tensor, plan: Plan, mode: str) -> Tensor:
     return where(inside, placed, x)
 
 
-def _update_block(x: Tensor, values: Tensor, plan: Plan, mode: str) -> Tensor:
+def _update_block(x: Tensor, values: Tensor, plan: Plan, mode: str, drop: bool) -> Tensor:
     """A scatter along the indexed axes, the other axes whole."""
     block = plan.indices[0].shape
     rest = [n for i, n in enumerate(x.shape) if i not in plan.axes]
@@ -188,4 +204,5 @@ def _update_block(x: Tensor, values: Tensor, plan: Plan, mode: str) -> Tensor:
     filled = _fill(values, shape)
     if plan.place:
         filled = ps.transpose(filled, axes=plan.block_first(len(shape)))
-    return p.scatter(x, filled, *plan.indices, axes=plan.axes, mode=mode)
+    dropping = {"drop": True} if drop else {}
+    return p.scatter(x, filled, *plan.indices, axes=plan.axes, mode=mode, **dropping)

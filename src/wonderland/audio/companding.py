@@ -8,20 +8,18 @@ The levels are the classes that a model such as WaveNet predicts. Book, section 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import arrays
-from ..arguments import as_int
 from ..arrays.conversion import as_real, as_tensor
-from ..dtypes import as_dtype, default_float, int64, is_integer
-from ..errors import DTypeError
+from ..core.arguments import as_int
+from ..core.dtypes import as_dtype, default_float, int64, is_integer
+from ..core.errors import DTypeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, DTypeLike
 from ..random.arguments import check
-from ..tensor import Tensor
-
-__all__ = ["mu_law_compress", "mu_law_decode", "mu_law_encode", "mu_law_expand"]
 
 
-def mu_law_compress(x: Any, quantization_channels: int = 256) -> Tensor:
+def mu_law_compress(x: ArrayLike, quantization_channels: int = 256) -> Tensor:
     r"""\(F(x) = \mathrm{sign}(x)\,\log(1 + \mu|x|) / \log(1 + \mu)\), from [-1, 1] to [-1, 1].
 
     >>> import wonderland as wl
@@ -36,7 +34,7 @@ def mu_law_compress(x: Any, quantization_channels: int = 256) -> Tensor:
     return x * ratio / math.log1p(mu)
 
 
-def mu_law_expand(y: Any, quantization_channels: int = 256) -> Tensor:
+def mu_law_expand(y: ArrayLike, quantization_channels: int = 256) -> Tensor:
     r"""\(F^{-1}(y) = \mathrm{sign}(y)\,((1 + \mu)^{|y|} - 1) / \mu\), the inverse of `mu_law_compress`.
 
     >>> import wonderland as wl
@@ -50,7 +48,7 @@ def mu_law_expand(y: Any, quantization_channels: int = 256) -> Tensor:
     return y * ratio / mu
 
 
-def mu_law_encode(x: Any, quantization_channels: int = 256) -> Tensor:
+def mu_law_encode(x: ArrayLike, quantization_channels: int = 256) -> Tensor:
     r"""Samples in [-1, 1] as classes \(\lfloor (F(x) + 1)\mu/2 + \frac12 \rfloor\) from 0 to \(\mu\).
 
     >>> import wonderland as wl
@@ -64,7 +62,7 @@ def mu_law_encode(x: Any, quantization_channels: int = 256) -> Tensor:
     return arrays.astype(levels, int64)
 
 
-def mu_law_decode(classes: Any, quantization_channels: int = 256, *, dtype: Any = None) -> Tensor:
+def mu_law_decode(classes: ArrayLike, quantization_channels: int = 256, *, dtype: DTypeLike | None = None) -> Tensor:
     r"""The samples that classes stand for, \(F^{-1}(2c/\mu - 1)\).
 
     >>> import wonderland as wl
@@ -80,5 +78,5 @@ def mu_law_decode(classes: Any, quantization_channels: int = 256, *, dtype: Any 
     return mu_law_expand(arrays.astype(classes, target) * (2 / mu) - 1.0, quantization_channels)
 
 
-def _mu(name: str, quantization_channels: Any) -> int:
+def _mu(name: str, quantization_channels: int) -> int:
     return as_int(name, "quantization_channels", quantization_channels, least=2) - 1

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import arrays
-from ..arguments import as_number
 from ..arrays.conversion import as_real
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor
-from ..transforms.associative import associative_scan
+from ..core.arguments import as_number
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
+from ..transforms.control.associative import associative_scan
 
-__all__ = ["deemphasis", "preemphasis"]
 
-
-def preemphasis(x: Any, coeff: float = 0.97) -> Tensor:
+def preemphasis(x: ArrayLike, coeff: float = 0.97) -> Tensor:
     r"""\(y_t = x_t - a\,x_{t-1}\) along the last axis, with \(x_{-1} = 0\).
 
     >>> import wonderland as wl
@@ -25,7 +22,7 @@ def preemphasis(x: Any, coeff: float = 0.97) -> Tensor:
     return arrays.concat([x[..., :1], x[..., 1:] - a * x[..., :-1]], axis=-1)
 
 
-def deemphasis(y: Any, coeff: float = 0.97) -> Tensor:
+def deemphasis(y: ArrayLike, coeff: float = 0.97) -> Tensor:
     r"""\(x_t = y_t + a\,x_{t-1}\), the inverse of `preemphasis`, in about \(2\log_2 t\) steps.
 
     >>> import wonderland as wl
@@ -34,14 +31,16 @@ def deemphasis(y: Any, coeff: float = 0.97) -> Tensor:
     """
     y, a = _checked("deemphasis", y, coeff)
 
-    def after(first: Any, second: Any) -> Any:  # x -> f x + c, twice
+    def after(
+        first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:  # x -> f x + c, twice
         (f, c), (g, d) = first, second
         return f * g, g * c + d
 
     return associative_scan(after, (arrays.full_like(y, a), y), axis=-1)[1]
 
 
-def _checked(name: str, x: Any, coeff: Any) -> tuple[Tensor, float]:
+def _checked(name: str, x: ArrayLike, coeff: float) -> tuple[Tensor, float]:
     x = as_real(name, x)
     if not x.ndim or not x.shape[-1]:
         raise ShapeError(f"{name}: a signal of shape {x.shape} has no samples.", "(..., time)")

@@ -6,20 +6,19 @@ librosa have the last two axes the other way round.) Book, section 8.1.1.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import arrays, fft
-from ..arguments import as_int
 from ..arrays.conversion import as_inexact, as_real
-from ..dtypes import is_complex, real_of
-from ..errors import DTypeError, InputError, ShapeError
-from ..tensor import Tensor
+from ..core.arguments import as_int
+from ..core.dtypes import DType, is_complex, real_of
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from .framing import frame, overlap_add
 from .windows import check_window, window_values
-
-__all__ = ["istft", "stft"]
 
 PAD_MODES = ("reflect", "constant", "edge", "symmetric", "wrap")
 
@@ -30,9 +29,9 @@ class Frames(NamedTuple):
     n_fft: int
     hop: int
     win_length: int
-    window: Any
+    window: str | Tensor
 
-    def values(self, dtype: Any) -> Any:
+    def values(self, dtype: DType) -> Tensor:
         """The window, with zeros on both sides up to n_fft."""
         window = self.window
         if isinstance(window, str):
@@ -45,7 +44,7 @@ class Frames(NamedTuple):
         return arrays.pad(window, (before, self.n_fft - self.win_length - before))
 
 
-def as_frames(name: str, n_fft: Any, hop_length: Any, win_length: Any, window: Any) -> Frames:
+def as_frames(name: str, n_fft: int, hop_length: int | None, win_length: int | None, window: str | ArrayLike) -> Frames:
     """The settings with their defaults: a window of n_fft samples and a quarter of it as hop."""
     n_fft = as_int(name, "n_fft", n_fft, least=1)
     win_length = n_fft if win_length is None else as_int(name, "win_length", win_length, least=1)
@@ -65,11 +64,11 @@ def as_frames(name: str, n_fft: Any, hop_length: Any, win_length: Any, window: A
 
 
 def stft(
-    x: Any,
+    x: ArrayLike,
     n_fft: int = 400,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Any = "hann",
+    window: str | ArrayLike = "hann",
     *,
     center: bool = True,
     pad_mode: str = "reflect",
@@ -116,11 +115,11 @@ def _centered(x: Tensor, half: int, pad_mode: str) -> Tensor:
 
 
 def istft(
-    spectrum: Any,
+    spectrum: ArrayLike,
     n_fft: int | None = None,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Any = "hann",
+    window: str | ArrayLike = "hann",
     *,
     center: bool = True,
     normalized: bool = False,

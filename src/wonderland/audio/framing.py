@@ -6,18 +6,19 @@ are made of slices, so no index is gathered. Book, section 8.1.1.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from .. import arrays
-from ..arguments import as_int
 from ..arrays.conversion import as_tensor
-from ..errors import ShapeError
-from ..tensor import Tensor
+from ..core.arguments import as_int
+from ..core.errors import ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike
 
-__all__ = ["frame", "frame_count", "overlap_add"]
+Lengths = TypeVar("Lengths", int, Array, Tensor)
 
 
-def frame(x: Any, frame_length: int, hop_length: int) -> Tensor:
+def frame(x: ArrayLike, frame_length: int, hop_length: int) -> Tensor:
     r"""\(f_{ij} = x_{hi + j}\): (..., time) to (..., frames, frame_length), a frame every \(h\) samples.
 
     >>> import wonderland as wl
@@ -46,7 +47,7 @@ def frame(x: Any, frame_length: int, hop_length: int) -> Tensor:
     return pieces[0] if parts == 1 else arrays.concat(pieces, axis=-1)
 
 
-def overlap_add(frames: Any, hop_length: int) -> Tensor:
+def overlap_add(frames: ArrayLike, hop_length: int) -> Tensor:
     r"""\(x_t = \sum_{hi + j = t} f_{ij}\): (..., frames, frame_length) to (..., time), the transpose of `frame`.
 
     >>> import wonderland as wl
@@ -70,7 +71,7 @@ def overlap_add(frames: Any, hop_length: int) -> Tensor:
     return flat[..., : (count - 1) * hop + length]
 
 
-def frame_count(lengths: Any, n_fft: int, hop_length: int | None = None, *, center: bool = True) -> Any:
+def frame_count(lengths: Lengths, n_fft: int, hop_length: int | None = None, *, center: bool = True) -> Lengths:
     """The number of frames that `stft` makes of signals of some lengths: a number, an array or a tensor of them.
 
     >>> import wonderland as wl

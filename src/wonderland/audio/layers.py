@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import InputError
-from ..nn.module import Module
-from ..tensor import Tensor
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
+from ..nn.module.module import Module
 from .emphasis import preemphasis
 from .loudness import amplitude_to_db, power_to_db, spectrogram
 from .mel import mel_spectrogram, mfcc
 from .resampling import resample
-
-__all__ = ["MFCC", "AmplitudeToDB", "MelSpectrogram", "PreEmphasis", "Resample", "Spectrogram"]
 
 
 class _Operation(Module):
@@ -37,7 +36,7 @@ class Spectrogram(_Operation):
     def __init__(self, n_fft: int = 400, hop_length: int | None = None, **settings: Any) -> None:
         super().__init__(n_fft=n_fft, hop_length=hop_length, **settings)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         return spectrogram(x, **dict(self.settings))
 
 
@@ -53,7 +52,7 @@ class MelSpectrogram(_Operation):
     def __init__(self, sample_rate: int = 16_000, n_fft: int = 400, **settings: Any) -> None:
         super().__init__(sample_rate=sample_rate, n_fft=n_fft, **settings)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         return mel_spectrogram(x, **dict(self.settings))
 
 
@@ -68,7 +67,7 @@ class MFCC(_Operation):
     def __init__(self, sample_rate: int = 16_000, n_mfcc: int = 13, **settings: Any) -> None:
         super().__init__(sample_rate=sample_rate, n_mfcc=n_mfcc, **settings)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         return mfcc(x, **dict(self.settings))
 
 
@@ -85,7 +84,7 @@ class AmplitudeToDB(_Operation):
             raise InputError(f"AmplitudeToDB: stype={stype!r}.", '"power" or "magnitude"')
         super().__init__(stype=stype, top_db=top_db)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         settings = dict(self.settings)
         decibels = power_to_db if settings["stype"] == "power" else amplitude_to_db
         return decibels(x, top_db=settings["top_db"])
@@ -102,7 +101,7 @@ class Resample(_Operation):
     def __init__(self, orig_freq: int = 16_000, new_freq: int = 16_000, **settings: Any) -> None:
         super().__init__(orig_freq=orig_freq, new_freq=new_freq, **settings)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         return resample(x, **dict(self.settings))
 
 
@@ -117,5 +116,5 @@ class PreEmphasis(_Operation):
     def __init__(self, coeff: float = 0.97) -> None:
         super().__init__(coeff=coeff)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         return preemphasis(x, **dict(self.settings))

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import arrays
-from ..arguments import as_number
 from ..arrays.conversion import as_real
-from ..errors import InputError
-from ..tensor import Tensor
+from ..core.arguments import as_number
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from .fourier import stft
-
-__all__ = ["amplitude_to_db", "db_to_amplitude", "db_to_power", "power_to_db", "spectrogram"]
 
 
 def spectrogram(
-    x: Any,
+    x: ArrayLike,
     n_fft: int = 400,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Any = "hann",
+    window: str | ArrayLike = "hann",
     *,
     power: float = 2.0,
     center: bool = True,
@@ -44,7 +42,7 @@ def spectrogram(
     return energy if power == 2 else arrays.power(energy, power / 2)
 
 
-def power_to_db(x: Any, ref: float = 1.0, amin: float = 1e-10, top_db: float | None = 80.0) -> Tensor:
+def power_to_db(x: ArrayLike, ref: float = 1.0, amin: float = 1e-10, top_db: float | None = 80.0) -> Tensor:
     r"""\(10\log_{10}(\max(x, a) / \mathrm{ref})\): ten times the energy is 10 decibels more.
 
     >>> import wonderland as wl
@@ -57,7 +55,7 @@ def power_to_db(x: Any, ref: float = 1.0, amin: float = 1e-10, top_db: float | N
     return _decibels("power_to_db", 10.0, x, ref, amin, top_db)
 
 
-def amplitude_to_db(x: Any, ref: float = 1.0, amin: float = 1e-5, top_db: float | None = 80.0) -> Tensor:
+def amplitude_to_db(x: ArrayLike, ref: float = 1.0, amin: float = 1e-5, top_db: float | None = 80.0) -> Tensor:
     r"""\(20\log_{10}(\max(x, a) / \mathrm{ref})\): ten times the magnitude is 20 decibels more. See `power_to_db`.
 
     >>> import wonderland as wl
@@ -67,7 +65,7 @@ def amplitude_to_db(x: Any, ref: float = 1.0, amin: float = 1e-5, top_db: float 
     return _decibels("amplitude_to_db", 20.0, x, ref, amin, top_db)
 
 
-def db_to_power(x: Any, ref: float = 1.0) -> Tensor:
+def db_to_power(x: ArrayLike, ref: float = 1.0) -> Tensor:
     r"""\(\mathrm{ref}\cdot 10^{x/10}\), the inverse of `power_to_db`.
 
     >>> import wonderland as wl
@@ -77,7 +75,7 @@ def db_to_power(x: Any, ref: float = 1.0) -> Tensor:
     return _positive("db_to_power", "ref", ref) * arrays.power(10.0, as_real("db_to_power", x) / 10.0)
 
 
-def db_to_amplitude(x: Any, ref: float = 1.0) -> Tensor:
+def db_to_amplitude(x: ArrayLike, ref: float = 1.0) -> Tensor:
     r"""\(\mathrm{ref}\cdot 10^{x/20}\), the inverse of `amplitude_to_db`.
 
     >>> import wonderland as wl
@@ -87,7 +85,7 @@ def db_to_amplitude(x: Any, ref: float = 1.0) -> Tensor:
     return _positive("db_to_amplitude", "ref", ref) * arrays.power(10.0, as_real("db_to_amplitude", x) / 20.0)
 
 
-def _decibels(name: str, factor: float, x: Any, ref: float, amin: float, top_db: float | None) -> Tensor:
+def _decibels(name: str, factor: float, x: ArrayLike, ref: float, amin: float, top_db: float | None) -> Tensor:
     x = as_real(name, x)
     amin, ref = _positive(name, "amin", amin), _positive(name, "ref", ref)
     y = factor * (arrays.log10(arrays.maximum(x, amin)) - math.log10(max(ref, amin)))
@@ -97,7 +95,7 @@ def _decibels(name: str, factor: float, x: Any, ref: float, amin: float, top_db:
     return arrays.maximum(y, loudest - _positive(name, "top_db", top_db))
 
 
-def _positive(name: str, what: str, value: Any) -> float:
+def _positive(name: str, what: str, value: float) -> float:
     if not as_number(name, what, value) > 0:
         raise InputError(f"{name}: {what}={value}.", f"{what} > 0")
     return float(value)

@@ -10,26 +10,25 @@ from __future__ import annotations
 
 import functools
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from .. import arrays
-from ..arguments import as_int, as_number, shown
 from ..arrays.conversion import as_real
-from ..dtypes import as_dtype, default_float
-from ..errors import InputError
-from ..tensor import Tensor, wrap
+from ..core.arguments import as_int, as_number, shown
+from ..core.dtypes import as_dtype, default_float
+from ..core.errors import InputError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, ArrayLike, DTypeLike
 from .loudness import power_to_db, spectrogram
 
-__all__ = ["dct_matrix", "hz_to_mel", "mel_filter_bank", "mel_spectrogram", "mel_to_hz", "mfcc"]
-
-Array = np.ndarray[Any, Any]
 SCALES = ("htk", "slaney")
 _LOG_STEP = math.log(6.4) / 27  # Slaney: 27 mels for a factor of 6.4 above 1000 Hz, which is mel 15
 
 
-def hz_to_mel(frequencies: Any, mel_scale: str = "htk") -> Tensor:
+def hz_to_mel(frequencies: ArrayLike, mel_scale: str = "htk") -> Tensor:
     """Frequencies in hertz on the mel scale.
 
     >>> import wonderland as wl
@@ -39,7 +38,7 @@ def hz_to_mel(frequencies: Any, mel_scale: str = "htk") -> Tensor:
     return _to_mel(arrays, as_real("hz_to_mel", frequencies), _scale("hz_to_mel", mel_scale))
 
 
-def mel_to_hz(mels: Any, mel_scale: str = "htk") -> Tensor:
+def mel_to_hz(mels: ArrayLike, mel_scale: str = "htk") -> Tensor:
     """The inverse of `hz_to_mel`.
 
     >>> import wonderland as wl
@@ -52,19 +51,19 @@ def mel_to_hz(mels: Any, mel_scale: str = "htk") -> Tensor:
 # The formulas are written for a namespace: NumPy's for filters, which are constants, and ours for tensors.
 
 
-def _to_mel(xp: Any, f: Any, mel_scale: str) -> Any:
+def _to_mel(xp: ModuleType, f: Any, mel_scale: str) -> Any:
     if mel_scale == "htk":
         return 2595.0 / math.log(10.0) * xp.log1p(f / 700.0)
     return xp.where(f < 1000.0, f * (3 / 200), 15.0 + xp.log(xp.maximum(f, 1000.0) / 1000.0) / _LOG_STEP)
 
 
-def _to_hz(xp: Any, m: Any, mel_scale: str) -> Any:
+def _to_hz(xp: ModuleType, m: Any, mel_scale: str) -> Any:
     if mel_scale == "htk":
         return 700.0 * xp.expm1(m * (math.log(10.0) / 2595.0))
     return xp.where(m < 15.0, m * (200 / 3), 1000.0 * xp.exp(_LOG_STEP * (xp.maximum(m, 15.0) - 15.0)))
 
 
-def _scale(name: str, mel_scale: Any) -> str:
+def _scale(name: str, mel_scale: str) -> str:
     if mel_scale not in SCALES:
         raise InputError(f"{name}: mel_scale={shown(mel_scale)}.", '"htk" or "slaney"')
     return str(mel_scale)
@@ -79,7 +78,7 @@ def mel_filter_bank(
     *,
     norm: str | None = None,
     mel_scale: str = "htk",
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     r"""Triangles over the frequencies of a spectrum: (n_freqs, n_mels), so that `spectrogram @ bank` is in mels.
 
@@ -96,7 +95,16 @@ def mel_filter_bank(
     return wrap(_bank("mel_filter_bank", n_freqs, n_mels, sample_rate, f_min, f_max, norm, mel_scale).astype(target))
 
 
-def _bank(name: str, n_freqs: Any, n_mels: Any, rate: Any, f_min: Any, f_max: Any, norm: Any, mel_scale: Any) -> Array:
+def _bank(
+    name: str,
+    n_freqs: int,
+    n_mels: int,
+    rate: float,
+    f_min: float,
+    f_max: float | None,
+    norm: str | None,
+    mel_scale: str,
+) -> Array:
     n_freqs, n_mels = as_int(name, "n_freqs", n_freqs, least=2), as_int(name, "n_mels", n_mels, least=1)
     half = float(as_number(name, "sample_rate", rate)) / 2
     high = half if f_max is None else float(as_number(name, "f_max", f_max))
@@ -134,12 +142,12 @@ def _triangles(
 
 
 def mel_spectrogram(
-    x: Any,
+    x: ArrayLike,
     sample_rate: int = 16_000,
     n_fft: int = 400,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Any = "hann",
+    window: str | ArrayLike = "hann",
     *,
     n_mels: int = 80,
     f_min: float = 0.0,
@@ -161,21 +169,15 @@ def mel_spectrogram(
     networks for speech and music take.
     """
     energy = spectrogram(
-        x,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        power=power,
-        center=center,
-        pad_mode=pad_mode,
-        normalized=normalized,
+        x, n_fft, hop_length, win_length, window, power=power, center=center, pad_mode=pad_mode, normalized=normalized
     )
     bank = _bank("mel_spectrogram", energy.shape[-1], n_mels, sample_rate, f_min, f_max, norm, mel_scale)
     return energy @ arrays.asarray(bank.astype(energy.dtype))
 
 
-def dct_matrix(n: int, n_out: int | None = None, norm: str | None = "ortho", *, dtype: Any = None) -> Tensor:
+def dct_matrix(
+    n: int, n_out: int | None = None, norm: str | None = "ortho", *, dtype: DTypeLike | None = None
+) -> Tensor:
     r"""\(D_{jk} = s_k\cos\left(\frac{\pi}{n}(j + \frac12)k\right)\), (n, n_out): `x @ D` is a cosine transform, DCT-II.
 
     >>> import wonderland as wl
@@ -197,7 +199,7 @@ def dct_matrix(n: int, n_out: int | None = None, norm: str | None = "ortho", *, 
 
 
 def mfcc(
-    x: Any,
+    x: ArrayLike,
     sample_rate: int = 16_000,
     n_mfcc: int = 13,
     *,

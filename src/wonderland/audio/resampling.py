@@ -13,24 +13,22 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
 from .. import arrays
-from ..arguments import as_int, as_number
 from ..arrays.conversion import as_real
-from ..broadcasting import normalize_axis
-from ..errors import InputError, ShapeError
+from ..core.arguments import as_int, as_number
+from ..core.broadcasting import normalize_axis
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike
 from ..nn.functional.convolution import conv1d
-from ..tensor import Tensor
-
-__all__ = ["resample"]
-
-Array = np.ndarray[Any, Any]
 
 
-def resample(x: Any, orig_freq: int, new_freq: int, *, axis: int = -1, zeros: int = 10, beta: float = 5.0) -> Tensor:
+def resample(
+    x: ArrayLike, orig_freq: int, new_freq: int, *, axis: int = -1, zeros: int = 10, beta: float = 5.0
+) -> Tensor:
     r"""The signal at `new_freq` instead of `orig_freq` samples a second: \(\lceil n \cdot new / orig \rceil\) of them.
 
     >>> import wonderland as wl

@@ -6,17 +6,14 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import as_int, as_number, shown
+from ..core.arguments import as_int, as_number, shown
+from ..core.errors import DTypeError, FileError, InputError, ShapeError
+from ..core.typing import Array, ArrayLike, DTypeLike, PathLike
 from ..data.formats.files import damaged, read_bytes
-from ..errors import DTypeError, FileError, InputError, ShapeError
-
-__all__ = ["Waveform", "nbytes", "read_wav", "sample_count", "write_wav"]
-
-Array = np.ndarray[Any, Any]
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 # The last 14 bytes of the name of a sub-format; its first two are the tag that older headers have.
@@ -56,7 +53,7 @@ def sample_count(seconds: float, sample_rate: float) -> int:
     return round(seconds * as_number("sample_count", "sample_rate", sample_rate))
 
 
-def nbytes(seconds: float, sample_rate: float, channels: int = 1, dtype: Any = np.float32) -> int:
+def nbytes(seconds: float, sample_rate: float, channels: int = 1, dtype: DTypeLike = np.float32) -> int:
     """The memory that so much sound takes: samples times channels times the size of a number.
 
     >>> import wonderland as wl
@@ -67,7 +64,7 @@ def nbytes(seconds: float, sample_rate: float, channels: int = 1, dtype: Any = n
     return sample_count(seconds, sample_rate) * channels * np.dtype(dtype).itemsize
 
 
-def read_wav(path: Any, *, normalize: bool = True, dtype: Any = np.float32) -> Waveform:
+def read_wav(path: PathLike, *, normalize: bool = True, dtype: DTypeLike = np.float32) -> Waveform:
     """The sound in a WAV file: samples (time, channels), by default floating from -1 to 1, and the sample rate.
 
     >>> import os, tempfile, numpy as np, wonderland as wl
@@ -111,7 +108,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, int]]:
         start += 8 + size + size % 2  # chunks begin at even places
 
 
-def _form(path: Any, body: bytes) -> tuple[int, int, int, int]:
+def _form(path: PathLike, body: bytes) -> tuple[int, int, int, int]:
     """(tag, channels, sample rate, bits) of a 'fmt ' chunk."""
     if len(body) < 16:
         raise damaged("read_wav", path, f"a 'fmt ' chunk of 16 bytes, found {len(body)}")
@@ -145,7 +142,7 @@ def _stored(body: bytes, tag: int, bits: int) -> Array:
     return values.astype(values.dtype.newbyteorder("="))
 
 
-def _normalized(values: Array, bits: int, dtype: Any) -> Array:
+def _normalized(values: Array, bits: int, dtype: DTypeLike) -> Array:
     target = np.dtype(dtype)
     if target.kind != "f":
         raise DTypeError(f"read_wav: samples from -1 to 1 are not {target}.", "a floating dtype, or normalize=False")
@@ -155,7 +152,9 @@ def _normalized(values: Array, bits: int, dtype: Any) -> Array:
     return (centered / 2.0 ** (bits - 1)).astype(target)
 
 
-def write_wav(path: Any, samples: Any, sample_rate: int, *, encoding: str | None = None, clip: bool = False) -> None:
+def write_wav(
+    path: PathLike, samples: ArrayLike, sample_rate: int, *, encoding: str | None = None, clip: bool = False
+) -> None:
     """Write samples, (time, channels) or (time,), as a WAV file.
 
     >>> import os, tempfile, numpy as np, wonderland as wl
@@ -197,7 +196,7 @@ def _chunk(name: bytes, body: bytes) -> bytes:
     return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
 
 
-def _default_encoding(dtype: Any) -> str:
+def _default_encoding(dtype: np.dtype) -> str:
     names = {"u1": "pcm8", "i2": "pcm16", "i4": "pcm32"}
     if dtype.kind == "f":
         return "pcm16"

@@ -7,25 +7,14 @@ With \(u_k = k / n\) for the periodic form (one period, for spectra) and \(u_k =
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int, as_number, shown
-from ..dtypes import as_dtype, default_float, is_floating
-from ..errors import DTypeError, InputError
-from ..tensor import Tensor, wrap
-
-__all__ = [
-    "bartlett_window",
-    "blackman_window",
-    "get_window",
-    "hamming_window",
-    "hann_window",
-    "kaiser_window",
-]
-
-Array = np.ndarray[Any, Any]
+from ..core.arguments import as_int, as_number, shown
+from ..core.dtypes import as_dtype, default_float, is_floating
+from ..core.errors import DTypeError, InputError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, DTypeLike
 
 # the coefficients a_0, a_1, ... of the cosine windows
 COSINES = {
@@ -55,7 +44,9 @@ def window_values(name: str, n: int, periodic: bool = True, beta: float = 12.0) 
     return values
 
 
-def get_window(name: str, n: int, periodic: bool = True, *, beta: float = 12.0, dtype: Any = None) -> Tensor:
+def get_window(
+    name: str, n: int, periodic: bool = True, *, beta: float = 12.0, dtype: DTypeLike | None = None
+) -> Tensor:
     """The window of a name, with n values.
 
     >>> import wonderland as wl
@@ -68,7 +59,7 @@ def get_window(name: str, n: int, periodic: bool = True, *, beta: float = 12.0, 
     return _window("get_window", name, n, periodic, beta, dtype)
 
 
-def _window(function: str, name: str, n: int, periodic: bool, beta: float, dtype: Any) -> Tensor:
+def _window(function: str, name: str, n: int, periodic: bool, beta: float, dtype: DTypeLike | None) -> Tensor:
     check_window(function, name)
     n = as_int(function, "n", n, least=1)
     beta = float(as_number(function, "beta", beta))
@@ -78,13 +69,13 @@ def _window(function: str, name: str, n: int, periodic: bool, beta: float, dtype
     return wrap(window_values(name, n, bool(periodic), beta).astype(target))
 
 
-def check_window(function: str, name: Any) -> None:
+def check_window(function: str, name: object) -> None:
     """Refuse a name that no window has."""
     if not isinstance(name, str) or name not in NAMES:
         raise InputError(f"{function}: there is no window {shown(name)}.", f"one of {', '.join(NAMES)}")
 
 
-def hann_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
+def hann_window(n: int, periodic: bool = True, *, dtype: DTypeLike | None = None) -> Tensor:
     r"""\(w_k = \frac12 - \frac12\cos 2\pi u_k\).
 
     >>> import wonderland as wl
@@ -94,7 +85,7 @@ def hann_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
     return _window("hann_window", "hann", n, periodic, 0.0, dtype)
 
 
-def hamming_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
+def hamming_window(n: int, periodic: bool = True, *, dtype: DTypeLike | None = None) -> Tensor:
     r"""\(w_k = 0.54 - 0.46\cos 2\pi u_k\).
 
     >>> import wonderland as wl
@@ -104,7 +95,7 @@ def hamming_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tenso
     return _window("hamming_window", "hamming", n, periodic, 0.0, dtype)
 
 
-def blackman_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
+def blackman_window(n: int, periodic: bool = True, *, dtype: DTypeLike | None = None) -> Tensor:
     r"""\(w_k = 0.42 - 0.5\cos 2\pi u_k + 0.08\cos 4\pi u_k\).
 
     >>> import wonderland as wl
@@ -114,7 +105,7 @@ def blackman_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tens
     return _window("blackman_window", "blackman", n, periodic, 0.0, dtype)
 
 
-def bartlett_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
+def bartlett_window(n: int, periodic: bool = True, *, dtype: DTypeLike | None = None) -> Tensor:
     r"""The triangle \(w_k = 1 - |2 u_k - 1|\).
 
     >>> import wonderland as wl
@@ -124,7 +115,7 @@ def bartlett_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tens
     return _window("bartlett_window", "bartlett", n, periodic, 0.0, dtype)
 
 
-def kaiser_window(n: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None) -> Tensor:
+def kaiser_window(n: int, periodic: bool = True, beta: float = 12.0, *, dtype: DTypeLike | None = None) -> Tensor:
     r"""\(w_k = I_0(\beta\sqrt{1 - (2u_k - 1)^2}) / I_0(\beta)\); a larger \(\beta\) leaks less and is wider.
 
     >>> import wonderland as wl

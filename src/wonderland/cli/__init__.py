@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .. import __version__, starting
-from ..errors import WonderlandError
+from ..core import starting
+from ..core.errors import WonderlandError
+from ..core.version import __version__
 from . import asking, listing, trace, training
 from .parsing import Parser, UsageError
 

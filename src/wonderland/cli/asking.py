@@ -9,8 +9,8 @@ import json
 import sys
 from typing import Any
 
-from ..errors import FileError, InputError, ModuleError
-from .parsing import UsageError, add_command
+from ..core.errors import FileError, InputError, ModuleError
+from .parsing import Commands, UsageError, add_command
 from .training import mistake, shown
 
 EVALUATE = """\
@@ -28,14 +28,16 @@ examples:
   wonderland predict runs/flowers-linear --data new_flowers.csv --json"""
 
 GENERATE = """\
-A text that a trained language model writes.
+A text that a trained model writes: the continuation of a prompt, or what a seq2seq model makes of it. The model is that
+of a run, or of a folder as Hugging Face publishes it (config.json, model.safetensors, tokenizer.json).
 
-example:
-  wonderland train --model wavenet --data shakespeare.txt
-  wonderland generate runs/shakespeare-wavenet --prompt "ROMEO:" --length 500"""
+examples:
+  wonderland train --model gpt --data shakespeare.txt
+  wonderland generate runs/shakespeare-gpt --prompt "ROMEO:" --length 500 --stream
+  wonderland generate runs/pairs-seq2seq --prompt "how are you?" --beams 4"""
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     command = add_command(commands, "evaluate", "measure a trained model on data", EVALUATE, run_evaluate)
     command.add_argument("run_folder", metavar="RUN", help="the folder of a run, or its model.safetensors")
     command.add_argument("--data", metavar="NAME|PATH", help="other data (default: the test part of the run's own)")
@@ -46,12 +48,20 @@ def add_to(commands: Any) -> None:
     command.add_argument("--data", metavar="NAME|PATH", required=True, help="the inputs")
     _add_shared(command)
     command.add_argument("--out", metavar="FILE", help="write there instead of on the screen")
-    command = add_command(commands, "generate", "let a language model write", GENERATE, run_generate)
-    command.add_argument("run_folder", metavar="RUN", help="the folder of a run, or its model.safetensors")
-    command.add_argument("--prompt", default="", help="how the text begins")
-    command.add_argument("--length", type=int, default=300, metavar="N", help="tokens to write (300)")
-    command.add_argument("--temperature", type=float, default=0.8, metavar="T", help="0 is the likeliest text (0.8)")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="another one gives another text")
+    command = add_command(commands, "generate", "let a model write", GENERATE, run_generate)
+    command.add_argument("run_folder", metavar="RUN_OR_FOLDER", help="the folder of a run, or of a published model")
+    command.add_argument("--prompt", default="", help="how the text begins, or what it is about")
+    command.add_argument("--length", type=int, default=300, metavar="N", help="the most tokens to write (300)")
+    command.add_argument("--temperature", type=float, metavar="T", help="0 is the likeliest text (0.8; 0 for seq2seq)")
+    command.add_argument("--top-k", type=int, metavar="K", help="draw among the K likeliest tokens")
+    command.add_argument("--top-p", type=float, metavar="P", help="draw among those that have the share P together")
+    command.add_argument("--min-p", type=float, metavar="P", help="draw among those above P times the likeliest")
+    command.add_argument("--repetition-penalty", type=float, metavar="R", help="above 1: fewer tokens again")
+    command.add_argument("--beams", type=int, metavar="N", help="search for the likeliest text with N beginnings")
+    command.add_argument("--stop", action="append", metavar="TEXT", help="end before this text (may be repeated)")
+    command.add_argument("--seed", type=int, metavar="N", help="another one gives another text (0)")
+    command.add_argument("--stream", action="store_true", help="show the text as it is written")
+    command.add_argument("--json", action="store_true", help="print JSON; with --stream a line for each piece")
 
 
 def _add_shared(command: argparse.ArgumentParser) -> None:
@@ -86,20 +96,25 @@ def run_predict(options: argparse.Namespace) -> None:
         raise mistake(error) from None
 
 
-def run_generate(options: argparse.Namespace) -> None:
-    from ..recipes import generate
+SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "beams", "stop", "seed")
 
+
+def run_generate(options: argparse.Namespace) -> None:
+    from ..recipes import generate, stream
+
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    asked = (options.run_folder, options.prompt, options.length)
     try:
-        text = generate(
-            options.run_folder,
-            options.prompt,
-            options.length,
-            temperature=options.temperature,
-            seed=options.seed,
-        )
+        if not options.stream:
+            text = generate(*asked, **settings)
+            print(json.dumps({"prompt": options.prompt, "text": text}) if options.json else text)
+            return
+        for piece in stream(*asked, **settings):
+            print(json.dumps({"piece": piece}) if options.json else piece, end="\n" if options.json else "", flush=True)
+        if not options.json:
+            print()
     except (InputError, FileError, ModuleError) as error:
         raise mistake(error) from None
-    print(text)
 
 
 def _data(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -125,6 +140,9 @@ def _table(found: dict[str, Any]) -> str:
     if "confidence" in found:
         rows.writerow(["prediction", "confidence"])
         rows.writerows([p, f"{c:.4f}"] for p, c in zip(found["predictions"], found["confidence"], strict=True))
+    elif isinstance(found["predictions"][0], str):
+        rows.writerow(["prediction"])
+        rows.writerows([text] for text in found["predictions"])
     else:
         width = len(found["predictions"][0])
         rows.writerow(["prediction"] if width == 1 else [f"prediction_{i}" for i in range(width)])

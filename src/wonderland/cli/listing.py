@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any
 
-from .parsing import add_command
+from .parsing import Commands, add_command
 
 HELP = """\
 Show what `wonderland train` knows: models and their options, data, and the settings of training with their defaults."""
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     command = add_command(commands, "list", "show the models, data and settings", HELP, run)
     command.add_argument("what", nargs="?", choices=("models", "data", "settings"), help="one of them (default: all)")
 
@@ -29,6 +28,7 @@ def models() -> list[tuple[str, str]]:
     rows = []
     for name, entry in MODELS.items():
         rows.append((name, entry.description))
+        rows += [("", f"model.task = {', '.join(entry.tasks)}")] if entry.also else []
         rows += [("", f"model.{option} = {_toml(default)}") for option, default in entry.options().items()]
     return rows
 
@@ -40,7 +40,13 @@ def data() -> list[tuple[str, str]]:
         (entry.name, f"{entry.description} ({'needs scikit-learn' if entry.kind == 'sklearn' else entry.kind})")
         for entry in list_datasets()
     ]
-    return [*rows, ("a path", "CSV, Parquet, NPY, NPZ, IDX (MNIST), CIFAR's binary files, or a folder of images")]
+    return [
+        *rows,
+        (
+            "a path",
+            "CSV, Parquet, NPY, NPZ, IDX (MNIST), CIFAR's binary files, a folder of images, a text, or pairs of texts",
+        ),
+    ]
 
 
 def settings() -> list[tuple[str, str]]:
@@ -60,7 +66,7 @@ def table(rows: list[tuple[str, str]]) -> str:
     return "\n".join(f"  {name:<{width}}  {text}" for name, text in rows)
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeAlias
 
 
 class UsageError(Exception):
@@ -17,7 +18,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def add_command(commands: Any, name: str, summary: str, description: str, run: Any) -> Parser:
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+def add_command(
+    commands: Commands, name: str, summary: str, description: str, run: Callable[[argparse.Namespace], None]
+) -> Parser:
     """A command, with the text of its help as it is written."""
     command: Parser = commands.add_parser(
         name,

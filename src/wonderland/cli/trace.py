@@ -7,9 +7,9 @@ import json
 import sys
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .parsing import Parser, UsageError, add_command
+from .parsing import Commands, Parser, UsageError, add_command
 
 if TYPE_CHECKING:
     from ..wengert import Trace
@@ -26,7 +26,7 @@ example:
   wonderland trace "log(x1) + x1*x2 - sin(x2)" x1=2 x2=5 --svg graph.svg"""
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     trace = add_command(
         commands, "trace", "show a formula's values, tangents and adjoints step by step", TRACE_HELP, run_trace
     )

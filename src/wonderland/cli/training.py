@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
-from ..errors import FileError, InputError, SizeError, WonderlandError
-from .parsing import UsageError, add_command
+from ..core.errors import FileError, InputError, SizeError, WonderlandError
+from .parsing import Commands, UsageError, add_command
 
 HELP = """\
 Train a model on data, show the progress, and write checkpoints, weights, results and a report into a folder. Without
@@ -20,6 +21,8 @@ examples:
   wonderland train
   wonderland train --model mlp --data digits --set epochs=60 --set model.hidden=[128,64]
   wonderland train --model linear --data flowers.csv --set data.target=species
+  wonderland train --model gpt --data shakespeare.txt
+  wonderland train --model seq2seq --data pairs.tsv
   wonderland train settings.toml --set lr=0.01
 
 a settings file:
@@ -32,7 +35,7 @@ a settings file:
 `wonderland list` shows the models, data and settings."""
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     command = add_command(commands, "train", "train a model and report how good it is", HELP, run)
     command.add_argument("file", metavar="FILE", nargs="?", help="settings in TOML")
     command.add_argument("--model", metavar="NAME", help="see `wonderland list models`")
@@ -62,11 +65,11 @@ def run(options: argparse.Namespace) -> None:
         print(f"wrote {path}")
 
 
-def shown(results: dict[str, Any]) -> str:
+def shown(results: Mapping[str, Any]) -> str:
     """Results in one line, accuracies in percent."""
     texts = []
     for name, value in results.items():
-        if name in ("accuracy", "f1"):
+        if name == "f1" or name.endswith("accuracy"):
             texts.append(f"{name} {100 * value:.2f} %")
         elif isinstance(value, float):
             texts.append(f"{name} {value:.4g}")

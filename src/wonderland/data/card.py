@@ -6,11 +6,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..arguments import shown
-from ..errors import InputError
+from ..core.arguments import shown
+from ..core.errors import InputError
 from ..storage.parsing import parse_json
-
-__all__ = ["DatasetCard"]
 
 
 @dataclass
@@ -70,7 +68,7 @@ class DatasetCard:
         return card
 
 
-def _fields(found: Any) -> dict[str, Any]:
+def _fields(found: object) -> dict[str, Any]:
     """The fields of a card in plain data; ValueError for one that is not what it should be."""
     if not isinstance(found, dict):
         raise ValueError("no table of fields")

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import FileError, InputError, ShapeError
+from ..core.errors import FileError, InputError, ShapeError
+from ..core.typing import PathLike
 from ..storage.bounds import gunzip_head
 from . import builtin
 from .builtin.mnist import has_mnist, mnist
@@ -39,7 +40,7 @@ _BUNDLED: dict[str, tuple[Callable[..., DatasetRecord], str]] = {
     "iris": (builtin.iris, "150 flowers, 4 lengths, 3 kinds"),
 }
 # name: what makes it, a description, and the names of the classes
-_GENERATED: dict[str, tuple[Callable[..., Any], str, tuple[str, ...]]] = {
+_GENERATED: dict[str, tuple[Callable[..., tuple[np.ndarray, ...]], str, tuple[str, ...]]] = {
     "bimodal": (builtin.make_bimodal, "a target that is +1 or -1 whatever x is (regression)", ()),
     "blobs": (builtin.make_blobs, "normal clouds around centres", ()),
     "circles": (builtin.make_circles, "a circle around another", ("outer", "inner")),
@@ -74,7 +75,7 @@ def list_datasets(kind: str | None = None) -> list[Entry]:
     return [entry for entry in entries if kind in (None, entry.kind)]
 
 
-def load(source: Any, **options: Any) -> Any:
+def load(source: PathLike, **options: Any) -> Any:
     """A dataset by its name, or from a file or folder; the options are those of what reads it.
 
     >>> import wonderland as wl
@@ -98,7 +99,7 @@ def load(source: Any, **options: Any) -> Any:
     return reader_of(source)(**options)
 
 
-def reader_of(source: Any) -> Callable[..., Any]:
+def reader_of(source: PathLike) -> Callable[..., Any]:
     """The function of options alone that reads a source as `load` does; its signature says which options it has."""
     if isinstance(source, str):
         if source in _BUNDLED:
@@ -114,7 +115,7 @@ def reader_of(source: Any) -> Callable[..., Any]:
     return partial((_folder_reader if path.is_dir() else _file_reader)(path), path)
 
 
-def _generated(name: str, **options: Any) -> DatasetRecord:
+def _generated(name: str, **options: object) -> DatasetRecord:
     make, text, classes = _GENERATED[name]
     if options.pop("coef", False):
         raise InputError(f"load: {name!r} as a dataset has no place for coef.", "wl.data.make_regression(coef=True)")
@@ -172,7 +173,9 @@ def _head(path: Path) -> bytes:
         raise damaged("load", path, "a whole gzip file", error) from None
 
 
-def _single(read: Callable[..., np.ndarray], path: Path, *, targets: Any = None, **checks: Any) -> DatasetRecord:
+def _single(
+    read: Callable[..., np.ndarray], path: Path, *, targets: PathLike | None = None, **checks: Any
+) -> DatasetRecord:
     """One array per file: features here, targets in another."""
     features = read(path, **checks)
     if features.ndim == 0:

@@ -8,36 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int
-from ..errors import InputError, ShapeError
-
-__all__ = [
-    "DataReport",
-    "check_labels",
-    "class_balance",
-    "data_report",
-    "duplicates",
-    "leakage",
-    "row_hashes",
-]
-
-Array = np.ndarray[Any, Any]
+from ..core.arguments import as_int
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike
 
 
-def _rows(name: str, x: Any) -> Array:
+def _rows(name: str, x: ArrayLike) -> Array:
     data = np.asarray(x)
     if data.ndim == 0:
         raise ShapeError(f"{name}: a number has no rows.", "one row per example")
     return data.reshape(len(data), math.prod(data.shape[1:]))
 
 
-def row_hashes(x: Any) -> list[bytes]:
+def row_hashes(x: ArrayLike) -> list[bytes]:
     """A 128-bit hash of each row: equal rows have equal hashes, so sets of rows can be compared without keeping them.
 
     The type of the numbers does not matter (1 and 1.0 are equal, as are 0.0 and -0.0, and NaN with NaN).
@@ -48,7 +37,7 @@ def row_hashes(x: Any) -> list[bytes]:
     return [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in _canonical("row_hashes", x)]
 
 
-def _canonical(name: str, x: Any) -> Array:
+def _canonical(name: str, x: ArrayLike) -> Array:
     """Rows of bytes that are equal exactly if the rows are."""
     rows = _rows(name, x)
     if rows.dtype.kind in "biuf":
@@ -59,7 +48,7 @@ def _canonical(name: str, x: Any) -> Array:
     return np.ascontiguousarray(rows)
 
 
-def duplicates(x: Any) -> list[list[int]]:
+def duplicates(x: ArrayLike) -> list[list[int]]:
     """The groups of indices of equal rows, each of two or more.
 
     >>> duplicates([[1, 2], [3, 4], [1, 2]])
@@ -71,7 +60,9 @@ def duplicates(x: Any) -> list[list[int]]:
     return [group for group in seen.values() if len(group) > 1]
 
 
-def leakage(train: Any, test: Any, *, method: str = "exact", decimals: int | None = None) -> list[tuple[int, int]]:
+def leakage(
+    train: ArrayLike, test: ArrayLike, *, method: str = "exact", decimals: int | None = None
+) -> list[tuple[int, int]]:
     """Rows of the test data that are also in the training data: pairs (index in train, index in test).
 
     `method="hash"` compares hashes of the rows, which may be kept in their place: `train` and `test` may be lists of
@@ -101,7 +92,7 @@ def leakage(train: Any, test: Any, *, method: str = "exact", decimals: int | Non
     return [(first[key], index) for index, key in enumerate(keys[1]) if key in first]
 
 
-def class_balance(labels: Any) -> dict[Any, int]:
+def class_balance(labels: ArrayLike | Sequence[Hashable]) -> dict[Hashable, int]:
     """How many examples each class (or group) has, the most frequent first.
 
     >>> class_balance(["cat", "dog", "cat"])
@@ -115,7 +106,7 @@ def class_balance(labels: Any) -> dict[Any, int]:
     return {classes[k].item() if hasattr(classes[k], "item") else classes[k]: int(counts[k]) for k in order}
 
 
-def check_labels(labels: Any, num_classes: int) -> None:
+def check_labels(labels: ArrayLike, num_classes: int) -> None:
     """Refuse labels that are no integers from 0 to num_classes - 1, or of which there is none.
 
     >>> check_labels([0, 2, 1], 3)
@@ -146,8 +137,8 @@ class DataReport:
     infinite: dict[str, int] = field(default_factory=dict)
     constant: list[str] = field(default_factory=list)
     duplicates: list[list[int]] = field(default_factory=list)
-    classes: dict[Any, int] = field(default_factory=dict)
-    groups: dict[Any, int] = field(default_factory=dict)
+    classes: dict[Hashable, int] = field(default_factory=dict)
+    groups: dict[Hashable, int] = field(default_factory=dict)
     leaks: list[tuple[int, int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -183,11 +174,11 @@ class DataReport:
 
 
 def data_report(
-    x: Any,
-    y: Any = None,
+    x: ArrayLike,
+    y: ArrayLike | None = None,
     *,
-    test: Any = None,
-    groups: Any = None,
+    test: ArrayLike | None = None,
+    groups: Array | Tensor | Sequence[Hashable] | None = None,
     num_classes: int | None = None,
     names: Sequence[str] | None = None,
     most_imbalance: float = 10.0,
@@ -256,7 +247,7 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _look_at_labels(report: DataReport, y: Any, num_classes: int | None, most: float) -> None:
+def _look_at_labels(report: DataReport, y: ArrayLike, num_classes: int | None, most: float) -> None:
     labels = np.asarray(y)
     if labels.ndim == 0 or len(labels) != report.examples:
         raise ShapeError(
@@ -279,7 +270,7 @@ def _look_at_labels(report: DataReport, y: Any, num_classes: int | None, most: f
     _look_at_balance(report, "class", report.classes, most)
 
 
-def _look_at_balance(report: DataReport, what: str, counts: dict[Any, int], most: float) -> None:
+def _look_at_balance(report: DataReport, what: str, counts: dict[Hashable, int], most: float) -> None:
     if len(counts) == 1:
         report.problems.append(f"all examples are of {what} {next(iter(counts))}")
         return

@@ -7,22 +7,20 @@ is NumPy here; the loader makes tensors of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from .. import dtypes, trees
 from ..arrays.conversion import asarray
-from ..errors import DTypeError, InputError, ShapeError
-from ..tensor import Tensor
+from ..core import dtypes, trees
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import Array
 
-__all__ = ["PadCollate", "Padded", "collate"]
-
-Array = np.ndarray[Any, Any]
-Collate = Callable[[list[Any]], Any]
+Join: TypeAlias = Callable[[list[Any], tuple[object, ...]], object]  # the leaves at a path, to one
 
 
-def collate(examples: Sequence[Any]) -> Any:
+def collate(examples: Sequence[object]) -> Any:
     """The batch of some examples: each leaf is the stack of their leaves, (n, ...).
 
     >>> import numpy as np
@@ -35,14 +33,14 @@ def collate(examples: Sequence[Any]) -> Any:
     return _joined("collate", list(examples), _stacked)
 
 
-def _joined(name: str, examples: list[Any], join: Callable[[list[Any], tuple[Any, ...]], Any]) -> Any:
+def _joined(name: str, examples: list[Any], join: Join) -> object:
     """One tree from many of the same structure; `join` is given the leaves at a path."""
     if not examples:
         raise InputError(f"{name}: there are no examples.", "one example or more")
     if type(examples[0]) is tuple and not any(isinstance(part, (tuple, list, dict)) for part in examples[0]):
         return _joined_tuples(name, examples, join)  # what most examples are: no tree has to be walked
     leaves, structure = trees.flatten_with_paths(examples[0])
-    columns: list[list[Any]] = [[leaf] for _, leaf in leaves]
+    columns: list[list[object]] = [[leaf] for _, leaf in leaves]
     for number, example in enumerate(examples[1:], 1):
         more, other = trees.flatten(example)
         if other != structure:
@@ -56,7 +54,7 @@ def _joined(name: str, examples: list[Any], join: Callable[[list[Any], tuple[Any
     return trees.unflatten(structure, joined)
 
 
-def _joined_tuples(name: str, examples: list[Any], join: Callable[[list[Any], tuple[Any, ...]], Any]) -> Any:
+def _joined_tuples(name: str, examples: list[Any], join: Join) -> tuple[object, ...]:
     width = len(examples[0])
     for number, example in enumerate(examples):
         if type(example) is not tuple or len(example) != width:
@@ -70,7 +68,7 @@ def _joined_tuples(name: str, examples: list[Any], join: Callable[[list[Any], tu
     )
 
 
-def as_array(leaf: Any) -> Array | str | bytes:
+def as_array(leaf: object) -> Array | str | bytes:
     """A leaf of an example as NumPy; text stays text."""
     if isinstance(leaf, np.ndarray):
         return leaf
@@ -83,14 +81,14 @@ def as_array(leaf: Any) -> Array | str | bytes:
     return np.asarray(leaf)
 
 
-def as_tensors(batch: Any) -> Any:
+def as_tensors(batch: object) -> Any:
     """The batch with tensors over its arrays, without a copy; text and other objects stay as they are."""
     if type(batch) is tuple and all(type(part) is np.ndarray for part in batch):
         return tuple(map(_as_tensor, batch))
     return trees.map(_as_tensor, batch)
 
 
-def _as_tensor(leaf: Any) -> Any:
+def _as_tensor(leaf: object) -> object:
     if isinstance(leaf, (np.ndarray, np.generic)):
         if leaf.dtype.kind in "OUS" and leaf.dtype not in dtypes.KIND:
             return leaf.tolist()
@@ -98,11 +96,11 @@ def _as_tensor(leaf: Any) -> Any:
     return asarray(leaf) if isinstance(leaf, (bool, int, float, complex)) else leaf
 
 
-def _where(path: tuple[Any, ...]) -> str:
+def _where(path: tuple[object, ...]) -> str:
     return f" of part {'.'.join(map(str, path))}" if path else ""
 
 
-def _stacked(column: list[Any], path: tuple[Any, ...]) -> Any:
+def _stacked(column: list[object], path: tuple[object, ...]) -> Array | list[object]:
     first = column[0]
     if isinstance(first, (bool, int, float)) and all(isinstance(leaf, (bool, int, float)) for leaf in column):
         return asarray(column).numpy()
@@ -125,7 +123,7 @@ def _stacked(column: list[Any], path: tuple[Any, ...]) -> Any:
     return np.stack(arrays)
 
 
-def _with_arrays(example: Any) -> Any:
+def _with_arrays(example: object) -> object:
     """The example with arrays in the place of lists of numbers, which are sequences here and no structure."""
     if isinstance(example, list):
         if not any(isinstance(part, (str, bytes, dict, tuple)) for part in example):
@@ -151,11 +149,11 @@ class Padded(NamedTuple):
            [ True, False, False]]))
     """
 
-    values: Any
-    lengths: Any
+    values: Array | Tensor
+    lengths: Array | Tensor
 
     @property
-    def mask(self) -> Any:
+    def mask(self) -> Array | Tensor:
         """True at the elements, False at the padding: (batch, time)."""
         time = np.arange(self.values.shape[1])
         if isinstance(self.lengths, Tensor):
@@ -177,12 +175,12 @@ class PadCollate:
     ((2, 4), array([0, 1]))
     """
 
-    def __init__(self, value: Any = 0, *, to_multiple: int = 1, length: int | None = None) -> None:
+    def __init__(self, value: object = 0, *, to_multiple: int = 1, length: int | None = None) -> None:
         if to_multiple < 1:
             raise InputError(f"PadCollate: to_multiple={to_multiple} is not a length.", "1 or more")
         self.value, self.to_multiple, self.length = value, to_multiple, length
 
-    def __call__(self, examples: Sequence[Any]) -> Any:
+    def __call__(self, examples: Sequence[object]) -> Any:
         return _joined("pad", [_with_arrays(example) for example in examples], self._padded)
 
     def _value_at(self, path: tuple[Any, ...]) -> Any:
@@ -199,7 +197,7 @@ class PadCollate:
                 ) from None
         return value
 
-    def _padded(self, column: list[Any], path: tuple[Any, ...]) -> Any:
+    def _padded(self, column: list[object], path: tuple[object, ...]) -> Array | list[object] | Padded:
         value = self._value_at(path)
         arrays: list[Any] = [as_array(leaf) for leaf in column]
         if value is None or isinstance(arrays[0], (str, bytes)) or arrays[0].ndim == 0:

@@ -9,33 +9,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from ..arguments import as_function, as_int, shown
 from ..arrays.conversion import asarray
-from ..errors import IndexOutOfRange, InputError, ShapeError, WonderlandError
-from ..tensor import Tensor, read_only
+from ..core.arguments import as_function, as_int, shown
+from ..core.errors import IndexOutOfRange, InputError, ShapeError, WonderlandError
+from ..core.tensor import Tensor, read_only
+from ..core.typing import Array, ArrayLike
 from .collation import collate
 from .generators import EXAMPLE, SPLIT, as_seed, generator
 
-__all__ = [
-    "Dataset",
-    "Examples",
-    "TensorDataset",
-    "SequenceDataset",
-    "Subset",
-    "ConcatDataset",
-    "MappedDataset",
-    "CachedDataset",
-]
-
-Array = np.ndarray[Any, Any]
+Example = TypeVar("Example")
+Example_co = TypeVar("Example_co", covariant=True)
+Result = TypeVar("Result")
 
 
 @runtime_checkable
-class Examples(Protocol):
+class Examples(Protocol[Example_co]):
     """What a loader needs of a source: a length, and the example at an index.
 
     >>> isinstance([1, 2, 3], Examples)
@@ -44,10 +36,10 @@ class Examples(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int, /) -> Any: ...
+    def __getitem__(self, index: int, /) -> Example_co: ...
 
 
-class Dataset:
+class Dataset(Generic[Example]):
     r"""The base of datasets: n examples \(S_n = \{(x_i, y_i)\}\). A subclass defines `__len__` and `__getitem__`.
 
     >>> class Squares(Dataset):
@@ -68,23 +60,23 @@ class Dataset:
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__}: def __len__(self)")
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Example:
         if type(self).draw is Dataset.draw:
             raise NotImplementedError(f"{type(self).__name__}: def __getitem__(self, index)")
         return self.draw(self._place(index), generator(0, 0, int(index), EXAMPLE))
 
-    def draw(self, index: int, rng: np.random.Generator) -> Any:
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
         """The example at an index, with randomness from `rng`."""
         return self[index]
 
-    def __getitems__(self, indices: Sequence[int]) -> Any:
+    def __getitems__(self, indices: Sequence[int] | Array) -> object:
         """The batch of the examples at some indices."""
         return collate([example_at(self, int(index)) for index in indices])
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Example]:
         return (self[index] for index in range(len(self)))
 
-    def __add__(self, other: Any) -> ConcatDataset:
+    def __add__(self, other: Examples[Example]) -> ConcatDataset[Example]:
         return ConcatDataset([self, other])
 
     def _place(self, index: int) -> int:
@@ -94,31 +86,31 @@ class Dataset:
             raise IndexOutOfRange(f"{type(self).__name__}: there is no example {place} among {n}.", f"0 to {n - 1}")
         return place % n
 
-    def map(self, f: Callable[..., Any]) -> MappedDataset:
+    def map(self, f: Callable[..., Result]) -> MappedDataset[Result]:
         """The dataset of the examples f(example); `f(example, rng)` if f declares `random = True`."""
         return MappedDataset(self, f)
 
-    def filter(self, f: Callable[[Any], bool]) -> Subset:
+    def filter(self, f: Callable[[Example], bool]) -> Subset[Example]:
         """The examples for which f(example) is true. Looks at every example once, at once."""
         as_function("filter", f)
         return Subset(self, [index for index in range(len(self)) if f(self[index])])
 
-    def cache(self) -> CachedDataset:
+    def cache(self) -> CachedDataset[Example]:
         """This dataset with every example kept in memory after it was first made."""
         return CachedDataset(self)
 
-    def shuffle(self, seed: int | np.random.Generator | None = 0) -> Subset:
+    def shuffle(self, seed: int | np.random.Generator | None = 0) -> Subset[Example]:
         """The examples in one random order, the same for the same seed. (A loader shuffles anew every epoch.)"""
         order = generator(as_seed("shuffle", seed), purpose=SPLIT).permutation(len(self))
         return Subset(self, order)
 
-    def take(self, n: int) -> Subset:
+    def take(self, n: int) -> Subset[Example]:
         """The first n examples, or all if there are fewer."""
         return Subset(self, np.arange(min(as_int("take", "n", n, least=0), len(self))))
 
     def split(
         self, parts: Sequence[float], *, shuffle: bool = True, seed: int | np.random.Generator | None = 0
-    ) -> list[Subset]:
+    ) -> list[Subset[Example]]:
         """Disjoint parts by their sizes (integers) or fractions, shuffled first.
 
         >>> import wonderland as wl
@@ -167,7 +159,7 @@ def name_example(error: BaseException, index: int) -> None:
         error.add_note(f"while loading example {index}")
 
 
-def as_column(data: Any) -> Array:
+def as_column(data: ArrayLike) -> Array:
     """Data with one row per example as NumPy, without a copy where possible."""
     if isinstance(data, np.ndarray):
         return data
@@ -182,7 +174,7 @@ def as_column(data: Any) -> Array:
         return found
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[Array, ...]]):
     """Arrays in memory (or mapped from disk) with one row per example; example i is the tuple of the rows i.
 
     >>> import numpy as np, wonderland as wl
@@ -193,7 +185,7 @@ class TensorDataset(Dataset):
     `check_finite=True` looks through floating arrays for NaN and infinities once. Book, D.3.1 and box C.5.2.
     """
 
-    def __init__(self, *arrays: Any, check_finite: bool = False) -> None:
+    def __init__(self, *arrays: ArrayLike, check_finite: bool = False) -> None:
         if not arrays:
             raise InputError("TensorDataset: there are no arrays.", "TensorDataset(x, y)")
         # Read-only: a transform that writes into its input would change the data, but not those of other processes.
@@ -217,14 +209,14 @@ class TensorDataset(Dataset):
     def __len__(self) -> int:
         return len(self.arrays[0])
 
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+    def __getitem__(self, index: Any) -> tuple[Array, ...]:
         try:
             return tuple(array[index] for array in self.arrays)
         except IndexError:
             self._place(index)  # says which
             raise
 
-    def __getitems__(self, indices: Any) -> tuple[Any, ...]:
+    def __getitems__(self, indices: Sequence[int] | Array) -> tuple[Array, ...]:
         try:
             return tuple(array.take(indices, axis=0) for array in self.arrays)
         except IndexError:
@@ -232,7 +224,7 @@ class TensorDataset(Dataset):
                 self._place(index)
             raise
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # A worker process opens mapped files again instead of receiving what is in them.
         return {"arrays": tuple(map(_reopened, self.arrays))}
 
@@ -240,7 +232,7 @@ class TensorDataset(Dataset):
         self.arrays = tuple(np.memmap(**array) if isinstance(array, dict) else array for array in state["arrays"])
 
 
-def _reopened(array: Array) -> Any:
+def _reopened(array: Array) -> Array | dict[str, object]:
     whole = isinstance(array, np.memmap) and array.filename is not None and not isinstance(array.base, np.ndarray)
     if not whole or not isinstance(array, np.memmap) or not array.flags.c_contiguous:
         return array
@@ -253,7 +245,7 @@ def _reopened(array: Array) -> Any:
     }
 
 
-def check_rows_finite(name: str, array: Any, what: str) -> None:
+def check_rows_finite(name: str, array: ArrayLike, what: str) -> None:
     """Refuse floating data with NaN or infinities, and name the first row."""
     found = np.asarray(array)
     if found.dtype.kind not in "fc" or np.isfinite(found).all():
@@ -265,14 +257,14 @@ def check_rows_finite(name: str, array: Any, what: str) -> None:
     )
 
 
-class SequenceDataset(Dataset):
+class SequenceDataset(Dataset[Example]):
     """Any source with `__len__` and `__getitem__` (a list, another library's dataset) as a `Dataset`.
 
     >>> SequenceDataset(["a", "bc"]).map(len)[1]
     2
     """
 
-    def __init__(self, source: Examples) -> None:
+    def __init__(self, source: Examples[Example]) -> None:
         if not isinstance(source, Examples):
             raise InputError(
                 f"SequenceDataset: a {type(source).__name__} has no length or no examples by index.",
@@ -283,33 +275,33 @@ class SequenceDataset(Dataset):
     def __len__(self) -> int:
         return len(self.source)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Example:
         return self.source[self._place(index)]
 
 
-class _Derived(Dataset):
+class _Derived(Dataset[Example]):
     """A dataset made of another one."""
 
-    def __init__(self, dataset: Examples) -> None:
+    def __init__(self, dataset: Examples[object]) -> None:
         self.dataset = dataset
         self.random = getattr(dataset, "random", False) is True
 
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Example:
         place = self._place(index)
         return self.draw(place, generator(0, 0, place, EXAMPLE))
 
 
-class Subset(_Derived):
+class Subset(_Derived[Example]):
     """The examples of a dataset at some indices, in that order.
 
     >>> list(Subset([10, 20, 30], [2, 0]))
     [30, 10]
     """
 
-    def __init__(self, dataset: Examples, indices: Any) -> None:
+    def __init__(self, dataset: Examples[Example], indices: ArrayLike) -> None:
         super().__init__(dataset)
         found = np.asarray(indices)
         found = found.astype(np.int64) if found.size == 0 else found
@@ -324,23 +316,23 @@ class Subset(_Derived):
     def __len__(self) -> int:
         return len(self.indices)
 
-    def draw(self, index: int, rng: np.random.Generator) -> Any:
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
         return example_at(self.dataset, int(self.indices[index]), rng)
 
-    def __getitems__(self, indices: Any) -> Any:
+    def __getitems__(self, indices: Sequence[int] | Array) -> object:
         if isinstance(self.dataset, Dataset):
             return self.dataset.__getitems__(self.indices[np.asarray(indices)])
         return super().__getitems__(indices)
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset[Example]):
     """Datasets one after the other; `a + b` is the same.
 
     >>> list(ConcatDataset([[1, 2], [3]]))
     [1, 2, 3]
     """
 
-    def __init__(self, datasets: Sequence[Examples]) -> None:
+    def __init__(self, datasets: Sequence[Examples[Example]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise InputError("ConcatDataset: there are no datasets.", "a list of datasets")
@@ -350,17 +342,17 @@ class ConcatDataset(Dataset):
     def __len__(self) -> int:
         return int(self.ends[-1])
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Example:
         place = self._place(index)
         return self.draw(place, generator(0, 0, place, EXAMPLE))
 
-    def draw(self, index: int, rng: np.random.Generator) -> Any:
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
         which = int(np.searchsorted(self.ends, index, side="right"))
         start = int(self.ends[which - 1]) if which else 0
         return example_at(self.datasets[which], index - start, rng)
 
 
-class MappedDataset(_Derived):
+class MappedDataset(_Derived[Example]):
     """The examples f(example) of another dataset, made when asked for.
 
     >>> list(MappedDataset([1, 2, 3], lambda x: 10 * x))
@@ -370,26 +362,26 @@ class MappedDataset(_Derived):
     same for every number of workers.
     """
 
-    def __init__(self, dataset: Examples, f: Callable[..., Any]) -> None:
+    def __init__(self, dataset: Examples[object], f: Callable[..., Example]) -> None:
         super().__init__(dataset)
         self.f = as_function("map", f)
         self.random = self.random or is_random(f)
 
-    def draw(self, index: int, rng: np.random.Generator) -> Any:
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
         return transformed(self.f, example_at(self.dataset, index, rng), rng)
 
 
-def is_random(f: Any) -> bool:
+def is_random(f: object) -> bool:
     """Whether a transform declares that it draws random numbers."""
     return getattr(f, "random", False) is True
 
 
-def transformed(f: Callable[..., Any], x: Any, rng: np.random.Generator) -> Any:
+def transformed(f: Callable[..., Result], x: object, rng: np.random.Generator) -> Result:
     """f(x, rng) for a random transform, f(x) for another."""
     return f(x, rng) if is_random(f) else f(x)
 
 
-class CachedDataset(_Derived):
+class CachedDataset(_Derived[Example]):
     """A dataset whose examples are made once and kept in memory. Random examples are frozen at their first draw.
 
     >>> calls = []
@@ -400,12 +392,12 @@ class CachedDataset(_Derived):
     Every worker process has its own cache.
     """
 
-    def __init__(self, dataset: Examples) -> None:
+    def __init__(self, dataset: Examples[Example]) -> None:
         super().__init__(dataset)
         self.random = False
-        self.examples: dict[int, Any] = {}
+        self.examples: dict[int, Example] = {}
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> Example:
         place = self._place(index)
         if place not in self.examples:
             self.examples[place] = example_at(self.dataset, place)

@@ -13,14 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import as_int
-from ..errors import InputError, ShapeError
-from .generators import SPLIT, as_seed, generator
+from ..core.arguments import as_int
+from ..core.errors import InputError, ShapeError
+from ..core.typing import Array, ArrayLike
+from .generators import SPLIT, Seed, as_seed, generator
 
-__all__ = ["DriftReport", "TwoSampleResult", "classifier_test", "drift_report", "ks_test", "mmd_test"]
-
-Array = np.ndarray[Any, Any]
-Seed = int | np.random.Generator | None
 _EXACT_UP_TO = 200  # examples in both samples together; the limit formula is good to 0.01 beyond
 
 
@@ -31,7 +28,7 @@ class TwoSampleResult(NamedTuple):
     pvalue: Any
 
 
-def ks_test(a: Any, b: Any) -> TwoSampleResult:
+def ks_test(a: ArrayLike, b: ArrayLike) -> TwoSampleResult:
     r"""Kolmogorov-Smirnov: the largest distance of the two empirical distributions, \(D = \sup_t |F_a(t) - F_b(t)|\).
 
     Samples (n,) and (m,), or (n, features) and (m, features) for one test per feature. The p-value is exact for small
@@ -87,7 +84,13 @@ def _kolmogorov(distance: float, effective: float) -> float:
 
 
 def mmd_test(
-    a: Any, b: Any, *, bandwidth: float | None = None, permutations: int = 200, most: int = 500, seed: Seed = 0
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    bandwidth: float | None = None,
+    permutations: int = 200,
+    most: int = 500,
+    seed: Seed = 0,
 ) -> TwoSampleResult:
     r"""Maximum mean discrepancy: \(\mathbb{E}k(x, x') + \mathbb{E}k(y, y') - 2\,\mathbb{E}k(x, y)\), unbiased.
 
@@ -127,7 +130,7 @@ def mmd_test(
 
 
 def classifier_test(
-    a: Any, b: Any, *, fit: Callable[[Array, Array], Callable[[Array], Array]] | None = None, seed: Seed = 0
+    a: ArrayLike, b: ArrayLike, *, fit: Callable[[Array, Array], Callable[[Array], Array]] | None = None, seed: Seed = 0
 ) -> TwoSampleResult:
     """Train a classifier to tell the samples apart; the statistic is its accuracy on examples that it has not seen.
 
@@ -175,7 +178,7 @@ def _binomial_tail(k: int, n: int) -> float:
     return min(1.0, math.fsum(map(math.exp, logs)))
 
 
-def _two_samples(name: str, a: Any, b: Any) -> tuple[Array, Array]:
+def _two_samples(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
     samples = []
     for x in (a, b):
         data = np.asarray(x, np.float64)
@@ -238,7 +241,7 @@ class DriftReport:
 
 
 def drift_report(
-    reference: Any, current: Any, *, names: Sequence[str] | None = None, alpha: float = 0.01, seed: Seed = 0
+    reference: ArrayLike, current: ArrayLike, *, names: Sequence[str] | None = None, alpha: float = 0.01, seed: Seed = 0
 ) -> DriftReport:
     """Compare new data with the data a model was trained on: (n, features) and (m, features).
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from ..arguments import as_int, shown
-from ..dtypes import as_dtype, default_float
-from ..errors import InputError, ModuleError, ShapeError
-
-__all__ = ["OneHotEncoder", "OrdinalEncoder", "Vocabulary"]
-
-Array = np.ndarray[Any, Any]
+from ..core.arguments import as_int, shown
+from ..core.dtypes import as_dtype, default_float
+from ..core.errors import InputError, ModuleError, ShapeError
+from ..core.typing import Array, ArrayLike, DTypeLike
 
 
 class OrdinalEncoder:
@@ -30,7 +27,7 @@ class OrdinalEncoder:
 
     def __init__(
         self,
-        categories: Sequence[Sequence[Any]] | None = None,
+        categories: Sequence[Sequence[Hashable]] | None = None,
         *,
         handle_unknown: str = "error",
         unknown_value: int = -1,
@@ -45,7 +42,7 @@ class OrdinalEncoder:
                 f"{type(self).__name__}: handle_unknown={self.handle_unknown!r} is not known.", f"one of {known}"
             )
 
-    def fit(self, x: Any, y: Any = None) -> Any:
+    def fit(self, x: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn the categories of each column. Returns the encoder."""
         columns = self._columns(x)
         if self.categories is None:
@@ -61,15 +58,15 @@ class OrdinalEncoder:
         self._codes(columns)  # data with other categories than those given is refused here
         return self
 
-    def transform(self, x: Any) -> Array:
+    def transform(self, x: ArrayLike) -> Array:
         """The integers (n, columns)."""
         return self._codes(self._columns(x))
 
-    def fit_transform(self, x: Any, y: Any = None) -> Array:
+    def fit_transform(self, x: ArrayLike, y: ArrayLike | None = None) -> Array:
         """`fit(x).transform(x)`."""
         return self.fit(x).transform(x)
 
-    def inverse_transform(self, codes: Any) -> Array:
+    def inverse_transform(self, codes: ArrayLike) -> Array:
         """The categories (n, columns); None for what was unknown."""
         self._check_fitted()
         found = np.asarray(codes)
@@ -83,7 +80,7 @@ class OrdinalEncoder:
             name = type(self).__name__
             raise ModuleError(f"{name}: used before fit.", f"{name}().fit(x_train)")
 
-    def _columns(self, x: Any) -> list[list[Any]]:
+    def _columns(self, x: ArrayLike) -> list[list[Hashable]]:
         rows = np.asarray(x, object) if not isinstance(x, np.ndarray) else x
         if rows.ndim == 1:
             rows = rows[:, None]
@@ -91,7 +88,7 @@ class OrdinalEncoder:
             raise ShapeError(f"{type(self).__name__}: the data has shape {rows.shape}.", "rows and columns, not empty")
         return [rows[:, place].tolist() for place in range(rows.shape[1])]
 
-    def _codes(self, columns: list[list[Any]]) -> Array:
+    def _codes(self, columns: list[list[Hashable]]) -> Array:
         self._check_fitted()
         if len(columns) != len(self._places):
             raise ShapeError(
@@ -122,13 +119,17 @@ class OneHotEncoder(OrdinalEncoder):
     """
 
     def __init__(
-        self, categories: Sequence[Sequence[Any]] | None = None, *, handle_unknown: str = "error", dtype: Any = None
+        self,
+        categories: Sequence[Sequence[Hashable]] | None = None,
+        *,
+        handle_unknown: str = "error",
+        dtype: DTypeLike | None = None,
     ) -> None:
         self.categories, self.handle_unknown, self.unknown_value = categories, handle_unknown, -1
         self.dtype = default_float if dtype is None else as_dtype(dtype)
         self._check_setting(("error", "ignore"))
 
-    def transform(self, x: Any) -> Array:
+    def transform(self, x: ArrayLike) -> Array:
         """The rows of zeros and ones."""
         codes = super().transform(x)
         parts = [
@@ -137,7 +138,7 @@ class OneHotEncoder(OrdinalEncoder):
         ]
         return np.concatenate(parts, axis=1)
 
-    def inverse_transform(self, codes: Any) -> Array:
+    def inverse_transform(self, codes: ArrayLike) -> Array:
         """The categories (n, columns) of the largest entries; None where all are zero."""
         self._check_fitted()
         rows = np.asarray(codes)
@@ -191,7 +192,7 @@ class Vocabulary:
         max_size: int | None = None,
     ) -> Vocabulary:
         """The tokens of some sequences: specials first, then the most frequent (ties in the order of their names)."""
-        counts: Counter[Any] = Counter()
+        counts: Counter[Hashable] = Counter()
         for sequence in sequences:
             counts.update(sequence)
         first = list(dict.fromkeys([*([] if unknown is None else [unknown]), *specials]))

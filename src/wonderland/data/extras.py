@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..errors import InputError
+from ..core.errors import InputError
 
 
 def need(name: str, module: str, extra: str) -> Any:

@@ -6,12 +6,16 @@ numbers of an example depend on nothing but these four, and not on who loads it,
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
-from ..arguments import as_int
+from ..core.arguments import as_int
 
 ORDER, EXAMPLE, BATCH, SPLIT, STREAM = range(5)  # purposes: none shares its numbers with another
 _WORD = (1 << 64) - 1
+
+Seed: TypeAlias = int | np.random.Generator | None  # None: something new every time
 
 
 def generator(seed: int, epoch: int = 0, index: int = 0, purpose: int = ORDER) -> np.random.Generator:

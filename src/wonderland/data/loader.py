@@ -7,24 +7,24 @@ whatever the number of workers, and a loader that is told its epoch and position
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..arguments import as_function, as_int, shown
-from ..errors import InputError, ModuleError
-from ..tensor import Tensor
+from ..core.arguments import as_function, as_int, shown
+from ..core.errors import InputError, ModuleError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from .collation import PadCollate, as_tensors, collate
 from .dataset import Dataset, Examples, TensorDataset, example_at, is_random, name_example, transformed
 from .generators import BATCH, EXAMPLE, ORDER, STREAM, as_seed, generator
 from .prefetching import Background, Workers, results
-from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .samplers import BatchSampler, Indices, RandomSampler, Sampler, SequentialSampler
 from .streams import IterableDataset, shuffled
 
-__all__ = ["DataLoader"]
-
-BatchSize = int | Callable[[int], int] | None
+Source: TypeAlias = Examples[object] | IterableDataset[object] | tuple[ArrayLike, ...]
+BatchSize: TypeAlias = int | Callable[[int], int] | None
 
 _BLOCK_BATCHES, _BLOCK_BYTES = 64, 2**21  # of arrays in memory: batches gathered at once
 
@@ -38,8 +38,8 @@ class Task(NamedTuple):
 
     epoch: int
     number: int
-    indices: Any
-    examples: list[Any] | None = None
+    indices: Indices
+    examples: list[object] | None = None
 
 
 class DataLoader:
@@ -66,21 +66,21 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Source,
         batch_size: BatchSize = 1,
         shuffle: bool = False,
         sampler: Sampler | Iterable[int] | None = None,
-        batch_sampler: BatchSampler | Iterable[Any] | None = None,
+        batch_sampler: BatchSampler | Iterable[ArrayLike] | None = None,
         num_workers: int = 0,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
+        collate_fn: Callable[[list[Any]], object] | None = None,
         drop_last: bool = False,
         *,
         seed: int | None = 0,
         generator: np.random.Generator | None = None,
         prefetch: int = 2,
-        transform: Callable[..., Any] | None = None,
-        batch_transform: Callable[..., Any] | None = None,
-        pad_value: Any = None,
+        transform: Callable[..., object] | None = None,
+        batch_transform: Callable[..., object] | None = None,
+        pad_value: object = None,
         shuffle_buffer: int = 1000,
         multiprocessing_context: str | None = None,
     ) -> None:
@@ -179,7 +179,7 @@ class DataLoader:
         """The seed, the epoch and the batches handed out in it and altogether: plain integers."""
         return {"seed": self.seed, "epoch": self._epoch, "position": self._position, "step": self._step}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on where another loader over the same data was: the next pass gives the rest of its epoch.
 
         >>> import numpy as np, wonderland as wl
@@ -218,7 +218,7 @@ class DataLoader:
             raise InputError("DataLoader: the dataset is empty.", "one example or more")
         return self._batches()
 
-    def _batches(self) -> Iterator[Any]:
+    def _batches(self) -> Iterator[object]:
         me = self._current = object()
         batches = self._made()
         try:
@@ -232,7 +232,7 @@ class DataLoader:
         if self._current is me:
             self._epoch, self._position = self._epoch + 1, 0
 
-    def _made(self) -> Any:
+    def _made(self) -> Background[object] | Generator[object]:
         """The batches of the rest of the epoch, made here, by a thread or by processes."""
         tasks = self._tasks(self._epoch, self._position, self._step)
         if self.num_workers:
@@ -258,7 +258,7 @@ class DataLoader:
         row = sum(a.nbytes for a in self.dataset.arrays) / max(1, len(self.dataset))
         return max(1, min(_BLOCK_BATCHES, int(_BLOCK_BYTES / max(1.0, row * self.batch_size))))
 
-    def _from_blocks(self, tasks: Iterator[Task], count: int) -> Iterator[Any]:
+    def _from_blocks(self, tasks: Iterator[Task], count: int) -> Generator[object]:
         blocks: Any = map(self._block, iter(lambda: list(itertools.islice(tasks, count)), []))
         if self._ahead():
             blocks = Background(blocks, 1)
@@ -269,7 +269,7 @@ class DataLoader:
             if hasattr(blocks, "close"):
                 blocks.close()
 
-    def _block(self, tasks: list[Task]) -> list[Any]:
+    def _block(self, tasks: list[Task]) -> list[object]:
         """The batches of some tasks, as parts of the same arrays."""
         indices = [task.indices for task in tasks]
         whole = self.recipe(tasks[0]._replace(indices=np.concatenate(indices)))
@@ -292,7 +292,7 @@ class DataLoader:
             order = (
                 self.sampler.order(rng) if isinstance(self.sampler, Sampler) else np.fromiter(self.sampler, np.int64)
             )
-            batches: Iterable[Any] = self._chunks(order, step - position)
+            batches: Iterable[ArrayLike] = self._chunks(order, step - position)
         elif isinstance(self.batch_sampler, BatchSampler):
             batches = self.batch_sampler.batches(rng)
         else:
@@ -300,7 +300,7 @@ class DataLoader:
         for number, indices in enumerate(itertools.islice(batches, position, None), position):
             yield Task(epoch, number, np.asarray(indices))
 
-    def _chunks(self, order: Any, step: int) -> Iterator[Any]:
+    def _chunks(self, order: Indices, step: int) -> Iterator[Indices]:
         start = 0
         for number in itertools.count(step):
             size = self._size(number)
@@ -336,9 +336,9 @@ class Recipe:
         self,
         dataset: Any,
         seed: int,
-        collate_fn: Callable[[list[Any]], Any] | None,
-        transform: Callable[..., Any] | None,
-        batch_transform: Callable[..., Any] | None,
+        collate_fn: Callable[[list[Any]], object] | None,
+        transform: Callable[..., object] | None,
+        batch_transform: Callable[..., object] | None,
         single: bool,
     ) -> None:
         self.dataset, self.seed, self.single = dataset, seed, single
@@ -357,19 +357,19 @@ class Recipe:
             error.add_note(f"in batch {task.number} of epoch {task.epoch}, examples {shown(task.indices.tolist())}")
             raise
 
-    def _whole(self, task: Task) -> Any:
+    def _whole(self, task: Task) -> object:
         if isinstance(self.dataset, Dataset):
             return self.dataset.__getitems__(task.indices)
         batch = self.dataset.__getitems__(task.indices.tolist())
         return collate(batch) if isinstance(batch, list) else batch  # other libraries give a list of examples
 
-    def _collated(self, task: Task) -> Any:
+    def _collated(self, task: Task) -> object:
         examples = [self._example(task, place) for place in range(len(task.indices))]
         if self.single:
             return examples[0]
         return (self.collate_fn or collate)(examples)
 
-    def _example(self, task: Task, place: int) -> Any:
+    def _example(self, task: Task, place: int) -> object:
         index = int(task.indices[place])
         rng = generator(self.seed, task.epoch, index, EXAMPLE) if self.random else None
         example = example_at(self.dataset, index, rng) if task.examples is None else task.examples[place]
@@ -383,12 +383,12 @@ class Recipe:
             name_example(error, index)
             raise
 
-    def _transformed(self, x: Any, rng: np.random.Generator | None) -> Any:
+    def _transformed(self, x: object, rng: np.random.Generator | None) -> object:
         assert self.transform is not None
         return self.transform(x) if rng is None else transformed(self.transform, x, rng)
 
 
-def _tensors(batches: Iterator[Any]) -> Iterator[Any]:
+def _tensors(batches: Iterator[object]) -> Generator[object]:
     """The batches as tensors; ending early ends the generator behind them as well."""
     try:
         for batch in batches:
@@ -398,7 +398,7 @@ def _tensors(batches: Iterator[Any]) -> Iterator[Any]:
             batches.close()
 
 
-def _as_source(dataset: Any) -> Any:
+def _as_source(dataset: Source) -> Any:
     if isinstance(dataset, (Dataset, IterableDataset)):
         return dataset
     if isinstance(dataset, tuple) and dataset and all(isinstance(part, (np.ndarray, Tensor)) for part in dataset):

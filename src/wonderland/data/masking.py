@@ -11,19 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int, as_number
 from ..arrays import asarray, astype, maximum, where
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor
+from ..core.arguments import as_int, as_number
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike, Number
 from .dataset import Dataset, as_column
 
-__all__ = ["MaskedCells", "MaskedNodes", "MaskedPatches", "MaskedTokens", "MaskingTask", "masked_loss"]
-
-Array = np.ndarray[Any, Any]
 IGNORED = -100  # the target that cross_entropy ignores by default
 
 
-class MaskingTask(Dataset):
+class MaskingTask(Dataset[tuple[Array, Any]]):
     """The base of masking tasks: example i is `(visible, (target, mask))`, all of one shape.
 
     The mask is True where something was hidden. A subclass defines `hidden(x, rng)`, the mask. `p` is the share of the
@@ -32,7 +30,7 @@ class MaskingTask(Dataset):
 
     random = True
 
-    def __init__(self, data: Any, p: float, fill: Any = 0) -> None:
+    def __init__(self, data: ArrayLike, p: float, fill: Number = 0) -> None:
         name = type(self).__name__
         self.data = data if isinstance(data, (list, tuple)) else as_column(data)
         self.p = float(as_number(name, "p", p))
@@ -74,7 +72,7 @@ class MaskedTokens(MaskingTask):
 
     def __init__(
         self,
-        sequences: Any,
+        sequences: ArrayLike,
         mask_id: int,
         p: float = 0.15,
         *,
@@ -124,7 +122,7 @@ class MaskedPatches(MaskingTask):
     (4.0, 0.75)
     """
 
-    def __init__(self, images: Any, patch: int, p: float = 0.75, fill: Any = 0) -> None:
+    def __init__(self, images: ArrayLike, patch: int, p: float = 0.75, fill: Number = 0) -> None:
         super().__init__(images, p, fill)
         self.patch = as_int("MaskedPatches", "patch", patch, least=1)
 
@@ -149,7 +147,7 @@ class MaskedCells(MaskingTask):
     (1, False, 0.0)
     """
 
-    def __init__(self, table: Any, p: float = 0.15, fill: Any = 0) -> None:
+    def __init__(self, table: ArrayLike, p: float = 0.15, fill: Number = 0) -> None:
         super().__init__(table, p, fill)
 
     def hidden(self, x: Array, rng: np.random.Generator) -> Array:
@@ -159,7 +157,7 @@ class MaskedCells(MaskingTask):
             mask.flat[self.chosen(known, rng)] = True
         return mask
 
-    def draw(self, index: int, rng: np.random.Generator) -> Any:
+    def draw(self, index: int, rng: np.random.Generator) -> tuple[Array, tuple[Array, Array]]:
         visible, (target, mask) = super().draw(index, rng)
         if visible.dtype.kind in "fc":
             visible = np.where(np.isnan(visible), np.asarray(self.fill, visible.dtype), visible)
@@ -174,7 +172,7 @@ class MaskedNodes(MaskingTask):
     (1, 3)
     """
 
-    def __init__(self, graphs: Any, p: float = 0.15, fill: Any = 0) -> None:
+    def __init__(self, graphs: ArrayLike, p: float = 0.15, fill: Number = 0) -> None:
         super().__init__(graphs, p, fill)
 
     def hidden(self, x: Array, rng: np.random.Generator) -> Array:
@@ -183,7 +181,7 @@ class MaskedNodes(MaskingTask):
         return mask
 
 
-def masked_loss(loss: Callable[..., Tensor]) -> Callable[[Any, tuple[Any, Any]], Tensor]:
+def masked_loss(loss: Callable[..., Tensor]) -> Callable[[Tensor, tuple[ArrayLike, ArrayLike]], Tensor]:
     r"""A loss for targets of which some do not count: \(\sum_i m_i \ell(\hat y_i, y_i) / \sum_i m_i\).
 
     `loss` has elementwise values with `reduction="none"`. Targets where the mask is False may be anything, even NaN.
@@ -197,7 +195,7 @@ def masked_loss(loss: Callable[..., Tensor]) -> Callable[[Any, tuple[Any, Any]],
     The way to learn from data of which only a part is labelled. Book, section 3.1.1.
     """
 
-    def masked(predictions: Any, targets: tuple[Any, Any]) -> Tensor:
+    def masked(predictions: Tensor, targets: tuple[ArrayLike, ArrayLike]) -> Tensor:
         target, mask = asarray(targets[0]), asarray(targets[1])
         if mask.shape != target.shape:
             raise ShapeError(

@@ -7,31 +7,37 @@ Book, section 9.2.3.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from .. import arrays as tensors
 from .. import random
 from ..arrays.creation import one_hot
-from ..errors import DTypeError, InputError, ShapeError
-from ..tensor import Tensor
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike, KeyLike
+from .generators import Seed
 from .randomness import as_generator
 from .transforms.settings import as_size
 from .transforms.values import one_hot_array
 
+Pair: TypeAlias = tuple[Array | Tensor, Array | Tensor]
+Randomness: TypeAlias = "Seed | KeyLike"
+Values = TypeVar("Values", Array, Tensor)
+
 
 def mixup(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     alpha: float = 1.0,
     *,
-    lam: Any = None,
-    partners: Any = None,
+    lam: ArrayLike | None = None,
+    partners: ArrayLike | None = None,
     num_classes: int | None = None,
     per_sample: bool = True,
-    rng: Any = None,
-) -> tuple[Any, Any]:
+    rng: Randomness = None,
+) -> Pair:
     r"""\(x = \lambda x_1 + (1-\lambda) x_2\), and y likewise, with \(\lambda \sim \mathrm{Beta}(\alpha, \alpha)\).
 
     >>> import numpy as np, wonderland as wl
@@ -45,28 +51,30 @@ def mixup(
     Train with a cross-entropy that takes probabilities. Blended images look blurred; for them there is `cutmix`.
     Book, equations 9.5 and 9.6.
     """
-    x, y = _batch("mixup", x, y, num_classes)
-    if x.dtype.kind in "bui":
-        raise DTypeError(f"mixup: values of {x.dtype} cannot be blended.", "wl.data.transforms.ToFloat() before it")
-    draw = _Draw("mixup", x, rng)
+    inputs, labels = _batch("mixup", x, y, num_classes)
+    if inputs.dtype.kind in "bui":
+        raise DTypeError(
+            f"mixup: values of {inputs.dtype} cannot be blended.", "wl.data.transforms.ToFloat() before it"
+        )
+    draw = _Draw("mixup", inputs, rng)
     others = draw.partners(partners)
     share = draw.share(alpha, lam, per_sample)
-    return _blend(x, x[others], share), _blend(y, y[others], share)
+    return _blend(inputs, inputs[others], share), _blend(labels, labels[others], share)
 
 
 def cutmix(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     alpha: float = 1.0,
     *,
-    patch: Any = None,
+    patch: int | tuple[int, int] | None = None,
     label_mode: str = "area",
-    lam: Any = None,
-    partners: Any = None,
+    lam: ArrayLike | None = None,
+    partners: ArrayLike | None = None,
     num_classes: int | None = None,
     per_sample: bool = True,
-    rng: Any = None,
-) -> tuple[Any, Any]:
+    rng: Randomness = None,
+) -> Pair:
     r"""\(x = M \odot x_1 + (1 - M) \odot x_2\), where M is 1 inside a patch; labels are blended by a share \(\lambda\).
 
     >>> import numpy as np, wonderland as wl
@@ -82,11 +90,11 @@ def cutmix(
     """
     if label_mode not in ("area", "random"):
         raise InputError(f"cutmix: label_mode={label_mode!r}.", "'area' or 'random'")
-    x, y = _batch("cutmix", x, y, num_classes)
-    if x.ndim != 4:
-        raise ShapeError(f"cutmix: {x.shape} is not the shape of a batch of images.", "(b, h, w, c)")
-    _, h, w, _ = x.shape
-    draw = _Draw("cutmix", x, rng)
+    images, labels = _batch("cutmix", x, y, num_classes)
+    if images.ndim != 4:
+        raise ShapeError(f"cutmix: {images.shape} is not the shape of a batch of images.", "(b, h, w, c)")
+    _, h, w, _ = images.shape
+    draw = _Draw("cutmix", images, rng)
     others = draw.partners(partners)
     share = draw.share(alpha, lam, per_sample)
     xp = draw.functions
@@ -99,12 +107,12 @@ def cutmix(
     top = xp.floor(draw.uniform(share.shape) * (h - height + 1))
     left = xp.floor(draw.uniform(share.shape) * (w - width + 1))
     inside = _between(xp, h, top, height)[:, :, None] & _between(xp, w, left, width)[:, None, :]  # (b or 1, h, w)
-    mixed = xp.where(inside[..., None], x, x[others])
+    mixed = xp.where(inside[..., None], images, images[others])
     if label_mode == "area":
         share = height * width / (h * w)
     elif patch is None:
         share = draw.share(alpha, lam, per_sample)  # of its own, the first one was for the patch
-    return mixed, _blend(y, y[others], share)
+    return mixed, _blend(labels, labels[others], share)
 
 
 class MixUp:
@@ -123,7 +131,7 @@ class MixUp:
     def __init__(self, alpha: float = 1.0, **options: Any) -> None:
         self.alpha, self.options = alpha, options
 
-    def __call__(self, batch: tuple[Any, Any], rng: Any = None) -> tuple[Any, Any]:
+    def __call__(self, batch: tuple[ArrayLike, ArrayLike], rng: Randomness = None) -> Pair:
         x, y = batch
         return mixup(x, y, self.alpha, rng=rng, **self.options)
 
@@ -138,7 +146,7 @@ class CutMix(MixUp):
     ((4, 8, 8, 1), (4, 10))
     """
 
-    def __call__(self, batch: tuple[Any, Any], rng: Any = None) -> tuple[Any, Any]:
+    def __call__(self, batch: tuple[ArrayLike, ArrayLike], rng: Randomness = None) -> Pair:
         x, y = batch
         return cutmix(x, y, self.alpha, rng=rng, **self.options)
 
@@ -146,10 +154,10 @@ class CutMix(MixUp):
 class _Draw:
     """What is random about a mixture, as arrays with a NumPy generator or as tensors with a key."""
 
-    def __init__(self, name: str, x: Any, rng: Any) -> None:
+    def __init__(self, name: str, x: Array | Tensor, rng: Any) -> None:
         self.name, self.count, self.rng = name, x.shape[0], rng
         self.functions: Any = tensors if isinstance(x, Tensor) else np
-        self.stream: Any = None
+        self.stream: random.Stream | None = None
         if isinstance(x, Tensor):
             self.stream = rng if isinstance(rng, random.Stream) else random.Stream(rng)
         else:
@@ -157,7 +165,7 @@ class _Draw:
         # labels and shares are computed in the type of x, or in float32 for images of integers
         self.dtype = x.dtype if x.dtype.kind == "f" else np.dtype(np.float32)
 
-    def partners(self, given: Any) -> Any:
+    def partners(self, given: ArrayLike | None) -> Any:
         if given is not None:
             others = np.asarray(given)
             if others.shape != (self.count,) or others.dtype.kind not in "ui":
@@ -167,7 +175,7 @@ class _Draw:
             return self.rng.permutation(self.count)
         return random.permutation(self.count, key=self.stream)
 
-    def share(self, alpha: Any, given: Any, per_sample: bool) -> Any:
+    def share(self, alpha: float, given: ArrayLike | None, per_sample: bool) -> Any:
         """Lambda: (b,), or (1,) for all."""
         count = self.count if per_sample else 1
         if given is not None:
@@ -189,29 +197,31 @@ class _Draw:
         return random.uniform(shape, key=self.stream, dtype=self.dtype)
 
 
-def _batch(name: str, x: Any, y: Any, num_classes: int | None) -> tuple[Any, Any]:
+def _batch(name: str, x: ArrayLike, y: ArrayLike, num_classes: int | None) -> tuple[Any, Any]:
     """The batch as arrays or tensors, with labels as probabilities (b, k)."""
     on_tensors = isinstance(x, Tensor) or isinstance(y, Tensor)
     convert: Any = tensors.asarray if on_tensors else np.asarray
-    x, y = convert(x), convert(y)
-    if x.ndim == 0 or y.ndim == 0 or x.shape[0] != y.shape[0] or x.shape[0] == 0:
-        raise ShapeError(f"{name}: inputs {x.shape} and targets {y.shape}.", "a batch: the same first axis, not empty")
-    if y.dtype.kind in "bui":
-        if num_classes is None or y.ndim != 1:
+    inputs, labels = convert(x), convert(y)
+    if inputs.ndim == 0 or labels.ndim == 0 or inputs.shape[0] != labels.shape[0] or inputs.shape[0] == 0:
+        raise ShapeError(
+            f"{name}: inputs {inputs.shape} and targets {labels.shape}.", "a batch: the same first axis, not empty"
+        )
+    if labels.dtype.kind in "bui":
+        if num_classes is None or labels.ndim != 1:
             raise DTypeError(
-                f"{name}: class numbers ({y.dtype} of shape {y.shape}) cannot be blended.",
+                f"{name}: class numbers ({labels.dtype} of shape {labels.shape}) cannot be blended.",
                 "num_classes=..., or one-hot labels (b, k)",
             )
-        y = one_hot(y, num_classes) if on_tensors else one_hot_array(name, y, num_classes)
-    return x, y
+        labels = one_hot(labels, num_classes) if on_tensors else one_hot_array(name, labels, num_classes)
+    return inputs, labels
 
 
-def _blend(first: Any, second: Any, share: Any) -> Any:
+def _blend(first: Values, second: Values, share: Values) -> Values:
     lam = share.astype(first.dtype).reshape((-1,) + (1,) * (first.ndim - 1))
     return lam * first + (1 - lam) * second
 
 
-def _between(xp: Any, size: int, start: Any, length: Any) -> Any:
+def _between(xp: Any, size: int, start: Values, length: Values) -> Values:
     """(b, size): which places lie in the patch."""
     places = xp.arange(size)
     return (places >= start[:, None]) & (places < (start + length)[:, None])

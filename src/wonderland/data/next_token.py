@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..arguments import as_int
-from ..errors import InputError
+from ..core.arguments import as_int
+from ..core.errors import InputError
+from ..core.typing import Array, ArrayLike
 from .dataset import Dataset, as_column
 
-__all__ = ["NextTokenDataset"]
 
-Array = np.ndarray[Any, Any]
-
-
-class NextTokenDataset(Dataset):
+class NextTokenDataset(Dataset[tuple[Array, Array]]):
     r"""Self-supervision from a text: inputs \(x = (t_i, \dots, t_{i+c-1})\), targets \(y = (t_{i+1}, \dots, t_{i+c})\).
 
     >>> x, y = NextTokenDataset(np.arange(10), context=4)[1]
@@ -26,7 +23,7 @@ class NextTokenDataset(Dataset):
     3.1.1.
     """
 
-    def __init__(self, tokens: Any, context: int, stride: int | None = None) -> None:
+    def __init__(self, tokens: ArrayLike, context: int, stride: int | None = None) -> None:
         self.tokens = as_column(tokens)
         self.context = as_int("NextTokenDataset", "context", context, least=1)
         self.stride = as_int("NextTokenDataset", "stride", context if stride is None else stride, least=1)
@@ -49,7 +46,7 @@ class NextTokenDataset(Dataset):
         window = np.asarray(self.tokens[start : start + self.context + 1])
         return window[:-1], window[1:]
 
-    def __getitems__(self, indices: Any) -> tuple[Array, Array]:
+    def __getitems__(self, indices: Sequence[int] | Array) -> tuple[Array, Array]:
         starts = np.array([self._place(index) for index in np.asarray(indices).tolist()]) * self.stride
         windows = self.tokens[starts[:, None] + np.arange(self.context + 1)]
         return np.ascontiguousarray(windows[:, :-1]), np.ascontiguousarray(windows[:, 1:])

@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
 from .. import arrays
-from ..arguments import as_int, as_list
 from ..arrays.conversion import as_tensor, promote
-from ..dtypes import is_integer
-from ..errors import DTypeError, InputError, ShapeError
+from ..core.arguments import as_int, as_list
+from ..core.dtypes import is_integer
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..random.arguments import check, known
-from ..tensor import Tensor
-
-__all__ = ["lengths_to_mask", "pad_sequence", "unpad_sequence"]
 
 
-def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0) -> Tensor:
+def pad_sequence(sequences: Iterable[ArrayLike], batch_first: bool = False, padding_value: float = 0.0) -> Tensor:
     r"""Tensors (time, ...) of different lengths, stacked and padded at their ends to the longest. Book, box C.8.1.
 
     >>> import wonderland as wl
@@ -47,7 +46,7 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
     return arrays.stack(padded, axis=0 if batch_first else 1)
 
 
-def unpad_sequence(padded: Any, lengths: Any, batch_first: bool = False) -> list[Tensor]:
+def unpad_sequence(padded: ArrayLike, lengths: ArrayLike, batch_first: bool = False) -> list[Tensor]:
     """The sequences without their padding, the inverse of `pad_sequence`.
 
     >>> import wonderland as wl
@@ -67,7 +66,7 @@ def unpad_sequence(padded: Any, lengths: Any, batch_first: bool = False) -> list
     return [row[:n] for row, n in zip(x, sizes, strict=True)]
 
 
-def lengths_to_mask(lengths: Any, max_len: int | None = None) -> Tensor:
+def lengths_to_mask(lengths: ArrayLike, max_len: int | None = None) -> Tensor:
     r"""\(M_{ij} = 1\) for \(j \le t_i\), else 0, as booleans: (batch,) to (batch, max_len). Book, section 8.2.1.
 
     >>> import wonderland as wl

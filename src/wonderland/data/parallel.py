@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
-from .. import trees
-from ..arguments import as_function, as_int
-from ..errors import InputError, ShapeError
+from ..core import trees
+from ..core.arguments import as_function, as_int
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
 from ..transforms.reverse import value_and_grad
 
-__all__ = ["shards", "sharded_value_and_grad"]
+Batch = TypeVar("Batch")
 
 
-def shards(batch: Any, count: int) -> list[Any]:
+def shards(batch: Batch, count: int) -> list[Batch]:
     """The batch cut into `count` parts along the first axis, as equal as possible.
 
     >>> import wonderland as wl
@@ -26,20 +27,20 @@ def shards(batch: Any, count: int) -> list[Any]:
         raise InputError(f"shards: a batch of {n} has no {count} parts.", f"up to {n}")
     ends = [n // count * k + min(k, n % count) for k in range(count + 1)]
 
-    def part(start: int, end: int) -> Any:
+    def part(start: int, end: int) -> Batch:
         return trees.map(lambda leaf: leaf[start:end], batch)
 
     return [part(start, end) for start, end in itertools.pairwise(ends)]
 
 
-def _rows(batch: Any) -> int:
+def _rows(batch: object) -> int:
     sizes = {leaf.shape[0] if leaf.ndim else -1 for leaf in trees.leaves(batch)}
     if len(sizes) != 1 or -1 in sizes:
         raise ShapeError(f"shards: the parts of the batch have first axes {sorted(sizes)}.", "one row per example")
     return sizes.pop()
 
 
-def sharded_value_and_grad(loss: Callable[..., Any], count: int) -> Callable[..., Any]:
+def sharded_value_and_grad(loss: Callable[..., Tensor], count: int) -> Callable[..., tuple[Tensor, object]]:
     r"""`value_and_grad` of a mean over a batch, shard by shard: \(\sum_k \frac{n_k}{n} \nabla L_k = \nabla L\).
 
     `loss(model, *batch)` is a mean over the examples of the batch. Shards of unequal size get unequal weights; the
@@ -56,7 +57,7 @@ def sharded_value_and_grad(loss: Callable[..., Any], count: int) -> Callable[...
     """
     as_function("sharded_value_and_grad", loss)
 
-    def evaluate(model: Any, *batch: Any) -> tuple[Any, Any]:
+    def evaluate(model: object, *batch: object) -> tuple[Tensor, object]:
         total = None
         n = _rows(batch)
         for shard in shards(batch, count):

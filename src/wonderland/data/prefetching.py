@@ -16,25 +16,29 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import connection, get_all_start_methods, get_context
+from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ..errors import InputError, WonderlandError
+from ..core.errors import InputError, WonderlandError
 
 PATIENCE = 5.0  # seconds that an end may take: a thread or a worker may be in the middle of a slow batch
 _END = object()
 
 
-class Background:
+Item = TypeVar("Item")
+
+
+class Background(Generic[Item]):
     """The items of an iterable, made by a thread up to `depth` ahead; exceptions are raised where they are asked for.
 
     >>> list(Background(iter([1, 2, 3]), depth=2))
     [1, 2, 3]
     """
 
-    def __init__(self, items: Iterable[Any], depth: int) -> None:
+    def __init__(self, items: Iterable[Item], depth: int) -> None:
         self._credits: SimpleQueue[bool] = SimpleQueue()
         self._made: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self._thread = threading.Thread(
@@ -47,10 +51,10 @@ class Background:
             self._credits.put(True)
         self._thread.start()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Item]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Item:
         if self._over:
             raise StopIteration
         item, error = self._made.get()
@@ -71,7 +75,9 @@ class Background:
         self._finalizer()
 
 
-def _make(items: Iterator[Any], credits: SimpleQueue[bool], made: SimpleQueue[Any]) -> None:
+def _make(
+    items: Iterator[object], credits: SimpleQueue[bool], made: SimpleQueue[tuple[Any, BaseException | None]]
+) -> None:
     try:
         while credits.get():
             made.put((next(items, _END), None))
@@ -104,18 +110,18 @@ class Workers:
     picklable, and the program needs the usual `if __name__ == "__main__":`.
     """
 
-    def __init__(self, work: Callable[[Any], Any], count: int, method: str | None = None) -> None:
+    def __init__(self, work: Callable[[Any], object], count: int, method: str | None = None) -> None:
         method = method or default_method()
         if method not in get_all_start_methods():
             raise InputError(
                 f"DataLoader: there is no way {method!r} to start processes.", f"one of {get_all_start_methods()}"
             )
         context: Any = get_context(method)
-        payload: Any = work if method == "fork" else _pickled(work)
+        payload: object = work if method == "fork" else _pickled(work)
         self._pid = os.getpid()
-        self._tasks: list[Any] = []
-        self._results: list[Any] = []
-        self._processes: list[Any] = []
+        self._tasks: list[connection.Connection] = []
+        self._results: list[connection.Connection] = []
+        self._processes: list[BaseProcess] = []
         self._waiting: deque[int] = deque()  # the workers of the tasks under way, in their order
         self._next = 0
         try:
@@ -142,7 +148,7 @@ class Workers:
             self.close()
             raise
 
-    def submit(self, task: Any) -> None:
+    def submit(self, task: object) -> None:
         """Give a task to the next worker."""
         which = self._next % len(self._processes)
         self._next += 1
@@ -152,7 +158,7 @@ class Workers:
             raise self._died(which) from None
         self._waiting.append(which)
 
-    def result(self) -> Any:
+    def result(self) -> object:
         """The result of the oldest task under way; raises what the worker raised."""
         which = self._waiting.popleft()
         try:
@@ -193,7 +199,7 @@ def default_method() -> str:
     return "fork" if sys.platform == "linux" else "spawn"
 
 
-def results(workers: Workers, tasks: Iterable[Any], ahead: int) -> Iterator[Any]:
+def results(workers: Workers, tasks: Iterable[object], ahead: int) -> Iterator[object]:
     """The results of tasks, in order, with at most `ahead` of them under way. The workers end with the last one."""
     try:
         under_way = 0
@@ -209,7 +215,7 @@ def results(workers: Workers, tasks: Iterable[Any], ahead: int) -> Iterator[Any]
         workers.close()
 
 
-def _pickled(work: Any) -> bytes:
+def _pickled(work: object) -> bytes:
     try:
         return pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -219,7 +225,9 @@ def _pickled(work: Any) -> bytes:
         ) from error
 
 
-def _serve(payload: Any, tasks: Any, results: Any) -> None:
+def _serve(
+    payload: bytes | Callable[[object], object], tasks: connection.Connection, results: connection.Connection
+) -> None:
     """A worker's life: carry out tasks until the pipe ends."""
     import signal
 
@@ -231,12 +239,12 @@ def _serve(payload: Any, tasks: Any, results: Any) -> None:
     except BaseException as error:
         _send_whole(results, (None, _sendable(error)))
         return
-    arrived: SimpleQueue[Any] = SimpleQueue()
+    arrived: SimpleQueue[object] = SimpleQueue()
     # A thread reads, so that the parent can always send, also while we wait for it to take a large result.
     threading.Thread(target=_receive, args=(tasks, arrived), daemon=True).start()
     while (task := arrived.get()) is not _END:
         try:
-            answer: tuple[Any, BaseException | None] = (work(task), None)
+            answer: tuple[object, BaseException | None] = (work(task), None)
         except BaseException as error:
             answer = (None, _sendable(error))
         try:
@@ -247,7 +255,7 @@ def _serve(payload: Any, tasks: Any, results: Any) -> None:
             _send_whole(results, (None, _sendable(error)))
 
 
-def _send_whole(pipe: Any, value: Any) -> None:
+def _send_whole(pipe: connection.Connection, value: object) -> None:
     """Send a tree of arrays; the numbers go straight from their memory into the pipe."""
     buffers: list[pickle.PickleBuffer] = []
     payload = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
@@ -258,7 +266,7 @@ def _send_whole(pipe: Any, value: Any) -> None:
             pipe.send_bytes(part)
 
 
-def _receive_whole(pipe: Any) -> Any:
+def _receive_whole(pipe: connection.Connection) -> Any:
     """What `_send_whole` sent, with arrays over fresh memory."""
     payload, sizes = pipe.recv()
     parts = [np.empty(size, np.uint8) for size in sizes]
@@ -268,7 +276,7 @@ def _receive_whole(pipe: Any) -> Any:
     return pickle.loads(payload, buffers=parts)
 
 
-def _receive(tasks: Any, arrived: SimpleQueue[Any]) -> None:
+def _receive(tasks: connection.Connection, arrived: SimpleQueue[object]) -> None:
     try:
         while True:
             arrived.put(tasks.recv())

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..arguments import shown
-from ..errors import InputError
-from .generators import generator
+from ..core.arguments import shown
+from ..core.errors import InputError
+from .generators import Seed, generator
 
 
-def as_generator(name: str, rng: Any = None) -> np.random.Generator:
+def as_generator(name: str, rng: Seed = None) -> np.random.Generator:
     """The generator itself, one for an integer seed, or, for None, the next of the global random stream.
 
     >>> bool(as_generator("demo", 3).random() == as_generator("demo", 3).random())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
+from ..core.typing import ArrayLike
 from .dataset import Dataset
 from .formats.schema import TableSchema
 
@@ -79,7 +80,7 @@ class DatasetRecord(Dataset):
             raise InputError(f"{self.name}: no part {name!r} in this data; parts: {found}.", "record.select(indices)")
         return replace(self.select(self.parts[name]), name=f"{self.name}.{name}")
 
-    def select(self, indices: Any) -> DatasetRecord:
+    def select(self, indices: ArrayLike) -> DatasetRecord:
         """The record of the examples with these indices."""
         chosen = np.asarray(indices, np.int64)
         targets = None if self.targets is None else self.targets[chosen]
@@ -88,10 +89,10 @@ class DatasetRecord(Dataset):
     def __len__(self) -> int:
         return len(self.features)
 
-    def __getitem__(self, i: Any) -> Any:
+    def __getitem__(self, i: int) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         return self.__getitems__(self._place(i))
 
-    def __getitems__(self, indices: Any) -> Any:
+    def __getitems__(self, indices: int | Sequence[int] | np.ndarray) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         chosen = np.asarray(indices)
         features = self.features[chosen]
         return features if self.targets is None else (features, self.targets[chosen])

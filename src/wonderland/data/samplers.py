@@ -7,31 +7,20 @@ indices).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int
-from ..errors import InputError, ShapeError
+from ..core.arguments import as_int
+from ..core.errors import InputError, ShapeError
+from ..core.typing import ArrayLike
 from .generators import generator
-
-__all__ = [
-    "Sampler",
-    "SequentialSampler",
-    "ShuffleSampler",
-    "RandomSampler",
-    "WeightedRandomSampler",
-    "SubsetRandomSampler",
-    "BatchSampler",
-    "BucketBatchSampler",
-    "StratifiedBatchSampler",
-]
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def _count(name: str, source: Any) -> int:
+def _count(name: str, source: int | Sized) -> int:
     """The number of examples of a dataset, or the number itself."""
     return len(source) if hasattr(source, "__len__") else as_int(name, "the number of examples", source, least=0)
 
@@ -68,7 +57,7 @@ class SequentialSampler(Sampler):
     [0, 1, 2]
     """
 
-    def __init__(self, data_source: Any) -> None:
+    def __init__(self, data_source: int | Sized) -> None:
         self.count = _count("SequentialSampler", data_source)
 
     def order(self, rng: np.random.Generator) -> Indices:
@@ -90,7 +79,7 @@ class RandomSampler(Sampler):
     Book, section 5.3.
     """
 
-    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None) -> None:
+    def __init__(self, data_source: int | Sized, replacement: bool = False, num_samples: int | None = None) -> None:
         self.count = _count("RandomSampler", data_source)
         self.replacement = replacement
         self.num_samples = (
@@ -118,7 +107,7 @@ class ShuffleSampler(RandomSampler):
     [0, 1, 2]
     """
 
-    def __init__(self, data_source: Any) -> None:
+    def __init__(self, data_source: int | Sized) -> None:
         super().__init__(data_source)
 
 
@@ -129,7 +118,7 @@ class WeightedRandomSampler(Sampler):
     {1, 2}
     """
 
-    def __init__(self, weights: Any, num_samples: int | None = None, replacement: bool = True) -> None:
+    def __init__(self, weights: ArrayLike, num_samples: int | None = None, replacement: bool = True) -> None:
         found = np.asarray(weights, np.float64)
         if found.ndim != 1 or not len(found):
             raise ShapeError(f"WeightedRandomSampler: the weights have shape {found.shape}.", "one weight per example")
@@ -151,7 +140,7 @@ class WeightedRandomSampler(Sampler):
             )
 
     @classmethod
-    def balanced(cls, labels: Any, num_samples: int | None = None) -> WeightedRandomSampler:
+    def balanced(cls, labels: ArrayLike, num_samples: int | None = None) -> WeightedRandomSampler:
         """Weights that make all classes equally likely.
 
         >>> WeightedRandomSampler.balanced([0, 0, 0, 1]).probabilities.tolist()
@@ -176,7 +165,7 @@ class SubsetRandomSampler(Sampler):
     [2, 5, 9]
     """
 
-    def __init__(self, indices: Any) -> None:
+    def __init__(self, indices: ArrayLike) -> None:
         self.indices = np.asarray(indices, np.int64)
 
     def order(self, rng: np.random.Generator) -> Indices:
@@ -196,7 +185,7 @@ class BatchSampler:
     [[0, 1], [2, 3], [4]]
     """
 
-    def __init__(self, sampler: Any, batch_size: int, drop_last: bool = False) -> None:
+    def __init__(self, sampler: Sampler | Sequence[int], batch_size: int, drop_last: bool = False) -> None:
         self.sampler = sampler
         self.batch_size = as_int(type(self).__name__, "batch_size", batch_size, least=1)
         self.drop_last = drop_last
@@ -228,7 +217,7 @@ class StratifiedBatchSampler(BatchSampler):
     [[2, 1], [2, 1], [2, 1], [2, 1]]
     """
 
-    def __init__(self, labels: Any, batch_size: int, drop_last: bool = False) -> None:
+    def __init__(self, labels: ArrayLike, batch_size: int, drop_last: bool = False) -> None:
         found = np.asarray(labels)
         if found.ndim != 1:
             raise ShapeError(f"StratifiedBatchSampler: the labels have shape {found.shape}.", "one label per example")
@@ -259,7 +248,7 @@ class BucketBatchSampler(BatchSampler):
     """
 
     def __init__(
-        self, lengths: Any, batch_size: int, drop_last: bool = False, *, pool: int = 100, shuffle: bool = True
+        self, lengths: ArrayLike, batch_size: int, drop_last: bool = False, *, pool: int = 100, shuffle: bool = True
     ) -> None:
         self.lengths = np.asarray(lengths)
         if self.lengths.ndim != 1:

@@ -6,18 +6,16 @@ everything. NumPy arrays give NumPy arrays, tensors give tensors (and can be dif
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
 from ..arrays import asarray
-from ..dtypes import default_float
-from ..errors import InputError, ModuleError, ShapeError
-from ..tensor import Tensor
-
-__all__ = ["MinMaxScaler", "RobustScaler", "StandardScaler"]
-
-Array = np.ndarray[Any, Any]
+from ..core.dtypes import default_float
+from ..core.errors import InputError, ModuleError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike
 
 
 class _Scaler:
@@ -30,7 +28,7 @@ class _Scaler:
         """The center and scale of the columns of x, (rows, columns)."""
         raise NotImplementedError
 
-    def fit(self, x: Any, y: Any = None) -> Any:
+    def fit(self, x: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn the statistics of the columns of x. Returns the scaler."""
         name = type(self).__name__
         data = np.asarray(x)
@@ -49,17 +47,17 @@ class _Scaler:
         self.scale_ = np.where(tiny, 1.0, scale)
         return self
 
-    def transform(self, x: Any) -> Any:
+    def transform(self, x: ArrayLike) -> Any:
         """The scaled columns of x."""
         data, center, scale = self._ready(x)
         return (data - center) / scale
 
-    def inverse_transform(self, z: Any) -> Any:
+    def inverse_transform(self, z: ArrayLike) -> Any:
         """The columns before scaling."""
         data, center, scale = self._ready(z)
         return data * scale + center
 
-    def fit_transform(self, x: Any, y: Any = None) -> Any:
+    def fit_transform(self, x: ArrayLike, y: ArrayLike | None = None) -> Any:
         """`fit(x).transform(x)`."""
         return self.fit(x).transform(x)
 
@@ -70,7 +68,7 @@ class _Scaler:
         self._check_fitted()
         return {"center": self.center_, "scale": self.scale_}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, ArrayLike]) -> None:
         """Take statistics from elsewhere."""
         self.center_, self.scale_ = (np.asarray(state[key], np.float64) for key in ("center", "scale"))
 
@@ -79,7 +77,7 @@ class _Scaler:
             name = type(self).__name__
             raise ModuleError(f"{name}: used before fit.", f"{name}().fit(x_train)")
 
-    def _ready(self, x: Any) -> tuple[Any, Any, Any]:
+    def _ready(self, x: ArrayLike) -> tuple[Any, Any, Any]:
         """The data in a floating type, and the statistics in the same."""
         self._check_fitted()
         data = x if isinstance(x, Tensor) else np.asarray(x)
@@ -140,7 +138,7 @@ class MinMaxScaler(_Scaler):
         self.data_min_, self.data_max_ = x.min(axis=0), x.max(axis=0)
         return self.data_min_, self.data_max_ - self.data_min_
 
-    def transform(self, x: Any) -> Any:
+    def transform(self, x: ArrayLike) -> Any:
         """The columns of x in the range."""
         low, high = self.feature_range
         z = super().transform(x) * (high - low) + low
@@ -148,7 +146,7 @@ class MinMaxScaler(_Scaler):
 
     __call__ = transform
 
-    def inverse_transform(self, z: Any) -> Any:
+    def inverse_transform(self, z: ArrayLike) -> Any:
         """The columns before scaling."""
         low, high = self.feature_range
         return super().inverse_transform(((z if isinstance(z, Tensor) else np.asarray(z)) - low) / (high - low))

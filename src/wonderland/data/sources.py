@@ -12,29 +12,26 @@ import math
 import os
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..arguments import shown
-from ..errors import DTypeError, InputError, ShapeError, WonderlandError
-from ..tensor import Tensor
+from ..core.arguments import shown
+from ..core.errors import DTypeError, InputError, ShapeError, WonderlandError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike, DTypeLike
 from .dataset import Dataset, Examples, SequenceDataset, TensorDataset
 from .formats.npy_header import read_header
 from .formats.numpy_files import ZIP_ERRORS, array_of, member_header, npz_members, unpacked
 from .streams import GeneratorDataset, IterableDataset
-
-__all__ = ["ArrowDataset", "HuggingFaceDataset", "as_dataset", "memory_map", "read_shard"]
-
-Array = np.ndarray[Any, Any]
 
 
 def memory_map(
     path: str | os.PathLike[str],
     key: str | None = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
     offset: int = 0,
 ) -> Array:
@@ -76,7 +73,7 @@ def _whole(name: str) -> Array:
     return np.memmap(name, header.dtype, "r", header.start, header.shape, header.order)
 
 
-def _raw(name: str, dtype: Any, shape: Sequence[int] | None, offset: int) -> Array:
+def _raw(name: str, dtype: np.dtype, shape: Sequence[int] | None, offset: int) -> Array:
     available = os.path.getsize(name) - offset
     sizes = tuple(shape) if shape is not None else (-1,)
     known = math.prod(size for size in sizes if size != -1) * dtype.itemsize
@@ -109,7 +106,7 @@ def _member(name: str, key: str | None) -> Array:
     return np.memmap(name, header.dtype, "r", start, header.shape, header.order)
 
 
-def read_shard(path: str | os.PathLike[str]) -> Iterator[Any]:
+def read_shard(path: str | os.PathLike[str]) -> Iterator[Array | dict[str, Array]]:
     """The examples of a `.npy` file (its rows) or an `.npz` file (dicts of rows), for `ShardedDataset`.
 
     >>> import os, tempfile, wonderland as wl
@@ -148,7 +145,11 @@ class _Columns(Dataset):
     """
 
     def __init__(
-        self, columns: Sequence[str] | None, inputs: Any, target: str | None, available: Sequence[str]
+        self,
+        columns: Sequence[str] | None,
+        inputs: str | Sequence[str] | None,
+        target: str | None,
+        available: Sequence[str],
     ) -> None:
         if (inputs is None) != (target is None) or (inputs is not None and columns is not None):
             raise InputError(f"{type(self).__name__}: inputs and target go together, without columns.", "both or none")
@@ -164,7 +165,7 @@ class _Columns(Dataset):
             )
         self.columns = wanted
 
-    def arranged(self, columns: dict[str, Any], batched: bool) -> Any:
+    def arranged(self, columns: Mapping[str, object], batched: bool) -> object:
         if self.inputs is None or self.target is None:
             return columns
         target = columns[self.target]
@@ -180,11 +181,11 @@ class _Columns(Dataset):
         features = np.stack(parts, axis=-1)
         return features.astype(np.float32 if dtype.kind != "f" else dtype, copy=False), target
 
-    def batch(self, indices: Any) -> dict[str, Any]:
+    def batch(self, indices: Array) -> dict[str, Array | list[object]]:
         """The columns at some rows."""
         raise NotImplementedError
 
-    def __getitems__(self, indices: Any) -> Any:
+    def __getitems__(self, indices: Sequence[int] | Array) -> object:
         return self.arranged(self.batch(np.asarray(indices, np.int64)), batched=True)
 
     def __getitem__(self, index: int) -> Any:
@@ -206,7 +207,12 @@ class ArrowDataset(_Columns):
     """
 
     def __init__(
-        self, table: Any, columns: Sequence[str] | None = None, *, inputs: Any = None, target: str | None = None
+        self,
+        table: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        inputs: str | Sequence[str] | None = None,
+        target: str | None = None,
     ) -> None:
         super().__init__(columns, inputs, target, list(table.column_names))
         self.table = table.select(self.columns)
@@ -223,7 +229,7 @@ class ArrowDataset(_Columns):
         path: str | os.PathLike[str],
         columns: Sequence[str] | None = None,
         *,
-        inputs: Any = None,
+        inputs: str | Sequence[str] | None = None,
         target: str | None = None,
     ) -> ArrowDataset:
         """The table of an Arrow file (stream or file format), mapped into memory."""
@@ -243,7 +249,7 @@ class ArrowDataset(_Columns):
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def batch(self, indices: Any) -> dict[str, Any]:
+    def batch(self, indices: Array) -> dict[str, Array | list[object]]:
         rows = self.table.take(indices)
         return {name: _as_numpy(name, rows.column(name)) for name in self.columns}
 
@@ -284,7 +290,12 @@ class HuggingFaceDataset(_Columns):
     """
 
     def __init__(
-        self, source: Any, columns: Sequence[str] | None = None, *, inputs: Any = None, target: str | None = None
+        self,
+        source: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        inputs: str | Sequence[str] | None = None,
+        target: str | None = None,
     ) -> None:
         super().__init__(columns, inputs, target, list(source.column_names))
         self.source = source.with_format("numpy") if hasattr(source, "with_format") else source
@@ -292,12 +303,12 @@ class HuggingFaceDataset(_Columns):
     def __len__(self) -> int:
         return len(self.source)
 
-    def batch(self, indices: Any) -> dict[str, Any]:
+    def batch(self, indices: Array) -> dict[str, Array | list[object]]:
         rows = self.source[indices.tolist()]  # a dict of columns
         return {name: _as_batch(rows[name]) for name in self.columns}
 
 
-def _as_batch(column: Any) -> Any:
+def _as_batch(column: Iterable[object]) -> Array | list[object]:
     if isinstance(column, np.ndarray) and column.dtype != object:
         return column.tolist() if column.dtype.kind in "US" else column
     values = list(column)
@@ -324,7 +335,7 @@ class _HuggingFaceStream(IterableDataset):
         return iter(self.source)
 
 
-def as_dataset(source: Any, **options: Any) -> Dataset | IterableDataset:
+def as_dataset(source: object, **options: Any) -> Dataset | IterableDataset:
     """A dataset from whatever there is: arrays, columns by name, a table, a list, a function that gives an iterator.
 
     `options` are those of `ArrowDataset` and `HuggingFaceDataset`: columns, or inputs and target.
@@ -369,10 +380,10 @@ class _MappingDataset(_Columns):
 
     def __init__(
         self,
-        source: Mapping[str, Any],
+        source: Mapping[str, ArrayLike],
         columns: Sequence[str] | None = None,
         *,
-        inputs: Any = None,
+        inputs: str | Sequence[str] | None = None,
         target: str | None = None,
     ) -> None:
         super().__init__(columns, inputs, target, list(source))
@@ -381,5 +392,5 @@ class _MappingDataset(_Columns):
     def __len__(self) -> int:
         return len(self.arrays)
 
-    def batch(self, indices: Any) -> dict[str, Any]:
+    def batch(self, indices: Array) -> dict[str, Array | list[object]]:
         return dict(zip(self.columns, self.arrays.__getitems__(indices), strict=True))

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence, Sized
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arguments import as_int, shown
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor, wrap
-from .dataset import Dataset, Examples, Subset, _sizes
-from .generators import SPLIT, as_seed, generator
-
-__all__ = [
-    "train_test_split",
-    "train_val_test_split",
-    "random_split",
-    "time_split",
-    "KFold",
-    "StratifiedKFold",
-    "GroupKFold",
-    "LeaveOneOut",
-    "TimeSeriesSplit",
-]
+from ..core.arguments import as_int, shown
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike
+from .dataset import Dataset, Example, Examples, Subset, _sizes
+from .generators import SPLIT, Seed, as_seed, generator
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
-Seed = int | np.random.Generator | None
+
+Splittable: TypeAlias = Examples[object] | Tensor
 
 
 def train_test_split(
-    *data: Any,
+    *data: Splittable,
     test_size: float | int | None = None,
     train_size: float | int | None = None,
     seed: Seed = 0,
     shuffle: bool = True,
-    stratify: Any = None,
+    stratify: Splittable | None = None,
 ) -> list[Any]:
     """Arrays or datasets, each cut into a part for training and one for testing: `[x_train, x_test, y_train, ...]`.
 
@@ -55,12 +45,12 @@ def train_test_split(
 
 
 def train_val_test_split(
-    *data: Any,
+    *data: Splittable,
     val_size: float = 0.1,
     test_size: float = 0.2,
     seed: Seed = 0,
     shuffle: bool = True,
-    stratify: Any = None,
+    stratify: Splittable | None = None,
 ) -> list[Any]:
     """As `train_test_split`, in three: `[x_train, x_val, x_test, y_train, y_val, y_test]`. Book, section 9.2.2.
 
@@ -79,7 +69,7 @@ def train_val_test_split(
     return [_take(one, part) for one in data for part in order]
 
 
-def random_split(dataset: Any, lengths: Sequence[float], seed: Seed = 0) -> list[Subset]:
+def random_split(dataset: Examples[Example], lengths: Sequence[float], seed: Seed = 0) -> list[Subset]:
     """Disjoint random parts of a dataset, by their sizes or fractions.
 
     >>> [len(part) for part in random_split(list("abcdefgh"), [0.5, 0.5])]
@@ -92,7 +82,7 @@ def random_split(dataset: Any, lengths: Sequence[float], seed: Seed = 0) -> list
     return [Subset(dataset, part) for part in parts]
 
 
-def time_split(times: Any, test_size: float | int = 0.25, *, at: Any = None) -> tuple[Indices, Indices]:
+def time_split(times: ArrayLike, test_size: float | int = 0.25, *, at: object = None) -> tuple[Indices, Indices]:
     """(train, test) indices so that everything in test is later than everything in train.
 
     The cut is at a time `at`, or where the latest `test_size` begin; equal times stay on one side, that of the test.
@@ -127,15 +117,17 @@ class _Folds:
         self.shuffle = shuffle
         self.seed = as_seed(type(self).__name__, seed)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """The number of folds."""
         return self.n_splits
 
-    def folds(self, n: int, y: Any, groups: Any) -> Indices:
+    def folds(self, n: int, y: Splittable | None, groups: Splittable | None) -> Indices:
         """The number of the fold in which each example is tested."""
         raise NotImplementedError
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
+    def split(
+        self, X: Splittable, y: Splittable | None = None, groups: Splittable | None = None
+    ) -> Iterator[tuple[Indices, Indices]]:
         """(train, test) indices of each fold."""
         n = _common_length(type(self).__name__, [X] if y is None else [X, y])
         if n < self.n_splits:
@@ -158,7 +150,7 @@ class KFold(_Folds):
     [[0, 1, 2], [3, 4], [5, 6]]
     """
 
-    def folds(self, n: int, y: Any, groups: Any) -> Indices:
+    def folds(self, n: int, y: Splittable | None, groups: Splittable | None) -> Indices:
         fold = np.empty(n, np.int64)
         for k, part in enumerate(np.array_split(self._places(n), self.n_splits)):
             fold[part] = k
@@ -173,7 +165,7 @@ class StratifiedKFold(_Folds):
     [[2, 1], [2, 1]]
     """
 
-    def folds(self, n: int, y: Any, groups: Any) -> Indices:
+    def folds(self, n: int, y: Splittable | None, groups: Splittable | None) -> Indices:
         classes = _classes("StratifiedKFold", y, n)
         smallest = np.bincount(classes).min()
         if smallest < self.n_splits:
@@ -197,7 +189,7 @@ class GroupKFold(_Folds):
     [['a'], ['b'], ['c']]
     """
 
-    def folds(self, n: int, y: Any, groups: Any) -> Indices:
+    def folds(self, n: int, y: Splittable | None, groups: Splittable | None) -> Indices:
         if groups is None:
             raise InputError("GroupKFold: there are no groups.", "split(X, groups=...)")
         members = _classes("GroupKFold", groups, n)
@@ -222,11 +214,11 @@ class LeaveOneOut:
     [([1], [0]), ([0], [1])]
     """
 
-    def get_n_splits(self, X: Any, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: Sized, y: object = None, groups: object = None) -> int:
         """The number of examples."""
         return len(X)
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
+    def split(self, X: Sized, y: object = None, groups: object = None) -> Iterator[tuple[Indices, Indices]]:
         """(train, test) indices of each fold."""
         n = len(X)
         if n < 2:
@@ -249,11 +241,11 @@ class TimeSeriesSplit:
         self.gap = as_int("TimeSeriesSplit", "gap", gap, least=0)
         self.test_size, self.max_train_size = test_size, max_train_size
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """The number of folds."""
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
+    def split(self, X: Sized, y: object = None, groups: object = None) -> Iterator[tuple[Indices, Indices]]:
         """(train, test) indices of each fold, earliest first."""
         n = len(X)
         size = self.test_size or n // (self.n_splits + 1)
@@ -272,7 +264,7 @@ class TimeSeriesSplit:
 # --- the pieces
 
 
-def _common_length(name: str, data: Sequence[Any]) -> int:
+def _common_length(name: str, data: Sequence[Splittable]) -> int:
     if not data:
         raise InputError(f"{name}: there is nothing to split.", "arrays or datasets")
     for one in data:
@@ -284,7 +276,7 @@ def _common_length(name: str, data: Sequence[Any]) -> int:
     return lengths[0]
 
 
-def _classes(name: str, labels: Any, n: int) -> Indices:
+def _classes(name: str, labels: Splittable | None, n: int) -> Indices:
     if labels is None:
         raise InputError(f"{name}: there are no labels.", "split(X, y)")
     found = np.asarray(labels)
@@ -303,7 +295,7 @@ def _as_count(name: str, what: str, size: float, n: int) -> int:
     return math.ceil(size * n)
 
 
-def _two_sizes(name: str, n: int, train: Any, test: Any) -> tuple[int, int]:
+def _two_sizes(name: str, n: int, train: float | None, test: float | None) -> tuple[int, int]:
     if test is None:
         test_count = math.ceil(0.25 * n) if train is None else n - _as_count(name, "train_size", train, n)
     else:
@@ -317,7 +309,9 @@ def _two_sizes(name: str, n: int, train: Any, test: Any) -> tuple[int, int]:
     return train_count, test_count
 
 
-def _order(name: str, n: int, sizes: list[int], seed: Seed, shuffle: bool, stratify: Any) -> list[Indices]:
+def _order(
+    name: str, n: int, sizes: list[int], seed: Seed, shuffle: bool, stratify: Splittable | None
+) -> list[Indices]:
     """Disjoint parts of the given sizes."""
     rng = generator(as_seed(name, seed), purpose=SPLIT)
     if stratify is None:
@@ -347,7 +341,7 @@ def _order(name: str, n: int, sizes: list[int], seed: Seed, shuffle: bool, strat
     return parts
 
 
-def _take(data: Any, indices: Indices) -> Any:
+def _take(data: Splittable, indices: Indices) -> Any:
     if isinstance(data, np.ndarray):
         return data[indices]
     if isinstance(data, Tensor):

@@ -17,33 +17,15 @@ from .conformal import ConformalClassifier, ConformalRegressor, coverage, predic
 from .costs import cost_threshold, decide, expected_cost
 from .thresholds import predict_binary, predict_class, predict_labels
 
+# fmt: off
 __all__ = [
     # calibration
-    "Reliability",
-    "reliability_curve",
-    "reliability_diagram",
-    "ece",
-    "mce",
-    "brier_score",
-    "TemperatureScaler",
-    "PlattScaler",
-    "IsotonicScaler",
-    "CalibrationWarning",
+    "Reliability", "reliability_curve", "reliability_diagram", "ece", "mce", "brier_score", "TemperatureScaler",
+    "PlattScaler", "IsotonicScaler", "CalibrationWarning",
     # costs
-    "expected_cost",
-    "decide",
-    "cost_threshold",
+    "expected_cost", "decide", "cost_threshold",
     # sets and intervals
-    "prediction_set",
-    "ConformalClassifier",
-    "ConformalRegressor",
-    "coverage",
+    "prediction_set", "ConformalClassifier", "ConformalRegressor", "coverage",
     # classes from outputs
-    "predict_binary",
-    "predict_class",
-    "predict_labels",
-    "Codebook",
-    "Ambiguity",
-    "ambiguous",
-    "bounded",
+    "predict_binary", "predict_class", "predict_labels", "Codebook", "Ambiguity", "ambiguous", "bounded",
 ]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .. import arrays, dtypes
-from ..arguments import as_int
-from ..context import user_level
-from ..errors import DTypeError, InputError, ModuleError, ShapeError
-from ..nn.module import Module
-from ..nn.parameter import Buffer
-from ..tensor import Tensor, Tracer
+from .. import arrays
+from ..core import dtypes
+from ..core.arguments import as_int
+from ..core.context import user_level
+from ..core.errors import DTypeError, InputError, ModuleError, ShapeError
+from ..core.tensor import Tensor, Tracer
+from ..core.typing import Array, ArrayLike
+from ..metrics.calibration import by_confidence
+from ..nn.module.module import Module
+from ..nn.module.parameter import Buffer
 from ..viz.plot import Curve, plot
 from .thresholds import as_probabilities, as_unit_interval
-
-Array = np.ndarray[Any, Any]
 
 
 class CalibrationWarning(UserWarning):
@@ -36,7 +37,7 @@ class Reliability(NamedTuple):
     accuracy: Array
 
 
-def reliability_curve(probs: Any, y: Any, bins: int = 10) -> Reliability:
+def reliability_curve(probs: ArrayLike, y: ArrayLike, bins: int = 10) -> Reliability:
     r"""Mean confidence \(p_i\) and accuracy \(a_i\) in `bins` equal bins of [0, 1]. Book, section 4.3.4, figure F.4.5.
 
     >>> curve = reliability_curve([0.95, 0.95, 0.55], [True, False, True], bins=10)
@@ -49,14 +50,12 @@ def reliability_curve(probs: Any, y: Any, bins: int = 10) -> Reliability:
     """
     confidence, correct = _confidences("reliability_curve", probs, y)
     bins = as_int("reliability_curve", "bins", bins, least=1)
-    place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    counts = np.bincount(place, minlength=bins)
+    counts, *sums = by_confidence(confidence, correct, bins)
     with np.errstate(invalid="ignore"):
-        means = [np.bincount(place, weights=w, minlength=bins) / counts for w in (confidence, correct)]
-    return Reliability(np.linspace(0.0, 1.0, bins + 1), counts, *means)
+        return Reliability(np.linspace(0.0, 1.0, bins + 1), counts, *(total / counts for total in sums))
 
 
-def ece(probs: Any, y: Any, bins: int = 10) -> float:
+def ece(probs: ArrayLike, y: ArrayLike, bins: int = 10) -> float:
     r"""The expected calibration error \(\sum_i \frac{|B_i|}n\,|a_i - p_i|\) over the bins. Book, E.4.21.
 
     >>> round(ece([0.8] * 5, [True] * 5), 6)  # always right, and never sure
@@ -65,24 +64,27 @@ def ece(probs: Any, y: Any, bins: int = 10) -> float:
     Arguments as in `reliability_curve`. It depends on the bins, and 0 does not make a model useful: one that always
     gives the shares of the classes is calibrated.
     """
-    curve = reliability_curve(probs, y, bins)
-    used = curve.counts > 0
-    gaps = np.abs(curve.accuracy[used] - curve.confidence[used])
-    return float(gaps @ curve.counts[used] / curve.counts.sum())
+    gaps, counts = _gaps(probs, y, bins)
+    return float(gaps @ counts / counts.sum())
 
 
-def mce(probs: Any, y: Any, bins: int = 10) -> float:
+def mce(probs: ArrayLike, y: ArrayLike, bins: int = 10) -> float:
     r"""The maximum calibration error \(\max_i |a_i - p_i|\) over the bins that are not empty.
 
     >>> round(mce([0.8, 0.8, 0.3], [True, True, False]), 6)
     0.3
     """
+    return float(_gaps(probs, y, bins)[0].max())
+
+
+def _gaps(probs: ArrayLike, y: ArrayLike, bins: int) -> tuple[Array, Array]:
+    """How far accuracy and confidence are apart in the bins that are not empty, and their counts."""
     curve = reliability_curve(probs, y, bins)
     used = curve.counts > 0
-    return float(np.abs(curve.accuracy[used] - curve.confidence[used]).max())
+    return np.abs(curve.accuracy[used] - curve.confidence[used]), curve.counts[used]
 
 
-def brier_score(probs: Any, y: Any, reduction: str = "sum") -> Tensor:
+def brier_score(probs: ArrayLike, y: ArrayLike, reduction: str = "sum") -> Tensor:
     r"""\(\frac1n\sum_i \sum_j (p_{ij} - \mathbb 1[y_i = j])^2\), from 0 (sure and right) to 2. Book, section 4.2.
 
     >>> import wonderland as wl
@@ -104,7 +106,7 @@ def brier_score(probs: Any, y: Any, reduction: str = "sum") -> Tensor:
     return arrays.mean(arrays.sum(squares, axis=-1) if reduction == "sum" else arrays.mean(squares, axis=-1))
 
 
-def reliability_diagram(probs: Any, y: Any, bins: int = 10, title: str = "Reliability") -> str:
+def reliability_diagram(probs: ArrayLike, y: ArrayLike, bins: int = 10, title: str = "Reliability") -> str:
     """The accuracy by confidence as SVG text; bars that end above the diagonal are under-confidence. Book, F.4.5.
 
     >>> reliability_diagram([0.95, 0.95, 0.55], [True, False, True]).count("<polyline")
@@ -154,7 +156,7 @@ class TemperatureScaler(Module):
         self.bounds = (float(low), float(high))
         self.temperature = Buffer(1.0, dtypes.float64)
 
-    def fit(self, logits: Any, y: Any, max_iter: int = 100) -> Any:
+    def fit(self, logits: ArrayLike, y: ArrayLike, max_iter: int = 100) -> Self:
         """Find the temperature for logits (n, m) and classes (n,)."""
         z = np.asarray(logits, np.float64)
         if z.ndim != 2 or not z.size:
@@ -182,11 +184,11 @@ class TemperatureScaler(Module):
         self.temperature = 1 / beta
         return self
 
-    def forward(self, logits: Any) -> Tensor:
+    def forward(self, logits: ArrayLike) -> Tensor:
         logits = arrays.asarray(logits)
         return logits / arrays.astype(self.temperature, logits.dtype)
 
-    def predict_proba(self, logits: Any) -> Tensor:
+    def predict_proba(self, logits: ArrayLike) -> Tensor:
         """Calibrated probabilities (..., m) for logits (..., m)."""
         return arrays.softmax(self(logits))
 
@@ -234,7 +236,7 @@ class PlattScaler(Module):
         self.scale = Buffer(1.0, dtypes.float64)
         self.offset = Buffer(0.0, dtypes.float64)
 
-    def fit(self, scores: Any, y: Any, max_iter: int = 100) -> Any:
+    def fit(self, scores: ArrayLike, y: ArrayLike, max_iter: int = 100) -> Self:
         """Find a and b for scores (n,) and labels 0 or 1 (n,)."""
         s, labels = _scored("PlattScaler", scores, y)
         positive = labels.sum()
@@ -257,7 +259,7 @@ class PlattScaler(Module):
         self.scale, self.offset = float(w[0]), float(w[1])
         return self
 
-    def forward(self, scores: Any) -> Tensor:
+    def forward(self, scores: ArrayLike) -> Tensor:
         s = arrays.asarray(scores)
         return arrays.sigmoid(s * arrays.astype(self.scale, s.dtype) + arrays.astype(self.offset, s.dtype))
 
@@ -276,7 +278,7 @@ class IsotonicScaler:
     def __init__(self) -> None:
         self.x: Array | None = None
 
-    def fit(self, scores: Any, y: Any) -> IsotonicScaler:
+    def fit(self, scores: ArrayLike, y: ArrayLike) -> IsotonicScaler:
         """Find the steps for scores (n,) and labels 0 or 1 (n,)."""
         s, labels = _scored("IsotonicScaler", scores, y)
         x, place = np.unique(s, return_inverse=True)
@@ -291,7 +293,7 @@ class IsotonicScaler:
         self.x, self.y = x, np.concatenate([np.full(n, v) for v, _, n in blocks])
         return self
 
-    def __call__(self, scores: Any) -> Tensor:
+    def __call__(self, scores: ArrayLike) -> Tensor:
         """Probabilities of scores of any shape; beyond the data those of its ends."""
         if self.x is None:
             raise ModuleError("IsotonicScaler: it has not been fitted yet.", "fit(scores, y) first")
@@ -302,7 +304,7 @@ class IsotonicScaler:
 # --- arguments
 
 
-def as_classes(name: str, y: Any, scores: Any) -> Any:
+def as_classes(name: str, y: ArrayLike, scores: Array | Tensor) -> Any:
     """Classes (n,) for scores (n, m): integers from 0 to m - 1; NumPy for NumPy, a tensor for a tensor.
 
     >>> as_classes("f", [0, 1], np.zeros((2, 2))).tolist()
@@ -320,7 +322,7 @@ def as_classes(name: str, y: Any, scores: Any) -> Any:
     return found if isinstance(scores, Tensor) else found.numpy()
 
 
-def as_correct(name: str, y: Any, shape: tuple[int, ...]) -> Tensor:
+def as_correct(name: str, y: ArrayLike, shape: tuple[int, ...]) -> Tensor:
     """Zeros and ones, or truth values, of a shape.
 
     >>> as_correct("f", [True, False], (2,))
@@ -334,7 +336,7 @@ def as_correct(name: str, y: Any, shape: tuple[int, ...]) -> Tensor:
     return found
 
 
-def _confidences(name: str, probs: Any, y: Any) -> tuple[Array, Array]:
+def _confidences(name: str, probs: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """The confidence of every prediction, and whether it was correct, as float64."""
     p = np.asarray(probs, np.float64)
     if p.ndim == 1:
@@ -347,7 +349,7 @@ def _confidences(name: str, probs: Any, y: Any) -> tuple[Array, Array]:
     return np.minimum(p.max(axis=1), 1.0), correct.astype(np.float64)
 
 
-def _scored(name: str, scores: Any, y: Any) -> tuple[Array, Array]:
+def _scored(name: str, scores: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     s = np.asarray(scores, np.float64)
     if s.ndim != 1 or not np.isfinite(s).all():
         raise InputError(f"{name}: scores of shape {s.shape}.", "finite scores (n,)")

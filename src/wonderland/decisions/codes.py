@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from .. import arrays, dtypes
+from .. import arrays
 from ..arrays.similarity import pairwise_sq_distances
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor, Tracer
+from ..core import dtypes
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor, Tracer
+from ..core.typing import ArrayLike
 
 
 class Codebook:
@@ -28,7 +31,7 @@ class Codebook:
     preferences: all its words are at the same distance, the square root of 2.
     """
 
-    def __init__(self, words: Any) -> None:
+    def __init__(self, words: ArrayLike) -> None:
         words = arrays.asarray(words)
         if words.ndim != 2 or not words.size:
             raise ShapeError(f"Codebook: words of shape {words.shape}.", "a matrix (classes, bits)")
@@ -37,7 +40,7 @@ class Codebook:
         self.words = words if words.dtype.kind == "f" else arrays.astype(words, dtypes.default_float)
 
     @classmethod
-    def binary(cls, classes: int, order: Any = None) -> Codebook:
+    def binary(cls, classes: int, order: Sequence[int] | None = None) -> Codebook:
         """The shortest code: the number of the class in binary, highest bit first. `order` assigns other words.
 
         >>> Codebook.binary(3, order=[2, 1, 0]).words
@@ -63,14 +66,14 @@ class Codebook:
         """
         return cls(arrays.eye(classes))
 
-    def encode(self, y: Any) -> Tensor:
+    def encode(self, y: ArrayLike) -> Tensor:
         """The words (..., bits) of classes (...)."""
         y = arrays.asarray(y)
         if not isinstance(y, Tracer) and y.size and not 0 <= y.numpy().min() <= y.numpy().max() < self.words.shape[0]:
             raise InputError("Codebook.encode: a class without a word.", f"classes 0 to {self.words.shape[0] - 1}")
         return arrays.take(self.words, y, axis=0)
 
-    def decode(self, outputs: Any) -> Tensor:
+    def decode(self, outputs: ArrayLike) -> Tensor:
         """The classes (...) whose words are nearest to outputs (..., bits); of equals the first."""
         outputs = arrays.asarray(outputs)
         bits = self.words.shape[1]
@@ -87,7 +90,7 @@ class Ambiguity(NamedTuple):
     several: int
 
 
-def ambiguous(outputs: Any, threshold: float = 0.5) -> Ambiguity:
+def ambiguous(outputs: ArrayLike, threshold: float = 0.5) -> Ambiguity:
     """Count the rows (..., classes) of outputs that are not one-hot once thresholded. Notes, section 2.4.3.
 
     >>> import wonderland as wl
@@ -103,7 +106,7 @@ def ambiguous(outputs: Any, threshold: float = 0.5) -> Ambiguity:
     return Ambiguity(int((counts == 0).sum()), int((counts > 1).sum()))
 
 
-def bounded(s: Any, lo: Any, hi: Any) -> Tensor:
+def bounded(s: ArrayLike, lo: float | Tensor, hi: float | Tensor) -> Tensor:
     r"""\(lo + (hi - lo)\,\sigma(s)\): any score as a number between bounds, halfway at 0. Book, section 4.2.
 
     >>> import wonderland as wl

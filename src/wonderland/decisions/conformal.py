@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from .. import arrays
-from ..arguments import as_number
-from ..errors import InputError, ModuleError, ShapeError
-from ..tensor import Tensor
+from ..core.arguments import as_number
+from ..core.errors import InputError, ModuleError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from .calibration import as_classes
 from .thresholds import as_probabilities
 
 
-def prediction_set(probs: Any, gamma: float, inclusive: bool = False) -> Tensor:
+def prediction_set(probs: ArrayLike, gamma: float, inclusive: bool = False) -> Tensor:
     r"""The classes \(\{i : p_i > \gamma\}\) as a mask (..., m). Book, E.4.22.
 
     >>> import wonderland as wl
@@ -51,7 +51,7 @@ class ConformalClassifier:
         self.gamma: float | None = None
         self.alpha: float | None = None
 
-    def calibrate(self, probs: Any, y: Any, alpha: float = 0.1) -> ConformalClassifier:
+    def calibrate(self, probs: ArrayLike, y: ArrayLike, alpha: float = 0.1) -> ConformalClassifier:
         """Choose gamma from probabilities (n, m) and classes (n,)."""
         alpha = _level("ConformalClassifier", alpha)
         p = np.asarray(as_probabilities("ConformalClassifier", probs), np.float64)
@@ -61,7 +61,7 @@ class ConformalClassifier:
         self.alpha = alpha
         return self
 
-    def predict(self, probs: Any) -> Tensor:
+    def predict(self, probs: ArrayLike) -> Tensor:
         """The sets for probabilities (..., m), as masks."""
         if self.gamma is None:
             raise ModuleError("ConformalClassifier: it has not been calibrated yet.", "calibrate(probs, y, alpha)")
@@ -84,7 +84,9 @@ class ConformalRegressor:
         self.quantile: float | None = None
         self.alpha: float | None = None
 
-    def calibrate(self, predictions: Any, y: Any, alpha: float = 0.1, scale: Any = None) -> ConformalRegressor:
+    def calibrate(
+        self, predictions: ArrayLike, y: ArrayLike, alpha: float = 0.1, scale: ArrayLike | None = None
+    ) -> ConformalRegressor:
         """Choose q from predictions and targets (n,)."""
         alpha = _level("ConformalRegressor", alpha)
         p, t = np.asarray(predictions, np.float64), np.asarray(y, np.float64)
@@ -101,7 +103,7 @@ class ConformalRegressor:
         self.alpha = alpha
         return self
 
-    def predict(self, predictions: Any, scale: Any = None) -> tuple[Tensor, Tensor]:
+    def predict(self, predictions: ArrayLike, scale: ArrayLike | None = None) -> tuple[Tensor, Tensor]:
         """The lower and upper ends for predictions (...)."""
         if self.quantile is None:
             raise ModuleError("ConformalRegressor: it has not been calibrated yet.", "calibrate(predictions, y, alpha)")
@@ -110,7 +112,7 @@ class ConformalRegressor:
         return centre - reach, centre + reach
 
 
-def coverage(sets: Any, y: Any) -> float:
+def coverage(sets: ArrayLike, y: ArrayLike) -> float:
     """The share of examples whose set, a row of a mask (n, m), contains the true class (n,).
 
     >>> coverage([[True, False], [True, True]], [1, 1])
@@ -128,7 +130,7 @@ def _level(name: str, alpha: float) -> float:
     return float(alpha)
 
 
-def _scale(scale: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def _scale(scale: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
     if scale is None:
         return np.ones(())
     found = np.asarray(scale)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .. import arrays
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor, Tracer
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor, Tracer
+from ..core.typing import ArrayLike
 from .thresholds import as_probabilities
 
 ROWS = ("predicted", "true")
 
 
-def expected_cost(probs: Any, cost_matrix: Any, *, rows: str = "predicted") -> Tensor:
+def expected_cost(probs: ArrayLike, cost_matrix: ArrayLike, *, rows: str = "predicted") -> Tensor:
     r"""\(\sum_j C_{ij}\,p_j\): what each decision i costs on average, for probabilities (..., m) of the true class j.
 
     >>> import wonderland as wl
@@ -30,7 +29,7 @@ def expected_cost(probs: Any, cost_matrix: Any, *, rows: str = "predicted") -> T
     return probs @ _costs("expected_cost", cost_matrix, probs.shape[-1], rows).mT
 
 
-def decide(probs: Any, cost_matrix: Any = None, *, rows: str = "predicted") -> Tensor:
+def decide(probs: ArrayLike, cost_matrix: ArrayLike | None = None, *, rows: str = "predicted") -> Tensor:
     r"""The decision \(\arg\min_i \sum_j C_{ij}\,p_j\) with the least expected cost; of equals the first.
 
     >>> import wonderland as wl
@@ -47,7 +46,7 @@ def decide(probs: Any, cost_matrix: Any = None, *, rows: str = "predicted") -> T
     return arrays.argmin(probs @ _costs("decide", cost_matrix, probs.shape[-1], rows).mT, axis=-1)
 
 
-def cost_threshold(cost_matrix: Any, *, rows: str = "predicted") -> float:
+def cost_threshold(cost_matrix: ArrayLike, *, rows: str = "predicted") -> float:
     r"""The probability of class 1 above which predicting 1 is cheaper, of two classes.
 
     >>> round(cost_threshold([[0.0, 10.0], [1.0, 0.0]]), 4)  # 1/11
@@ -64,7 +63,7 @@ def cost_threshold(cost_matrix: Any, *, rows: str = "predicted") -> float:
     return float(too_much / (too_much + too_little))
 
 
-def _costs(name: str, cost_matrix: Any, classes: int, rows: str) -> Tensor:
+def _costs(name: str, cost_matrix: ArrayLike, classes: int, rows: str) -> Tensor:
     """The costs (decisions, classes) as a floating tensor."""
     if rows not in ROWS:
         raise InputError(f"{name}: rows={rows!r}.", '"predicted" or "true"')

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import arrays, dtypes
-from ..arguments import as_number
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor, Tracer
+from .. import arrays
+from ..core import dtypes
+from ..core.arguments import as_number
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor, Tracer
+from ..core.typing import ArrayLike
 
 
-def predict_binary(p: Any, threshold: float = 0.5, tie: int = 0) -> Tensor:
+def predict_binary(p: ArrayLike, threshold: float = 0.5, tie: int = 0) -> Tensor:
     r"""1 where p > threshold, 0 where p < threshold, and `tie` where they are equal. Book, section 4.3.1.
 
     >>> import wonderland as wl
@@ -29,7 +31,7 @@ def predict_binary(p: Any, threshold: float = 0.5, tie: int = 0) -> Tensor:
     return arrays.astype(p >= threshold if tie else p > threshold, dtypes.int64)
 
 
-def predict_class(probs: Any, names: Sequence[str] | None = None) -> Any:
+def predict_class(probs: ArrayLike, names: Sequence[str] | None = None) -> Any:
     """The class with the largest probability (or score) along the last axis; of equals the first. Book, D.4.3.
 
     >>> import wonderland as wl
@@ -52,7 +54,7 @@ def predict_class(probs: Any, names: Sequence[str] | None = None) -> Any:
     return chosen if chosen.ndim else str(chosen)
 
 
-def predict_labels(p: Any, threshold: float = 0.5, tie: int = 0) -> Tensor:
+def predict_labels(p: ArrayLike, threshold: float = 0.5, tie: int = 0) -> Tensor:
     """Several labels at once: each of the m outputs (..., m) decides on its own, so all 2^m answers are possible.
 
     >>> import wonderland as wl
@@ -66,7 +68,7 @@ def predict_labels(p: Any, threshold: float = 0.5, tie: int = 0) -> Tensor:
     return predict_binary(p, threshold, tie)
 
 
-def as_unit_interval(name: str, p: Any) -> Tensor:
+def as_unit_interval(name: str, p: ArrayLike) -> Tensor:
     """Probabilities of any shape, from 0 to 1; NaN and others are refused where they are known.
 
     >>> as_unit_interval("f", [0.0, 1.0])
@@ -80,7 +82,7 @@ def as_unit_interval(name: str, p: Any) -> Tensor:
     return p
 
 
-def as_probabilities(name: str, probs: Any, tolerance: float = 1e-4) -> Tensor:
+def as_probabilities(name: str, probs: ArrayLike, tolerance: float = 1e-4) -> Tensor:
     """Points of the simplex along the last axis; others are refused where they are known.
 
     >>> as_probabilities("f", [[0.25, 0.75]]).shape

@@ -4,7 +4,7 @@ from .bayesian_regression import BayesianLinearRegression
 from .compound import Independent, Mixture, MixtureSameFamily
 from .consolidation import ElasticPenalty, forgetting
 from .continuous import Cauchy, Delta, Laplace, StudentT, Uniform
-from .counts import Binomial, Poisson
+from .counts import Binomial, NegativeBinomial, Poisson
 from .discrete import Bernoulli, Categorical
 from .distribution import Distribution
 from .divergence import kl, kl_divergence, kl_monte_carlo
@@ -25,52 +25,13 @@ from .posterior import (
 from .samplers import Chain, langevin, metropolis
 from .tables import JointTable, bayes
 
+# fmt: off
 __all__ = [
-    "BayesianLinearRegression",
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Cauchy",
-    "Chain",
-    "Delta",
-    "Dirichlet",
-    "Distribution",
-    "ElasticPenalty",
-    "Estimate",
-    "Exponential",
-    "Gamma",
-    "GridPosterior",
-    "Independent",
-    "JointTable",
-    "Laplace",
-    "LogNormal",
-    "Mixture",
-    "MixtureSameFamily",
-    "MultivariateNormal",
-    "Normal",
-    "Poisson",
-    "StudentT",
-    "Uniform",
-    "bayes",
-    "beta_probability",
-    "digamma",
-    "expectation",
-    "fit_mle",
-    "forgetting",
-    "gamma_probability",
-    "gaussian_log_prior",
-    "integrate",
-    "kl",
-    "kl_divergence",
-    "kl_monte_carlo",
-    "langevin",
-    "laplace_log_prior",
-    "log_beta",
-    "log_gamma",
-    "map_objective",
-    "metropolis",
-    "monte_carlo",
-    "norm_log_prior",
+    "BayesianLinearRegression", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chain", "Delta", "Dirichlet",
+    "Distribution", "ElasticPenalty", "Estimate", "Exponential", "Gamma", "GridPosterior", "Independent", "JointTable",
+    "Laplace", "LogNormal", "Mixture", "MixtureSameFamily", "MultivariateNormal", "NegativeBinomial", "Normal",
+    "Poisson", "StudentT", "Uniform", "bayes", "beta_probability", "digamma", "expectation", "fit_mle", "forgetting",
+    "gamma_probability", "gaussian_log_prior", "integrate", "kl", "kl_divergence", "kl_monte_carlo", "langevin",
+    "laplace_log_prior", "log_beta", "log_gamma", "map_objective", "metropolis", "monte_carlo", "norm_log_prior",
     "predict_bma",
 ]

@@ -7,9 +7,10 @@ from typing import Any
 
 from .. import arrays, linalg
 from ..arrays.conversion import as_real
-from ..dtypes import float64
-from ..errors import InputError, ModuleError, ShapeError
-from ..tensor import Tensor
+from ..core.dtypes import float64
+from ..core.errors import InputError, ModuleError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from .multivariate_normal import MultivariateNormal
 from .normal import Normal
 
@@ -36,12 +37,12 @@ class BayesianLinearRegression:
         self._precision: Any = None  # of the weights
         self._pull: Any = None  # the precision times the mean
 
-    def fit(self, X: Any, y: Any) -> BayesianLinearRegression:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> BayesianLinearRegression:
         """Start from the prior and learn from inputs (n, d) and targets (n,)."""
         self._precision = self._pull = None
         return self.update(X, y)
 
-    def update(self, X: Any, y: Any) -> BayesianLinearRegression:
+    def update(self, X: ArrayLike, y: ArrayLike) -> BayesianLinearRegression:
         """Learn from more data, with what is believed now as the prior."""
         inputs, targets = (arrays.astype(as_real("update", arrays.asarray(v)), float64) for v in (X, y))
         if inputs.ndim != 2 or targets.shape != inputs.shape[:1]:
@@ -63,7 +64,7 @@ class BayesianLinearRegression:
             raise ModuleError("BayesianLinearRegression: it has seen no data.", "fit(X, y) first")
         return MultivariateNormal(linalg.solve(self._precision, self._pull), precision_matrix=self._precision)
 
-    def predict(self, X: Any) -> Normal:
+    def predict(self, X: ArrayLike) -> Normal:
         r"""The distribution of new targets: mean \(x^\top\bar w\), variance \(\sigma^2 + x^\top\Sigma x\)."""
         inputs = arrays.astype(as_real("predict", arrays.asarray(X)), float64)
         posterior = self.posterior
@@ -72,7 +73,7 @@ class BayesianLinearRegression:
         spread = arrays.sum(arrays.square(inputs @ posterior.factor), axis=-1)
         return Normal(inputs @ posterior.loc, arrays.sqrt(self.noise**2 + spread))
 
-    def log_evidence(self, X: Any, y: Any) -> Tensor:
+    def log_evidence(self, X: ArrayLike, y: ArrayLike) -> Tensor:
         r"""\(\ln p(y \mid X)\) under the prior: which noise and prior suit the data."""
         inputs, targets = (arrays.astype(as_real("log_evidence", arrays.asarray(v)), float64) for v in (X, y))
         n, d = inputs.shape

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import arrays
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
 from ..random.keys import pair
 from ..random.streams import take_key
-from ..tensor import Tensor
 from .discrete import Categorical
 from .distribution import Distribution, Shape
 
@@ -29,7 +30,7 @@ class Mixture(Distribution):
 
     parameters = ("mixing", "components")
 
-    def __init__(self, mixing: Any, components: Distribution) -> None:
+    def __init__(self, mixing: Categorical | ArrayLike, components: Distribution) -> None:
         self.mixing = mixing if isinstance(mixing, Categorical) else Categorical(mixing)
         self.components = components
         if not isinstance(components, Distribution):
@@ -54,14 +55,14 @@ class Mixture(Distribution):
         return self.components.event_shape
 
     @property
-    def bounds(self) -> tuple[Any, Any]:  # type: ignore[override]
+    def bounds(self) -> tuple[Tensor | float, Tensor | float]:  # type: ignore[override]
         low, high = self.components.bounds
         return (
             arrays.min(low, axis=-1) if isinstance(low, Tensor) and low.ndim else low,
             arrays.max(high, axis=-1) if isinstance(high, Tensor) and high.ndim else high,
         )
 
-    def _over(self, x: Any) -> Tensor:
+    def _over(self, x: ArrayLike) -> Tensor:
         """Something per component and event, weighted and summed over the components."""
         weights = arrays.reshape(self.mixing.probs, (*self.mixing.logits.shape, *(1,) * len(self.event_shape)))
         return arrays.sum(weights * x, axis=-1 - len(self.event_shape))
@@ -70,7 +71,7 @@ class Mixture(Distribution):
         """A value with a new axis for the components."""
         return arrays.expand_dims(x, axis=x.ndim - len(self.event_shape))
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         first, second = pair(take_key("Mixture", key))
         lead = sizes[: len(sizes) - len(self.batch_shape)]
         k = self.mixing.logits.shape[-1]
@@ -81,11 +82,11 @@ class Mixture(Distribution):
         hit = arrays.reshape(hit, (*hit.shape, *(1,) * len(self.event_shape)))
         return arrays.sum(arrays.where(hit, every, 0), axis=-1 - len(self.event_shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._apart(self._value("log_prob", value))
         return arrays.logsumexp(self.mixing.logits + self.components.log_prob(x), axis=-1)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         return self._over(self.components.cdf(self._apart(self._value("cdf", value))))
 
     @property
@@ -142,14 +143,14 @@ class Independent(Distribution):
     def event_shape(self) -> Shape:
         return self.base.batch_shape[len(self.batch_shape) :] + self.base.event_shape
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return self.base._draw((*sizes, *self.base.batch_shape[len(self.batch_shape) :]), key)
 
     def _summed(self, x: Tensor) -> Tensor:
         n = self.reinterpreted_batch_ndims
         return arrays.sum(x, axis=tuple(range(-n, 0))) if n else x
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         return self._summed(self.base.log_prob(value))
 
     @property

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import arrays
 from ..arrays import stop_gradient
-from ..errors import InputError
-from ..tensor import Tensor
+from ..core.errors import InputError
+from ..core.tensor import Tensor
 from ..transforms.reverse import grad
+
+if TYPE_CHECKING:
+    from ..nn.module.module import Module
 
 
 class ElasticPenalty:
@@ -28,7 +31,9 @@ class ElasticPenalty:
     `examples` are trees that `loss` takes, single ones for the exact diagonal, or batches for a rough one.
     """
 
-    def __init__(self, model: Any, loss: Callable[..., Any], examples: Iterable[Any], strength: float = 1.0) -> None:
+    def __init__(
+        self, model: Module, loss: Callable[..., Tensor], examples: Iterable[Iterable[object]], strength: float = 1.0
+    ) -> None:
         if not strength >= 0:
             raise InputError(f"ElasticPenalty: strength={strength}.", "strength >= 0")
         self.strength = strength
@@ -45,7 +50,7 @@ class ElasticPenalty:
             raise InputError("ElasticPenalty: no examples.", "some of the data of the task that was learned")
         self.importance = {name: total / count for name, total in self.importance.items()}
 
-    def __call__(self, model: Any) -> Tensor:
+    def __call__(self, model: Module) -> Tensor:
         """The penalty at the parameters of a model."""
         total: Any = 0.0
         for name, p in model.named_parameters():

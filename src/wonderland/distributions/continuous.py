@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import arrays, random
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
 from ..random.arguments import check, check_order
 from ..random.keys import pair
 from ..random.streams import take_key
-from ..tensor import Tensor
-from .distribution import Distribution, Shape, accepted, finite, positive
+from .distribution import Distribution, LocationScale, Shape, accepted, finite, positive
 from .gamma_functions import beta_probability, digamma, log_beta
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     r"""Density \(\frac{1}{2s} e^{-|x-\mu|/s}\); its negative logarithm is the absolute error. Book, section 4.1.1.
 
     >>> import wonderland as wl
@@ -24,26 +24,18 @@ class Laplace(Distribution):
     `rsample` is differentiable in both parameters.
     """
 
-    parameters = ("loc", "scale")
-    has_rsample = True
-
-    def __init__(self, loc: Any = 0.0, scale: Any = 1.0) -> None:
-        self.loc, self.scale = accepted("Laplace", loc, scale)
-        finite("Laplace", "loc", self.loc)
-        positive("Laplace", "scale", self.scale)
-
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return random.laplace(sizes, self.loc, self.scale, key=key)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         return -arrays.abs(self._value("log_prob", value) - self.loc) / self.scale - arrays.log(2 * self.scale)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         z = (self._value("cdf", value) - self.loc) / self.scale
         half = 0.5 * arrays.exp(-arrays.abs(z))
         return arrays.where(z < 0, half, 1 - half)
 
-    def icdf(self, probability: Any) -> Tensor:
+    def icdf(self, probability: ArrayLike) -> Tensor:
         p = self._probability(probability)
         tail = arrays.log(2 * arrays.minimum(p, 1 - p))
         return self.loc + self.scale * arrays.where(p < 0.5, tail, -tail)
@@ -60,7 +52,7 @@ class Laplace(Distribution):
         return self._spread(1 + arrays.log(2 * self.scale))
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     r"""Density \(\frac{1}{\pi s\,(1 + ((x-\mu)/s)^2)}\): tails so heavy that there is no mean and no variance (NaN).
 
     >>> import wonderland as wl
@@ -68,25 +60,17 @@ class Cauchy(Distribution):
     tensor(0.75)
     """
 
-    parameters = ("loc", "scale")
-    has_rsample = True
-
-    def __init__(self, loc: Any = 0.0, scale: Any = 1.0) -> None:
-        self.loc, self.scale = accepted("Cauchy", loc, scale)
-        finite("Cauchy", "loc", self.loc)
-        positive("Cauchy", "scale", self.scale)
-
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return random.cauchy(sizes, self.loc, self.scale, key=key)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         z = (self._value("log_prob", value) - self.loc) / self.scale
         return -arrays.log1p(z * z) - arrays.log(math.pi * self.scale)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         return arrays.atan((self._value("cdf", value) - self.loc) / self.scale) / math.pi + 0.5
 
-    def icdf(self, probability: Any) -> Tensor:
+    def icdf(self, probability: ArrayLike) -> Tensor:
         return self.loc + self.scale * arrays.tan(math.pi * (self._probability(probability) - 0.5))
 
     @property
@@ -114,24 +98,24 @@ class StudentT(Distribution):
     parameters = ("df", "loc", "scale")
     has_rsample = True
 
-    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> None:
+    def __init__(self, df: ArrayLike, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0) -> None:
         self.df, self.loc, self.scale = accepted("StudentT", df, loc, scale)
         positive("StudentT", "df", self.df)
         finite("StudentT", "loc", self.loc)
         positive("StudentT", "scale", self.scale)
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         first, second = pair(take_key("StudentT", key))
         noise = random.normal(sizes, key=first, dtype=self.dtype)
         spread = random.gamma(sizes, 0.5 * self.df, 2 / self.df, key=second)
         return self.loc + self.scale * noise / arrays.sqrt(spread)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         z = (self._value("log_prob", value) - self.loc) / self.scale
         constant = arrays.log(self.scale) + 0.5 * arrays.log(self.df) + log_beta(0.5, 0.5 * self.df)
         return -0.5 * (self.df + 1) * arrays.log1p(z * z / self.df) - constant
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         z = (self._value("cdf", value) - self.loc) / self.scale
         tail = 0.5 * beta_probability(0.5 * self.df, 0.5, self.df / (self.df + z * z))
         return arrays.where(z < 0, tail, 1 - tail)
@@ -165,27 +149,27 @@ class Uniform(Distribution):
     parameters = ("low", "high")
     has_rsample = True
 
-    def __init__(self, low: Any = 0.0, high: Any = 1.0) -> None:
+    def __init__(self, low: ArrayLike = 0.0, high: ArrayLike = 1.0) -> None:
         self.low, self.high = accepted("Uniform", low, high)
         finite("Uniform", "low", self.low)
         finite("Uniform", "high", self.high)
         check_order("Uniform", self.low, self.high)
 
     @property
-    def bounds(self) -> tuple[Any, Any]:  # type: ignore[override]
+    def bounds(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         return self.low, self.high
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return random.uniform(sizes, self.low, self.high, key=key)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._value("log_prob", value)
         return arrays.where((x >= self.low) & (x < self.high), -arrays.log(self.high - self.low), -arrays.inf)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         return arrays.clip((self._value("cdf", value) - self.low) / (self.high - self.low), 0.0, 1.0)
 
-    def icdf(self, probability: Any) -> Tensor:
+    def icdf(self, probability: ArrayLike) -> Tensor:
         return self.low + (self.high - self.low) * self._probability(probability)
 
     @property
@@ -214,17 +198,17 @@ class Delta(Distribution):
     has_rsample = True
     discrete = True
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: ArrayLike) -> None:
         (self.value,) = accepted("Delta", value)
         check("Delta", "value", self.value, lambda v: v == v, "a number")
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return arrays.broadcast_to(self.value, sizes)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         return arrays.where(self._value("log_prob", value) == self.value, 0.0, -arrays.inf)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         return arrays.where(self._value("cdf", value) >= self.value, 1.0, 0.0)
 
     def support(self) -> Tensor:

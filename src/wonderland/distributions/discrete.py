@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from .. import arrays, random
-from ..dtypes import is_floating, is_half, is_integer
-from ..errors import InputError, ShapeError
+from ..core.dtypes import is_floating, is_half, is_integer
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
 from ..random.arguments import as_parameter_tensor, check, known
-from ..tensor import Tensor
 from .distribution import Distribution, Shape, accepted, finite
 
 
-def log_probability(p: Any) -> Tensor:
+def log_probability(p: ArrayLike) -> Tensor:
     """ln p, and -inf without an infinite derivative at 0."""
     zero = p == 0
     return arrays.where(zero, -arrays.inf, arrays.log(arrays.where(zero, 1.0, p)))
@@ -36,9 +37,8 @@ class Categorical(Distribution):
     parameters = ("logits",)  # logarithms of probabilities, however they were given
     discrete = True
 
-    def __init__(self, probs: Any = None, logits: Any = None) -> None:
-        one_of("Categorical", probs, logits)
-        (given,) = accepted("Categorical", probs if logits is None else logits)
+    def __init__(self, probs: ArrayLike | None = None, logits: ArrayLike | None = None) -> None:
+        (given,) = accepted("Categorical", one_of("Categorical", probs, logits))
         if not given.ndim or not given.shape[-1]:
             raise ShapeError(f"Categorical: parameters of shape {given.shape} have no outcomes.", "shape (..., k)")
         if logits is None:
@@ -58,11 +58,11 @@ class Categorical(Distribution):
     def batch_shape(self) -> Shape:
         return self.logits.shape[:-1]
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         lead = sizes[: len(sizes) - len(self.batch_shape)]
         return random.categorical(self.logits, shape=lead, key=key)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = as_parameter_tensor("Categorical.log_prob", value)
         k = self.logits.shape[-1]
         if is_floating(x.dtype):
@@ -77,7 +77,7 @@ class Categorical(Distribution):
         index = arrays.broadcast_to(arrays.where(x < 0, k, x), shape)
         return arrays.squeeze(arrays.take_along_axis(logits, index[..., None], axis=-1), -1)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         x = self._value("cdf", value)
         below = arrays.arange(self.logits.shape[-1]) <= x[..., None]
         return arrays.sum(arrays.where(below, self.probs, 0.0), axis=-1)
@@ -120,10 +120,9 @@ class Bernoulli(Distribution):
 
     discrete = True
 
-    def __init__(self, probs: Any = None, logits: Any = None) -> None:
-        one_of("Bernoulli", probs, logits)
+    def __init__(self, probs: ArrayLike | None = None, logits: ArrayLike | None = None) -> None:
         self.form = "probs" if logits is None else "logits"
-        (self.parameter,) = accepted("Bernoulli", probs if logits is None else logits)
+        (self.parameter,) = accepted("Bernoulli", one_of("Bernoulli", probs, logits))
         if logits is None:
             check("Bernoulli", "a probability", self.parameter, lambda v: (v >= 0) & (v <= 1), "from 0 to 1")
         else:
@@ -152,16 +151,16 @@ class Bernoulli(Distribution):
             return -arrays.softplus(-self.parameter), -arrays.softplus(self.parameter)
         return log_probability(self.parameter), log_probability(1 - self.parameter)
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return random.bernoulli(sizes, self.probs, key=key, dtype=self.dtype)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._value("log_prob", value)
         check("Bernoulli.log_prob", "a value", x, lambda v: (v == 0) | (v == 1), "0 and 1")
         hit, miss = self._logs()
         return arrays.where(x == 1, hit, miss)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         x = self._value("cdf", value)
         return arrays.where(x < 0, 0.0, arrays.where(x < 1, 1 - self.probs, 1.0))
 
@@ -182,12 +181,15 @@ class Bernoulli(Distribution):
         return -arrays.where(p == 0, 0.0, p * hit) - arrays.where(p == 1, 0.0, (1 - p) * miss)
 
 
-def one_of(name: str, probs: Any, logits: Any) -> None:
-    if (probs is None) == (logits is None):
+def one_of(name: str, probs: ArrayLike | None, logits: ArrayLike | None) -> ArrayLike:
+    """The one that was given."""
+    given = probs if logits is None else logits
+    if given is None or (probs is not None and logits is not None):
         raise InputError(f"{name}: {'neither' if probs is None else 'both'} of probs and logits.", "one of them")
+    return given
 
 
-def check_simplex(name: str, p: Any) -> None:
+def check_simplex(name: str, p: Tensor) -> None:
     """Refuse rows that are known and not probabilities."""
     check(name, "a probability", p, lambda v: v >= 0, "probabilities of at least 0")
     value = known(p)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .. import arrays, trees
+from .. import arrays
 from ..arrays import stop_gradient
 from ..arrays.conversion import as_shape, convert
-from ..broadcasting import broadcast_shapes
-from ..dtypes import DType, is_floating, promote_types
-from ..errors import GradientError, InputError
+from ..core import trees
+from ..core.broadcasting import broadcast_shapes
+from ..core.dtypes import DType, is_floating, promote_types
+from ..core.errors import GradientError, InputError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike, ShapeLike
 from ..random.arguments import check, floating_parameters, parameter
-from ..tensor import Tensor
 
 Shape = tuple[int, ...]
 
 
 if TYPE_CHECKING:
-    from .expectation import Moments as Given  # what is given to the class below from above, see giving.py
+    from .expectation import Moments as Given  # what is given to the class below from above, see core/giving.py
 else:
     Given = object
 
@@ -40,9 +41,9 @@ class Distribution(Given):
     parameters: ClassVar[tuple[str, ...]] = ()
     has_rsample: ClassVar[bool] = False  # whether `rsample` carries derivatives to the parameters
     discrete: ClassVar[bool] = False
-    bounds: tuple[Any, Any] = (-arrays.inf, arrays.inf)  # of a continuous distribution of numbers
+    bounds: tuple[Tensor | float, Tensor | float] = (-arrays.inf, arrays.inf)  # of a continuous distribution of numbers
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         trees.register(cls, _flatten, functools.partial(_unflatten, cls))
 
@@ -74,14 +75,14 @@ class Distribution(Given):
 
     # --- draws
 
-    def sample(self, shape: Any = (), key: Any = None) -> Tensor:
+    def sample(self, shape: ShapeLike = (), key: KeyLike = None) -> Tensor:
         """Draws of shape (*shape, *batch_shape, *event_shape), without derivatives.
 
         `key` is a key or a stream of `wl.random`; without one the global stream gives it.
         """
         return stop_gradient(self._draw(self._sizes(shape), key))
 
-    def rsample(self, shape: Any = (), key: Any = None) -> Tensor:
+    def rsample(self, shape: ShapeLike = (), key: KeyLike = None) -> Tensor:
         """Draws as functions of the parameters and noise, so that derivatives flow to the parameters."""
         if not self.has_rsample:
             raise GradientError(
@@ -90,27 +91,27 @@ class Distribution(Given):
             )
         return self._draw(self._sizes(shape), key)
 
-    def _sizes(self, shape: Any) -> Shape:
+    def _sizes(self, shape: ShapeLike) -> Shape:
         return (*as_shape(f"{type(self).__name__}.sample", shape), *self.batch_shape)
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         raise self._unknown("sample")
 
     # --- what each distribution says
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         """The logarithm of the probability or of the density at a value; -inf outside the support."""
         raise self._unknown("log_prob")
 
-    def prob(self, value: Any) -> Tensor:
+    def prob(self, value: ArrayLike) -> Tensor:
         """The probability, or the density (which may exceed 1), at a value."""
         return arrays.exp(self.log_prob(value))
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         """The probability of a draw up to a value."""
         raise self._unknown("cdf")
 
-    def icdf(self, probability: Any) -> Tensor:
+    def icdf(self, probability: ArrayLike) -> Tensor:
         """The quantile: the value up to which draws have a probability."""
         raise self._unknown("icdf")
 
@@ -144,50 +145,65 @@ class Distribution(Given):
             f"{type(self).__name__}: there is no formula for its {what}.", "wl.distributions.monte_carlo estimates it"
         )
 
-    def _value(self, what: str, value: Any) -> Tensor:
+    def _value(self, what: str, value: ArrayLike) -> Tensor:
         """A value to be looked up: a floating tensor."""
         value = parameter(f"{type(self).__name__}.{what}", value)
-        known_type = isinstance(value, Tensor) and is_floating(value.dtype)
-        return value if known_type else convert(value, self.dtype)
+        if isinstance(value, Tensor) and is_floating(value.dtype):
+            return value
+        return convert(value, self.dtype)
 
-    def _probability(self, value: Any) -> Tensor:
+    def _probability(self, value: ArrayLike) -> Tensor:
         name = f"{type(self).__name__}.icdf"
         check(name, "a probability", value, lambda v: (v >= 0) & (v <= 1), "from 0 to 1")
         return self._value("icdf", value)
 
-    def _spread(self, x: Any) -> Tensor:
+    def _spread(self, x: ArrayLike) -> Tensor:
         """A number per distribution, for all of the batch."""
         return arrays.broadcast_to(x, self.batch_shape)
 
 
-def accepted(name: str, *parameters: Any, together: bool = True) -> list[Any]:
+def accepted(name: str, *parameters: ArrayLike, together: bool = True) -> list[Tensor]:
     """Parameters as tensors of one floating dtype, whose shapes broadcast if they belong `together`."""
     lists = [arrays.asarray(x) if isinstance(x, (list, tuple)) else x for x in parameters]
     target, values = floating_parameters(name, None, *lists)
-    if not all(isinstance(v, Tensor) for v in values):
-        values = [convert(v, target) for v in values]
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    if len(tensors) < len(values):
+        tensors = [convert(v, target) for v in values]
     if together:
-        broadcast_shapes(name, *(v.shape for v in values))
-    return [convert(v, functools.reduce(promote_types, (v.dtype for v in values))) for v in values]
+        broadcast_shapes(name, *(v.shape for v in tensors))
+    return [convert(v, functools.reduce(promote_types, (v.dtype for v in tensors))) for v in tensors]
 
 
-def positive(name: str, what: str, x: Any) -> None:
+def positive(name: str, what: str, x: ArrayLike) -> None:
     """Refuse a parameter that is known and not above 0, or not finite."""
     check(name, what, x, lambda v: (v > 0) & (v < arrays.inf), f"{what} > 0")
 
 
-def finite(name: str, what: str, x: Any) -> None:
+def finite(name: str, what: str, x: ArrayLike) -> None:
     """Refuse a parameter that is known to be NaN or infinite."""
     check(name, what, x, lambda v: abs(v) < arrays.inf, "a finite number")
 
 
-def _flatten(d: Distribution) -> tuple[Iterable[Any], Any]:
+def _flatten(d: Distribution) -> tuple[list[Tensor], tuple[tuple[str, object], ...]]:
     rest = tuple((k, v) for k, v in sorted(vars(d).items()) if k not in d.parameters)
     return [getattr(d, name) for name in d.parameters], rest
 
 
-def _unflatten(cls: type[Distribution], rest: Any, children: list[Any]) -> Distribution:
+def _unflatten(cls: type[Distribution], rest: tuple[tuple[str, object], ...], children: list[Tensor]) -> Distribution:
     made = object.__new__(cls)  # the parameters were checked when they came in
     vars(made).update(zip(cls.parameters, children, strict=True))
     vars(made).update(rest)
     return made
+
+
+class LocationScale(Distribution):
+    """The base of distributions with a location and a scale, in both of which `rsample` is differentiable."""
+
+    parameters = ("loc", "scale")
+    has_rsample = True
+
+    def __init__(self, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0) -> None:
+        name = type(self).__name__
+        self.loc, self.scale = accepted(name, loc, scale)
+        finite(name, "loc", self.loc)
+        positive(name, "scale", self.scale)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from .. import arrays, linalg
-from ..errors import ShapeError
-from ..tensor import Tensor
+from ..core.errors import ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import KeyLike
 from .compound import Independent
 from .continuous import Delta, Laplace, Uniform
 from .counts import Binomial, Poisson
 from .discrete import Bernoulli, Categorical
-from .distribution import Distribution
+from .distribution import Distribution, LocationScale
 from .expectation import Estimate, monte_carlo
 from .gamma_family import Beta, Dirichlet, Exponential, Gamma
 from .gamma_functions import digamma, log_beta, log_gamma
@@ -20,7 +20,7 @@ from .multivariate_normal import MultivariateNormal
 from .normal import LogNormal, Normal
 
 
-def kl(p: Distribution, q: Distribution, n: int = 10_000, key: Any = None) -> Tensor:
+def kl(p: Distribution, q: Distribution, n: int = 10_000, key: KeyLike = None) -> Tensor:
     r"""\(KL(p, q) = E_p[\ln p(x) - \ln q(x)]\): at least 0, and 0 only for equal distributions. Book, section A.5.
 
     >>> import wonderland as wl
@@ -40,7 +40,7 @@ def kl(p: Distribution, q: Distribution, n: int = 10_000, key: Any = None) -> Te
     return kl_monte_carlo(p, q, n, key).value
 
 
-def kl_monte_carlo(p: Distribution, q: Distribution, n: int = 10_000, key: Any = None) -> Estimate:
+def kl_monte_carlo(p: Distribution, q: Distribution, n: int = 10_000, key: KeyLike = None) -> Estimate:
     """The divergence as a mean over n draws from p, with its standard error.
 
     >>> import wonderland as wl
@@ -52,7 +52,7 @@ def kl_monte_carlo(p: Distribution, q: Distribution, n: int = 10_000, key: Any =
     return monte_carlo(lambda x: p.log_prob(x) - q.log_prob(x), p, n, key)
 
 
-def _terms(p: Any, log_ratio: Any) -> Tensor:
+def _terms(p: Tensor, log_ratio: Tensor) -> Tensor:
     """p times a logarithm, and 0 where p is 0."""
     return arrays.where(p == 0, 0.0, p * arrays.where(p == 0, 0.0, log_ratio))
 
@@ -74,7 +74,7 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
     return arrays.where(same, p.total_count * _bernoulli(p.trial, q.trial), arrays.nan)
 
 
-def _normal(p: Any, q: Any) -> Tensor:
+def _normal(p: LocationScale, q: LocationScale) -> Tensor:
     ratio, gap = p.scale / q.scale, (p.loc - q.loc) / q.scale
     return 0.5 * (ratio * ratio + gap * gap - 1) - arrays.log(ratio)
 
@@ -142,7 +142,7 @@ def _independent(p: Independent, q: Independent) -> Tensor:
     return p._summed(arrays.broadcast_to(kl(p.base, q.base), p.base.batch_shape))
 
 
-_FORMULAS: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {
+_FORMULAS: dict[tuple[type, type], Callable[..., Tensor]] = {
     (Categorical, Categorical): _categorical,
     (Bernoulli, Bernoulli): _bernoulli,
     (Binomial, Binomial): _binomial,

@@ -12,10 +12,11 @@ import numpy as np
 
 from .. import arrays
 from ..arrays.conversion import as_tensor
-from ..dtypes import float64, is_floating
-from ..errors import InputError, ShapeError
-from ..giving import given_to
-from ..tensor import Tensor, wrap
+from ..core.dtypes import float64, is_floating
+from ..core.errors import InputError, ShapeError
+from ..core.giving import given_to
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, ArrayLike, KeyLike
 from .compound import Mixture
 from .distribution import Distribution
 
@@ -33,7 +34,12 @@ class Estimate:
     standard_error: Any
 
 
-def monte_carlo(f: Callable[[Any], Any], sampler: Any, n: int, key: Any = None) -> Estimate:
+def monte_carlo(
+    f: Callable[[Any], ArrayLike],
+    sampler: Distribution | Callable[[int, KeyLike], object],
+    n: int,
+    key: KeyLike = None,
+) -> Estimate:
     r"""\(\frac1n\sum_i f(x_i)\) over n draws, with the standard error \(s/\sqrt n\). Book, section A.4.
 
     >>> import wonderland as wl
@@ -55,7 +61,7 @@ def monte_carlo(f: Callable[[Any], Any], sampler: Any, n: int, key: Any = None) 
     return Estimate(arrays.mean(values, axis=0), arrays.std(values, axis=0, correction=1) / math.sqrt(n))
 
 
-def expectation(dist: Distribution, f: Callable[[Any], Any], n: int = 100_000, key: Any = None) -> Tensor:
+def expectation(dist: Distribution, f: Callable[[Tensor], Tensor], n: int = 100_000, key: KeyLike = None) -> Tensor:
     r"""\(E[f(x)]\): the sum \(\sum_x f(x)\,p(x)\) or the integral \(\int f(x)\,p(x)\,dx\). Book, section A.4.
 
     >>> import wonderland as wl
@@ -79,7 +85,7 @@ def expectation(dist: Distribution, f: Callable[[Any], Any], n: int = 100_000, k
     return _integral(dist, f)
 
 
-def _integral(dist: Distribution, f: Callable[[Any], Any]) -> Tensor:
+def _integral(dist: Distribution, f: Callable[[Tensor], Tensor]) -> Tensor:
     low, high = dist.bounds
     if isinstance(high, Tensor) or high < math.inf:
         u, weights = _points("interval", len(dist.batch_shape))
@@ -96,7 +102,7 @@ def _integral(dist: Distribution, f: Callable[[Any], Any]) -> Tensor:
     return arrays.astype(arrays.sum(arrays.where(p == 0, 0.0, f(x) * p) * weights, axis=0), dist.dtype)
 
 
-def _middle(dist: Distribution) -> tuple[Any, Any]:
+def _middle(dist: Distribution) -> tuple[Tensor, Tensor]:
     """Where a distribution is, and how wide; for those without moments, by their parameters."""
     mean, deviation = arrays.stop_gradient(dist.mean), arrays.stop_gradient(dist.stddev)
     loc, scale = (arrays.stop_gradient(getattr(dist, name, 1.0)) for name in ("loc", "scale"))
@@ -105,7 +111,7 @@ def _middle(dist: Distribution) -> tuple[Any, Any]:
 
 
 @functools.cache
-def _rule(kind: str) -> tuple[Any, Any]:
+def _rule(kind: str) -> tuple[Array, Array]:
     """Points and weights of the double-exponential rule of Takahasi and Mori, for an integral over a kind of domain."""
     step = 0.02
     t = np.arange(-5.5 if kind == "ray" else -4.0, 4.0 + step / 2, step)  # a ray may begin with a pole
@@ -124,7 +130,7 @@ def _points(kind: str, axes: int) -> tuple[Tensor, Tensor]:
     return wrap(points.reshape(shape)), wrap(weights.reshape(shape))
 
 
-def integrate(f: Callable[[Any], Any], low: float = -math.inf, high: float = math.inf) -> Tensor:
+def integrate(f: Callable[[Tensor], ArrayLike], low: float = -math.inf, high: float = math.inf) -> Tensor:
     r"""\(\int_l^h f(x)\,dx\) of a smooth function that works elementwise: the sum rule of densities. Book, section A.2.
 
     >>> import wonderland as wl

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import arrays, random
-from ..errors import ShapeError
-from ..tensor import Tensor
+from ..core.errors import ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
 from .distribution import Distribution, Shape, accepted, positive
 from .gamma_functions import beta_probability, digamma, gamma_probability, log_beta, log_gamma
 
@@ -23,21 +22,21 @@ class Exponential(Distribution):
     has_rsample = True
     bounds = (0.0, arrays.inf)
 
-    def __init__(self, rate: Any) -> None:
+    def __init__(self, rate: ArrayLike) -> None:
         (self.rate,) = accepted("Exponential", rate)
         positive("Exponential", "rate", self.rate)
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return random.exponential(sizes, 1 / self.rate, key=key)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._value("log_prob", value)
         return arrays.where(x >= 0, arrays.log(self.rate) - self.rate * arrays.where(x >= 0, x, 0.0), -arrays.inf)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         return -arrays.expm1(-self.rate * arrays.maximum(self._value("cdf", value), 0.0))
 
-    def icdf(self, probability: Any) -> Tensor:
+    def icdf(self, probability: ArrayLike) -> Tensor:
         return -arrays.log1p(-self._probability(probability)) / self.rate
 
     @property
@@ -67,15 +66,15 @@ class Gamma(Distribution):
     has_rsample = True
     bounds = (0.0, arrays.inf)
 
-    def __init__(self, concentration: Any, rate: Any = 1.0) -> None:
+    def __init__(self, concentration: ArrayLike, rate: ArrayLike = 1.0) -> None:
         self.concentration, self.rate = accepted("Gamma", concentration, rate)
         positive("Gamma", "concentration", self.concentration)
         positive("Gamma", "rate", self.rate)
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return random.gamma(sizes, self.concentration, 1 / self.rate, key=key)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._value("log_prob", value)
         a, rate = self.concentration, self.rate
         inside = x >= 0
@@ -83,7 +82,7 @@ class Gamma(Distribution):
         density = a * arrays.log(rate) + _log_power(a - 1, x) - rate * x - log_gamma(a)
         return arrays.where(inside, density, -arrays.inf)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         return gamma_probability(self.concentration, self.rate * self._value("cdf", value))
 
     @property
@@ -113,15 +112,15 @@ class Beta(Distribution):
     has_rsample = True
     bounds = (0.0, 1.0)
 
-    def __init__(self, concentration1: Any, concentration0: Any) -> None:
+    def __init__(self, concentration1: ArrayLike, concentration0: ArrayLike) -> None:
         self.concentration1, self.concentration0 = accepted("Beta", concentration1, concentration0)
         positive("Beta", "concentration1", self.concentration1)
         positive("Beta", "concentration0", self.concentration0)
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return random.beta(sizes, self.concentration1, self.concentration0, key=key)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._value("log_prob", value)
         a, b = self.concentration1, self.concentration0
         inside = (x >= 0) & (x <= 1)
@@ -129,7 +128,7 @@ class Beta(Distribution):
         density = _log_power(a - 1, x) + _log_power(b - 1, 1 - x) - log_beta(a, b)
         return arrays.where(inside, density, -arrays.inf)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         return beta_probability(self.concentration1, self.concentration0, self._value("cdf", value))
 
     @property
@@ -158,7 +157,7 @@ class Dirichlet(Distribution):
     parameters = ("concentration",)
     has_rsample = True
 
-    def __init__(self, concentration: Any) -> None:
+    def __init__(self, concentration: ArrayLike) -> None:
         (self.concentration,) = accepted("Dirichlet", concentration)
         if not self.concentration.ndim or not self.concentration.shape[-1]:
             raise ShapeError(f"Dirichlet: a concentration of shape {self.concentration.shape}.", "shape (..., k)")
@@ -172,7 +171,7 @@ class Dirichlet(Distribution):
     def event_shape(self) -> Shape:
         return self.concentration.shape[-1:]
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         lead = sizes[: len(sizes) - len(self.batch_shape)]
         return random.dirichlet(self.concentration, lead, key=key)
 
@@ -180,7 +179,7 @@ class Dirichlet(Distribution):
         a = self.concentration
         return arrays.sum(log_gamma(a), axis=-1) - log_gamma(arrays.sum(a, axis=-1))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._value("log_prob", value)
         _check_events("Dirichlet", x, self.event_shape)
         inside = arrays.all(x >= 0, axis=-1) & (arrays.abs(arrays.sum(x, axis=-1) - 1) < 1e-3)

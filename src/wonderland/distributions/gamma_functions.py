@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import arrays
 from ..arrays.conversion import as_real
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..special import betainc, digamma, gammainc
 from ..special import betaln as log_beta
 from ..special import gammaln as log_gamma
-from ..tensor import Tensor
 
 __all__ = ["beta_probability", "digamma", "gamma_probability", "log_beta", "log_gamma"]
 
 
-def gamma_probability(a: Any, x: Any) -> Tensor:
+def gamma_probability(a: ArrayLike, x: ArrayLike) -> Tensor:
     """`wl.special.gammainc`, and 0 for negative x: a gamma variable is below x with this probability.
 
     >>> import wonderland as wl
@@ -26,7 +25,7 @@ def gamma_probability(a: Any, x: Any) -> Tensor:
     return arrays.where(below, 0.0, gammainc(a, arrays.where(below, 1.0, x)))
 
 
-def beta_probability(a: Any, b: Any, x: Any) -> Tensor:
+def beta_probability(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Tensor:
     """`wl.special.betainc`, 0 for negative x and 1 for x above 1: a beta variable is below x with this probability.
 
     >>> import wonderland as wl

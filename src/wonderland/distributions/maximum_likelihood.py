@@ -9,10 +9,11 @@ import numpy as np
 
 from .. import arrays, linalg
 from ..arrays.conversion import as_real, as_tensor
-from ..dtypes import float64, is_integer
-from ..errors import InputError, LinearAlgebraError, ShapeError
+from ..core.dtypes import float64, is_integer
+from ..core.errors import InputError, LinearAlgebraError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, ArrayLike
 from ..random.arguments import check
-from ..tensor import Tensor, wrap
 from ..transforms.derivatives import hessian
 from ..transforms.reverse import value_and_grad
 from .continuous import Cauchy, Delta, Laplace, StudentT, Uniform
@@ -23,8 +24,17 @@ from .gamma_family import Beta, Exponential, Gamma
 from .multivariate_normal import MultivariateNormal
 from .normal import LogNormal, Normal
 
+Build = Callable[[Tensor], Distribution]  # from a vector of free numbers
+Start = Callable[[Array], list[float]]  # from data to the numbers to begin with
 
-def fit_mle(family: Any, data: Any, method: str = "auto", start: Any = None, steps: int = 200) -> Distribution:
+
+def fit_mle(
+    family: type[Distribution] | Build,
+    data: ArrayLike,
+    method: str = "auto",
+    start: ArrayLike | None = None,
+    steps: int = 200,
+) -> Distribution:
     r"""The distribution of a family under which the data are most likely: it maximises \(\sum_i \ln p(x_i)\).
 
     >>> import wonderland as wl
@@ -50,14 +60,14 @@ def fit_mle(family: Any, data: Any, method: str = "auto", start: Any = None, ste
     return _descended(family, arrays.astype(as_real("fit_mle", x), float64), start, steps)
 
 
-def _name(family: Any) -> str:
+def _name(family: object) -> str:
     return getattr(family, "__name__", repr(family))
 
 
 # --- closed forms
 
 
-def _real(x: Tensor) -> Any:
+def _real(x: Tensor) -> Tensor:
     return as_real("fit_mle", x)
 
 
@@ -127,7 +137,7 @@ def _fit_delta(x: Tensor) -> Distribution:
     return Delta(x[0])
 
 
-_CLOSED: dict[Any, Callable[[Tensor], Distribution]] = {
+_CLOSED: dict[object, Callable[[Tensor], Distribution]] = {
     Bernoulli: _fit_bernoulli,
     Categorical: _fit_categorical,
     Normal: _fit_normal,
@@ -148,7 +158,7 @@ def _moments(x: Any) -> tuple[float, float]:
     return float(np.mean(x)), float(max(np.var(x), 1e-12))
 
 
-def _location_and_scale(family: Any) -> Any:
+def _location_and_scale(family: Callable[[Tensor, Tensor], Distribution]) -> tuple[Build, Start]:
     def start(x: Any) -> list[float]:
         middle = float(np.median(x))
         return [middle, float(np.log(max(np.mean(np.abs(x - middle)), 1e-6)))]
@@ -156,18 +166,18 @@ def _location_and_scale(family: Any) -> Any:
     return lambda theta: family(theta[0], arrays.exp(theta[1])), start
 
 
-def _start_gamma(x: Any) -> list[float]:
+def _start_gamma(x: Array) -> list[float]:
     mean, variance = _moments(x)
     return [float(np.log(mean * mean / variance)), float(np.log(mean / variance))]
 
 
-def _start_beta(x: Any) -> list[float]:
+def _start_beta(x: Array) -> list[float]:
     mean, variance = _moments(x)
     total = max(mean * (1 - mean) / variance - 1, 0.1)
     return [float(np.log(mean * total)), float(np.log((1 - mean) * total))]
 
 
-_FREE: dict[Any, tuple[Callable[[Any], Distribution], Callable[[Any], list[float]]]] = {
+_FREE: dict[object, tuple[Build, Start]] = {
     Normal: _location_and_scale(Normal),
     Cauchy: _location_and_scale(Cauchy),
     LogNormal: (lambda t: LogNormal(t[0], arrays.exp(t[1])), lambda x: [float(np.log(x).mean()), 0.0]),
@@ -184,7 +194,7 @@ _FREE: dict[Any, tuple[Callable[[Any], Distribution], Callable[[Any], list[float
 }
 
 
-def _descended(family: Any, x: Tensor, start: Any, steps: int) -> Distribution:
+def _descended(family: Any, x: Tensor, start: ArrayLike | None, steps: int) -> Distribution:
     """Newton's method on the mean negative log-likelihood, damped where it is not convex, with a line search."""
     if family in _FREE:
         build, first = _FREE[family]
@@ -216,7 +226,7 @@ def _descended(family: Any, x: Tensor, start: Any, steps: int) -> Distribution:
     return build(theta)
 
 
-def _step(loss: Any, theta: Tensor, value: Tensor, slope: Tensor) -> tuple[Tensor, bool]:
+def _step(loss: Callable[[Tensor], Tensor], theta: Tensor, value: Tensor, slope: Tensor) -> tuple[Tensor, bool]:
     curvature = hessian(loss)(theta)
     lowest = float(arrays.min(linalg.eigvalsh(0.5 * (curvature + curvature.mT))))
     damping = max(0.0, 1e-9 - lowest) * 1.5

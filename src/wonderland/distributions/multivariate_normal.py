@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import arrays, linalg, random
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
 from ..random.arguments import known
-from ..tensor import Tensor
 from .distribution import Distribution, Shape, accepted, finite, positive
 
 
@@ -36,11 +37,11 @@ class MultivariateNormal(Distribution):
 
     def __init__(
         self,
-        loc: Any,
-        covariance_matrix: Any = None,
-        precision_matrix: Any = None,
-        scale_tril: Any = None,
-        scale_diag: Any = None,
+        loc: ArrayLike,
+        covariance_matrix: ArrayLike | None = None,
+        precision_matrix: ArrayLike | None = None,
+        scale_tril: ArrayLike | None = None,
+        scale_diag: ArrayLike | None = None,
     ) -> None:
         name = "MultivariateNormal"
         given = [x for x in (covariance_matrix, precision_matrix, scale_tril, scale_diag) if x is not None]
@@ -84,7 +85,7 @@ class MultivariateNormal(Distribution):
         lead = self.factor.shape[:-1] if self.diagonal else self.factor.shape[:-2]
         return arrays.broadcast_shapes(self.loc.shape[:-1], lead)
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         noise = random.normal((*sizes, *self.event_shape), key=key, dtype=self.dtype)
         if self.diagonal:
             return self.loc + self.factor * noise
@@ -106,7 +107,7 @@ class MultivariateNormal(Distribution):
             return 2 * arrays.sum(arrays.log(self.factor), axis=-1) * (k if self.factor.shape[-1] != k else 1)
         return 2 * arrays.sum(arrays.log(arrays.diagonal(self.factor)), axis=-1)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._value("log_prob", value)
         if x.shape[-1:] != self.event_shape:
             raise ShapeError(

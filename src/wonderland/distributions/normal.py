@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import arrays, random
-from ..tensor import Tensor
-from .distribution import Distribution, Shape, accepted, finite, positive
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
+from .distribution import LocationScale, Shape, accepted, positive
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
-class Normal(Distribution):
+class Normal(LocationScale):
     r"""\(\mathcal N(\mu, \sigma^2)\): density \(\frac{1}{\sigma\sqrt{2\pi}} e^{-\frac12((x-\mu)/\sigma)^2}\).
 
     >>> import wonderland as wl
@@ -25,16 +25,8 @@ class Normal(Distribution):
     \(\mu + \sigma\varepsilon\), differentiable in both parameters. Book, section A.3.
     """
 
-    parameters = ("loc", "scale")
-    has_rsample = True
-
-    def __init__(self, loc: Any = 0.0, scale: Any = 1.0) -> None:
-        self.loc, self.scale = accepted("Normal", loc, scale)
-        finite("Normal", "loc", self.loc)
-        positive("Normal", "scale", self.scale)
-
     @classmethod
-    def from_variance(cls, loc: Any, variance: Any) -> Normal:
+    def from_variance(cls, loc: ArrayLike, variance: ArrayLike) -> Normal:
         """The normal distribution with a mean and a variance.
 
         >>> import wonderland as wl
@@ -45,17 +37,17 @@ class Normal(Distribution):
         positive("Normal", "variance", variance)
         return cls(loc, arrays.sqrt(variance))
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return random.normal(sizes, self.loc, self.scale, key=key)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         z = (self._value("log_prob", value) - self.loc) / self.scale
         return -0.5 * z * z - arrays.log(self.scale) - _HALF_LOG_TWO_PI
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         return 0.5 * arrays.erfc((self.loc - self._value("cdf", value)) / (self.scale * math.sqrt(2)))
 
-    def icdf(self, probability: Any) -> Tensor:
+    def icdf(self, probability: ArrayLike) -> Tensor:
         return self.loc + self.scale * math.sqrt(2) * arrays.erfinv(2 * self._probability(probability) - 1)
 
     @property
@@ -70,7 +62,7 @@ class Normal(Distribution):
         return self._spread(arrays.log(self.scale) + (_HALF_LOG_TWO_PI + 0.5))
 
 
-class LogNormal(Distribution):
+class LogNormal(LocationScale):
     r"""\(e^x\) for \(x \sim \mathcal N(\mu, \sigma^2)\): positive, with a long tail.
 
     >>> import wonderland as wl
@@ -78,33 +70,26 @@ class LogNormal(Distribution):
     tensor(1.648721)
     """
 
-    parameters = ("loc", "scale")
-    has_rsample = True
     bounds = (0.0, arrays.inf)
-
-    def __init__(self, loc: Any = 0.0, scale: Any = 1.0) -> None:
-        self.loc, self.scale = accepted("LogNormal", loc, scale)
-        finite("LogNormal", "loc", self.loc)
-        positive("LogNormal", "scale", self.scale)
 
     @property
     def _normal(self) -> Normal:
         return Normal(self.loc, self.scale)
 
-    def _draw(self, sizes: Shape, key: Any) -> Tensor:
+    def _draw(self, sizes: Shape, key: KeyLike) -> Tensor:
         return arrays.exp(self._normal._draw(sizes, key))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         x = self._value("log_prob", value)
         inside = x > 0
         log_x = arrays.log(arrays.where(inside, x, 1.0))
         return arrays.where(inside, self._normal.log_prob(log_x) - log_x, -arrays.inf)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: ArrayLike) -> Tensor:
         x = self._value("cdf", value)
         return arrays.where(x > 0, self._normal.cdf(arrays.log(arrays.where(x > 0, x, 1.0))), 0.0)
 
-    def icdf(self, probability: Any) -> Tensor:
+    def icdf(self, probability: ArrayLike) -> Tensor:
         return arrays.exp(self._normal.icdf(probability))
 
     @property

@@ -6,17 +6,21 @@ Book, section 3.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import arrays, trees
+from .. import arrays
 from ..arrays.conversion import as_tensor
-from ..dtypes import float64
-from ..errors import InputError, ShapeError
+from ..core import trees
+from ..core.dtypes import float64
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
 from ..random.discrete import categorical
-from ..tensor import Tensor
 from .discrete import check_simplex, log_probability
+
+Model = TypeVar("Model")
 
 
 class GridPosterior:
@@ -35,7 +39,7 @@ class GridPosterior:
     logarithms of weights. `log_evidence` is \(\ln p(S)\) of all that was seen.
     """
 
-    def __init__(self, models: Any, prior: Any = None, log_prior: Any = None) -> None:
+    def __init__(self, models: Any, prior: ArrayLike | None = None, log_prior: ArrayLike | None = None) -> None:
         self.models: Any = arrays.asarray(models) if isinstance(models, np.ndarray) else models
         if not len(models):
             raise InputError("GridPosterior: no models.", "at least one")
@@ -54,7 +58,7 @@ class GridPosterior:
         """The probability of each model."""
         return arrays.exp(self.log_probs)
 
-    def update(self, log_likelihood: Callable[..., Any], *data: Any) -> GridPosterior:
+    def update(self, log_likelihood: Callable[..., ArrayLike], *data: object) -> GridPosterior:
         """The belief after seeing data: this one is the prior. `log_likelihood(model, *data)` is a number.
 
         Two updates with parts of the data give the same belief as one with all of them.
@@ -72,12 +76,12 @@ class GridPosterior:
         made.log_evidence = self.log_evidence + evidence
         return made
 
-    def predict(self, f: Callable[[Any], Any]) -> Tensor:
+    def predict(self, f: Callable[[Any], ArrayLike]) -> Tensor:
         r"""The Bayesian model average \(\sum_f p(f \mid S)\,f(x)\), exactly."""
         values = arrays.stack([as_tensor("predict", f(model)) for model in self.models])
         return arrays.tensordot(arrays.astype(self.probs, arrays.result_type(values.dtype, float64)), values, axes=1)
 
-    def sample(self, n: int, key: Any = None) -> list[Any]:
+    def sample(self, n: int, key: KeyLike = None) -> list[Any]:
         """n models, drawn by their probabilities."""
         return [self.models[int(i)] for i in categorical(self.log_probs, shape=(n,), key=key)]
 
@@ -86,7 +90,7 @@ class GridPosterior:
         return self.models[int(arrays.argmax(self.log_probs))]
 
 
-def predict_bma(samples: Sequence[Any], f: Callable[[Any], Any], weights: Any = None) -> Tensor:
+def predict_bma(samples: Sequence[Model], f: Callable[[Model], ArrayLike], weights: ArrayLike | None = None) -> Tensor:
     r"""The Bayesian model average \(\frac1k\sum_i f(m_i)\) over models drawn from a posterior. Book, section 3.3.
 
     >>> import wonderland as wl
@@ -112,7 +116,7 @@ def predict_bma(samples: Sequence[Any], f: Callable[[Any], Any], weights: Any = 
 # --- priors of parameters, as logarithms up to a constant
 
 
-def gaussian_log_prior(params: Any, std: float = 1.0) -> Tensor:
+def gaussian_log_prior(params: object, std: float = 1.0) -> Tensor:
     r"""\(-\frac{1}{2\tau^2}\sum w^2\): the negative of an L2 penalty with \(\lambda = 1/(2\tau^2)\).
 
     >>> import wonderland as wl
@@ -122,7 +126,7 @@ def gaussian_log_prior(params: Any, std: float = 1.0) -> Tensor:
     return _sum_over("gaussian_log_prior", params, std, arrays.square) * (-0.5 / (std * std))
 
 
-def laplace_log_prior(params: Any, scale: float = 1.0) -> Tensor:
+def laplace_log_prior(params: object, scale: float = 1.0) -> Tensor:
     r"""\(-\frac1s\sum |w|\): the negative of an L1 penalty.
 
     >>> import wonderland as wl
@@ -132,7 +136,7 @@ def laplace_log_prior(params: Any, scale: float = 1.0) -> Tensor:
     return _sum_over("laplace_log_prior", params, scale, arrays.abs) * (-1.0 / scale)
 
 
-def norm_log_prior(params: Any) -> Tensor:
+def norm_log_prior(params: object) -> Tensor:
     r"""\(-\ln\lVert w\rVert\), for \(p(f) \propto 1/\lVert f\rVert\): small norms are preferred. Book, section 3.3.
 
     >>> import wonderland as wl
@@ -144,7 +148,7 @@ def norm_log_prior(params: Any) -> Tensor:
     return -0.5 * arrays.log(_sum_over("norm_log_prior", params, 1.0, arrays.square))
 
 
-def _sum_over(name: str, params: Any, scale: float, f: Callable[[Any], Tensor]) -> Any:
+def _sum_over(name: str, params: object, scale: float, f: Callable[[Tensor], Tensor]) -> Any:
     if not scale > 0:
         raise InputError(f"{name}: a scale of {scale}.", "a scale above 0")
     leaves = trees.leaves(params)
@@ -154,7 +158,7 @@ def _sum_over(name: str, params: Any, scale: float, f: Callable[[Any], Tensor]) 
 
 
 def map_objective(
-    log_likelihood: Callable[..., Any], log_prior: Callable[[Any], Any] | None = None
+    log_likelihood: Callable[..., ArrayLike], log_prior: Callable[[Any], ArrayLike] | None = None
 ) -> Callable[..., Tensor]:
     r"""The function \(-\ln p(S \mid w) - \ln p(w)\) of parameters and data, to be minimised. Book, section 3.3.
 
@@ -168,7 +172,7 @@ def map_objective(
     that of maximum likelihood.
     """
 
-    def objective(params: Any, *data: Any) -> Tensor:
+    def objective(params: object, *data: object) -> Tensor:
         loss = -as_tensor("map_objective", log_likelihood(params, *data))
         return loss if log_prior is None else loss - log_prior(params)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from .. import arrays, random
 from ..arrays.conversion import as_real
-from ..errors import InputError
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
 from ..random.streams import take_key
-from ..tensor import Tensor
-from ..transforms.jit import jit
-from ..transforms.loops import scan
+from ..transforms.control.loops import scan
+from ..transforms.jit.jit import jit
 from ..transforms.reverse import value_and_grad
 
 
@@ -31,12 +31,12 @@ class Chain:
 
 
 def metropolis(
-    log_density: Callable[[Tensor], Any],
-    start: Any,
+    log_density: Callable[[Tensor], ArrayLike],
+    start: ArrayLike,
     steps: int,
     step_size: float = 1.0,
     burn_in: int = 0,
-    key: Any = None,
+    key: KeyLike = None,
 ) -> Chain:
     r"""Random steps \(x' = x + s\varepsilon\), accepted with probability \(\min(1, p(x')/p(x))\).
 
@@ -52,12 +52,12 @@ def metropolis(
 
 
 def langevin(
-    log_density: Callable[[Tensor], Any],
-    start: Any,
+    log_density: Callable[[Tensor], ArrayLike],
+    start: ArrayLike,
     steps: int,
     step_size: float = 0.1,
     burn_in: int = 0,
-    key: Any = None,
+    key: KeyLike = None,
     adjust: bool = True,
 ) -> Chain:
     r"""Noisy gradient ascent \(x' = x + \frac{s^2}{2}\nabla\ln p(x) + s\varepsilon\).
@@ -74,12 +74,12 @@ def langevin(
 
 def _chain(
     name: str,
-    log_density: Callable[[Tensor], Any],
-    start: Any,
+    log_density: Callable[[Tensor], ArrayLike],
+    start: ArrayLike,
     steps: int,
     step_size: float,
     burn_in: int,
-    key: Any,
+    key: KeyLike,
     drift: bool,
     adjust: bool,
 ) -> Chain:
@@ -104,7 +104,9 @@ def _chain(
     noise = random.normal((total, *x.shape), key=first, dtype=x.dtype)
     chance = arrays.log(1 - random.uniform((total,), key=second, dtype=x.dtype))
 
-    def step(state: Any, drawn: Any) -> Any:
+    def step(
+        state: tuple[Tensor, ...], drawn: tuple[Tensor, Tensor]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
         x, value, slope = state
         epsilon, threshold = drawn
         new = x + slope + step_size * epsilon
@@ -118,7 +120,7 @@ def _chain(
         return state, (state[0], accepted)
 
     @jit
-    def run(x: Tensor, value: Tensor, slope: Tensor, noise: Tensor, chance: Tensor) -> Any:
+    def run(x: Tensor, value: Tensor, slope: Tensor, noise: Tensor, chance: Tensor) -> tuple[Tensor, Tensor]:
         return scan(step, (x, value, slope), (noise, chance))[1]
 
     samples, accepted = run(x, value, slope, noise, chance)

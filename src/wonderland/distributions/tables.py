@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
 from .. import arrays
 from ..arrays.conversion import as_real
-from ..dtypes import float64
-from ..errors import InputError, ShapeError
+from ..core.dtypes import float64
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..random.arguments import check, known
-from ..tensor import Tensor
 
 
 class JointTable:
@@ -27,7 +28,7 @@ class JointTable:
     Counts or weights are divided by their sum; outcomes are numbered from 0.
     """
 
-    def __init__(self, counts: Any, names: Any = None) -> None:
+    def __init__(self, counts: ArrayLike, names: Iterable[str] | None = None) -> None:
         counts = arrays.astype(as_real("JointTable", arrays.asarray(counts)), float64)
         self.names: tuple[str, ...] = tuple("abcdefghij"[: counts.ndim] if names is None else names)
         if len(self.names) != counts.ndim or len(set(self.names)) != counts.ndim:
@@ -40,7 +41,7 @@ class JointTable:
     def __repr__(self) -> str:
         return f"JointTable({', '.join(self.names)})\n{self.probs}"
 
-    def _axes(self, names: Any) -> tuple[int, ...]:
+    def _axes(self, names: Iterable[str]) -> tuple[int, ...]:
         for name in names:
             if name not in self.names:
                 raise InputError(f"JointTable: there is no variable {name!r}.", ", ".join(self.names))
@@ -90,7 +91,7 @@ class JointTable:
         return bool(arrays.max(arrays.abs(product - self.probs)) <= tolerance)
 
 
-def bayes(likelihood: Any, prior: Any) -> Tensor:
+def bayes(likelihood: ArrayLike, prior: ArrayLike) -> Tensor:
     r"""\(p(h \mid d) = \frac{p(d \mid h)\,p(h)}{\sum_{h'} p(d \mid h')\,p(h')}\) over the last axis. Book, A.1.
 
     >>> import wonderland as wl

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from .. import arrays
-from ..arguments import as_int, as_number
 from ..arrays.conversion import as_real, as_tensor
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor
+from ..core.arguments import as_int, as_number
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 
-__all__ = ["Sampling", "min_p", "repetition_penalty", "temperature", "top_k", "top_p"]
 
-
-def temperature(logits: Any, tau: float) -> Tensor:
+def temperature(logits: ArrayLike, tau: float) -> Tensor:
     r"""\(z / \tau\): below 1 the likely become more likely, above 1 all become more alike. Book, section 8.4.2.
 
     >>> import wonderland as wl
@@ -37,7 +35,7 @@ def temperature(logits: Any, tau: float) -> Tensor:
     return (z - arrays.max(z, axis=-1, keepdims=True)) / tau
 
 
-def top_k(logits: Any, k: int) -> Tensor:
+def top_k(logits: ArrayLike, k: int) -> Tensor:
     """The k largest logits; the others are -inf. Those equal to the last of them stay, too.
 
     >>> import wonderland as wl
@@ -51,7 +49,7 @@ def top_k(logits: Any, k: int) -> Tensor:
     return _without(z, z < arrays.top_k(z, k).values[..., -1:])
 
 
-def top_p(logits: Any, p: float) -> Tensor:
+def top_p(logits: ArrayLike, p: float) -> Tensor:
     """Nucleus sampling: the likeliest tokens whose probabilities together reach p; the others are -inf.
 
     >>> import wonderland as wl
@@ -73,7 +71,7 @@ def top_p(logits: Any, p: float) -> Tensor:
     return _without(z, arrays.take_along_axis(beyond, arrays.argsort(order, axis=-1), axis=-1))
 
 
-def min_p(logits: Any, p: float) -> Tensor:
+def min_p(logits: ArrayLike, p: float) -> Tensor:
     """Tokens whose probability is at least p times that of the likeliest; the others are -inf.
 
     >>> import wonderland as wl
@@ -89,7 +87,7 @@ def min_p(logits: Any, p: float) -> Tensor:
     return _without(z, z < arrays.max(z, axis=-1, keepdims=True) + math.log(p))
 
 
-def repetition_penalty(logits: Any, seen: Any, penalty: float) -> Tensor:
+def repetition_penalty(logits: ArrayLike, seen: ArrayLike, penalty: float) -> Tensor:
     """Logits of tokens that were seen before, divided by the penalty where they are positive, else multiplied by it.
 
     >>> import wonderland as wl
@@ -129,7 +127,7 @@ class Sampling:
         # settings are tried on one logit, so that they are refused before anything is computed
         self(arrays.zeros((1, 1)), arrays.zeros((1, 1), dtype=bool))
 
-    def __call__(self, logits: Any, seen: Any = None) -> Tensor:
+    def __call__(self, logits: ArrayLike, seen: ArrayLike | None = None) -> Tensor:
         """The logits (..., vocabulary) to draw from; `seen` is for the repetition penalty."""
         z = _logits("Sampling", logits)
         if self.repetition_penalty != 1.0 and seen is not None:
@@ -143,16 +141,16 @@ class Sampling:
         return z if self.min_p is None else min_p(z, self.min_p)
 
 
-def _logits(name: str, logits: Any) -> Tensor:
+def _logits(name: str, logits: ArrayLike) -> Tensor:
     z = as_real(name, logits)
     if not z.ndim or not z.shape[-1]:
         raise ShapeError(f"{name}: logits of shape {z.shape}.", "(..., vocabulary), one token or more")
     return z
 
 
-def _number(name: str, what: str, value: Any) -> float:
+def _number(name: str, what: str, value: float) -> float:
     return float(as_number(name, what, value))
 
 
-def _without(z: Tensor, mask: Any) -> Tensor:
+def _without(z: Tensor, mask: Tensor) -> Tensor:
     return arrays.masked_fill(z, mask, -math.inf)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .. import arrays, dtypes
+from .. import arrays
 from ..arrays.conversion import as_tensor
-from ..errors import DTypeError, InputError, ShapeError
-from ..tensor import Tensor
+from ..core import dtypes
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
+from ..train.step import Model
 from .next_token import checked
 
-__all__ = ["conditional_log_prob", "sequence_log_prob", "token_log_probs"]
 
-
-def token_log_probs(model: Any, tokens: Any, *, bos: int | None = None) -> Tensor:
+def token_log_probs(model: Model, tokens: ArrayLike, *, bos: int | None = None) -> Tensor:
     r"""\(\log p(x_i \mid x_1, \dots, x_{i-1})\) for every token of sequences (batch, time). Book, E.8.7.
 
     >>> import wonderland as wl
@@ -40,7 +39,9 @@ def token_log_probs(model: Any, tokens: Any, *, bos: int | None = None) -> Tenso
     return picked if bos is not None else arrays.concat([arrays.zeros_like(picked[:, :1]), picked], axis=1)
 
 
-def sequence_log_prob(model: Any, tokens: Any, mask: Any = None, *, bos: int | None = None) -> Tensor:
+def sequence_log_prob(
+    model: Model, tokens: ArrayLike, mask: ArrayLike | None = None, *, bos: int | None = None
+) -> Tensor:
     r"""\(\log p(x) = \sum_i \log p(x_i \mid x_1, \dots, x_{i-1})\) of sequences (batch, time): (batch,). Book, E.8.7.
 
     >>> import wonderland as wl
@@ -64,7 +65,7 @@ def sequence_log_prob(model: Any, tokens: Any, mask: Any = None, *, bos: int | N
     return arrays.sum(terms, axis=-1)
 
 
-def conditional_log_prob(model: Any, prompt: Any, tokens: Any, *, bos: int | None = None) -> Tensor:
+def conditional_log_prob(model: Model, prompt: ArrayLike, tokens: ArrayLike, *, bos: int | None = None) -> Tensor:
     r"""\(\log p(x \mid c)\) of tokens x (batch, time) after a prompt c (batch, n): (batch,). Book, section 8.4.3.
 
     >>> import wonderland as wl

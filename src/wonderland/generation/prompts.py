@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..arguments import as_int, shown
+from ..core.arguments import as_int, shown
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike
 from ..data.collation import Padded
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor
 
-Array = np.ndarray[Any, Any]
+Prompt: TypeAlias = "ArrayLike | Padded | None"
+StopTokens: TypeAlias = int | Iterable[int] | None
+Result = TypeVar("Result")
 
 
 class Prompts(NamedTuple):
@@ -29,19 +32,33 @@ class Prompts(NamedTuple):
             line[: len(row)] = row
         return table, lengths
 
-    def given_as(self, results: list[Any]) -> Any:
+    def given_as(self, results: list[Result]) -> Result | list[Result]:
         """Results as the prompts came: one, or a list."""
         return results[0] if self.single else results
 
 
-def as_prompts(name: str, prompt: Any, bos: Any = None) -> Prompts:
+class Source(NamedTuple):
+    """What an encoder-decoder writes about: (rows, s, ...), and which parts are real."""
+
+    values: ArrayLike
+    mask: ArrayLike | None
+
+    @property
+    def rows(self) -> int:
+        return np.shape(self.values)[0]
+
+
+def as_prompts(name: str, prompt: Prompt, bos: int | None = None, front: Array | None = None) -> Prompts:
     """Prompts from None, tokens (n,), a list of those, an array (batch, n), or a `Padded`; bos in front of each.
+
+    `front` are several tokens in front of each instead.
 
     >>> as_prompts("generate", [[3, 4], [5]], bos=0).rows
     [array([0, 3, 4]), array([0, 5])]
     """
     single, rows = _rows(prompt)
     start = [] if bos is None else [as_int(name, "bos", bos, 0)]
+    start = start if front is None else front.tolist()
     out = []
     for row in rows:
         tokens = np.asarray(row)
@@ -60,7 +77,28 @@ def as_prompts(name: str, prompt: Any, bos: Any = None) -> Prompts:
     return Prompts(out, single)
 
 
-def _rows(prompt: Any) -> tuple[bool, Sequence[Any]]:
+def as_source(name: str, source: ArrayLike | Padded | None, mask: ArrayLike | None) -> tuple[Source | None, bool]:
+    """What is given as source, and whether it was one sequence of tokens alone."""
+    if source is None:
+        if mask is not None:
+            raise InputError(f"{name}: source_mask without a source.", "source=..., too")
+        return None, False
+    if isinstance(source, Padded):
+        return Source(source.values, source.mask if mask is None else mask), False
+    if isinstance(source, (list, tuple)):
+        rows = as_prompts(name, source)
+        table, lengths = rows.table(0)
+        real = np.arange(table.shape[1]) < lengths[:, None]
+        return Source(table, mask if mask is not None else None if real.all() else real), rows.single
+    values = source.numpy() if isinstance(source, Tensor) else np.asarray(source)
+    if values.ndim == 1:
+        return Source(values[None], None if mask is None else np.asarray(mask)[None]), True
+    if not values.ndim:
+        raise ShapeError(f"{name}: a source of shape {values.shape}.", "(rows, time), or (rows, time, features)")
+    return Source(values, mask), False
+
+
+def _rows(prompt: Prompt) -> tuple[bool, Sequence[ArrayLike]]:
     if prompt is None:
         return True, [[]]
     if isinstance(prompt, str):
@@ -75,9 +113,9 @@ def _rows(prompt: Any) -> tuple[bool, Sequence[Any]]:
     return tokens.ndim < 2, list(tokens) if tokens.ndim > 1 else [tokens]
 
 
-def stop_set(name: str, stop_tokens: Any) -> Array:
-    """The tokens that end a sequence: None, one or several."""
+def stop_set(name: str, stop_tokens: StopTokens, model: object = None) -> Array:
+    """The tokens that end a sequence: one or several, or if it is None those of the model, which may have none."""
     if stop_tokens is None:
-        return np.zeros(0, np.int64)
+        stop_tokens = getattr(model, "stop_tokens", ())
     listed = stop_tokens if isinstance(stop_tokens, (list, tuple, set, frozenset, np.ndarray)) else [stop_tokens]
     return np.array([as_int(name, "a stop token", token, 0) for token in listed], np.int64)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
-from ..arguments import shown
-from ..errors import InputError
+from ..core.errors import InputError
 from ..text.tokenizer import Tokenizer
+from ..train.evaluation import evaluating
+from ..train.step import Model
+from ..transforms.imperative import no_grad
 from .beam import beam_search
-from .sampling import generate
-
-__all__ = ["generate_text"]
+from .prompts import Prompt
+from .sampling import writer_for
+from .streaming import StopStrings, TextStream, as_stop_strings, prompt_ids
 
 
 def generate_text(
-    model: Any,
+    model: Model,
     tokenizer: Tokenizer,
-    prompt: Any = "",
+    prompt: str | Iterable[str] = "",
     max_new_tokens: int = 200,
     *,
     beams: int | None = None,
-    callback: Callable[[str], Any] | None = None,
+    stop_strings: StopStrings = None,
+    callback: Callable[[str], object] | None = None,
     **settings: Any,
 ) -> Any:
     """A text, or several, continued by a model. Book, section 8.4.3.
@@ -33,60 +34,52 @@ def generate_text(
     >>> model = lambda tokens: wl.one_hot((tokens + 1) % 3, 3) * 100.0
     >>> wl.generation.generate_text(model, tokenizer, "ca", 4)
     'cabcab'
+    >>> wl.generation.generate_text(model, tokenizer, "ca", 9, stop_strings="ab")
+    'cabc'
 
     The text is what `tokenizer.decode` makes of prompt and continuation, special tokens left out. An empty prompt
-    begins with the tokenizer's bos token. A text ends at the eos token, if there is one, unless `stop_tokens` says
-    otherwise. With `beams` it is the best that `beam_search` finds, else one that `generate` draws; both get the other
-    `settings`.
+    begins with the tokenizer's bos token, or the model's own. A text ends at `model.stop_tokens` if the model has some,
+    else at the eos token if there is one, unless `stop_tokens` says otherwise, and before the first of the
+    `stop_strings` in what is new, even if it begins in one token and ends in another. With `beams` it is the best that
+    `beam_search` finds, else one that `generate` draws; both get the other `settings`.
 
-    `callback(piece)` is given the new text as it comes, whole characters at a time; it is for one prompt.
+    `callback(piece)` is given the new text as it comes, whole characters at a time; it is for one prompt. `stream_text`
+    gives the same pieces to a loop.
     """
+    name = "generate_text"
     single = isinstance(prompt, str)
-    texts = [prompt] if single else list(prompt)
+    texts = [prompt] if isinstance(prompt, str) else list(prompt)
+    stops = as_stop_strings(name, stop_strings)
     if callback is not None and not (single and beams is None):
-        raise InputError("generate_text: the callback is for one prompt that is sampled.", "one prompt, no beams")
-    prompts = []
-    for text in texts:
-        ids = tokenizer.encode(text, add_eos=False)
-        if not len(ids):
-            if tokenizer.bos_id is None:
-                raise InputError(
-                    f"generate_text: the prompt {shown(text)} has no tokens, and the tokenizer no bos token.",
-                    'a prompt, or special_tokens=["[BOS]"] when the tokenizer is trained',
-                )
-            ids = np.array([tokenizer.bos_id])
-        prompts.append(ids)
-    settings.setdefault("stop_tokens", tokenizer.eos_id)
+        raise InputError(f"{name}: the callback is for one prompt that is sampled.", "one prompt, no beams")
+    if stops and beams is not None:
+        raise InputError(f"{name}: beams look at tokens, not at stop_strings.", "stop_tokens, or no beams")
+    ids = [prompt_ids(name, model, tokenizer, text, settings) for text in texts]
+    begins = all(row is None for row in ids)  # with a token of the model's own
+    rows: Prompt = None if begins else [[] if row is None else row for row in ids]
+    if not getattr(model, "stop_tokens", ()):
+        settings.setdefault("stop_tokens", tokenizer.eos_id)
     if beams is not None:
-        found = [group[0].tokens for group in beam_search(model, prompts, max_new_tokens, beams=beams, **settings)]
-    else:
-        told = None if callback is None else _Speaker(tokenizer, callback)
-        found = generate(model, prompts, max_new_tokens, callback=told, **settings)
-        if told is not None:
-            told.finish()
-    out = [tokenizer.decode(tokens) for tokens in found]
-    return out[0] if single else out
-
-
-class _Speaker:
-    """Tells new text: a character of several bytes when its last one has come."""
-
-    def __init__(self, tokenizer: Tokenizer, callback: Callable[[str], Any]) -> None:
-        self.tokenizer, self.callback = tokenizer, callback
-        self.tokens: list[int] = []
-        self.told = 0  # characters
-
-    def __call__(self, row: int, token: int) -> None:
-        self.tokens.append(token)
-        text = self.tokenizer.decode(self.tokens)
-        if not text.endswith("\ufffd"):
-            self._tell(text)
-
-    def finish(self) -> None:
-        """Tell what is left."""
-        self._tell(self.tokenizer.decode(self.tokens))
-
-    def _tell(self, text: str) -> None:
-        if len(text) > self.told:
-            self.callback(text[self.told :])
-            self.told = len(text)
+        groups = beam_search(model, rows, max_new_tokens, beams=beams, **settings)
+        found = [group[0].tokens for group in (groups if isinstance(groups[0], list) else [groups])]
+        out = [tokenizer.decode(tokens) for tokens in found]
+        return out[0] if single and len(out) == 1 else out
+    with evaluating(model), no_grad():
+        writer = writer_for(name, model, rows, max_new_tokens, **settings)
+        prompts = writer.results()
+        followed = bool(stops) or callback is not None
+        streams = [TextStream(tokenizer, row, stops) for row in prompts] if followed else []
+        for written, tokens in writer:
+            for row in written.tolist() if followed else ():
+                piece = streams[row].push(int(tokens[row]))
+                if piece and callback is not None:
+                    callback(piece)
+                if streams[row].ended:
+                    writer.end(row)
+    if callback is not None and (rest := streams[0].finish()):
+        callback(rest)
+    out = []
+    for row, tokens in enumerate(writer.results()):
+        ended = followed and streams[row].ended
+        out.append(tokenizer.decode(prompts[row]) + streams[row].told if ended else tokenizer.decode(tokens))
+    return out[0] if single and len(out) == 1 else out

@@ -24,7 +24,9 @@ from .factorizations import (
     svdvals,
 )
 from .norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from .permutations import is_doubly_stochastic, is_permutation, permutation_matrix
 from .powers import expm, matrix_exp, matrix_power, multi_dot
+from .spectra import estimate_spectral_radius, spectral_radius
 from .systems import (
     LstsqResult,
     SlogdetResult,
@@ -56,6 +58,9 @@ __all__ = [
     "eigvalsh",
     "svd",
     "svdvals",
+    # spectra
+    "spectral_radius",
+    "estimate_spectral_radius",
     # norms
     "norm",
     "vector_norm",
@@ -67,6 +72,10 @@ __all__ = [
     "expm",
     "matrix_power",
     "multi_dot",
+    # permutations
+    "permutation_matrix",
+    "is_permutation",
+    "is_doubly_stochastic",
     # products and parts, as in the top-level namespace
     "cross",
     "diagonal",

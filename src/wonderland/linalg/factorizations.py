@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, overload
 
 from ml_dtypes import finfo
 
 from ..arrays import abs, argmax, asarray, concat, count_nonzero, max, sign, take_along_axis
 from ..arrays.conversion import as_inexact
-from ..dtypes import real_of
-from ..errors import InputError
+from ..core.dtypes import real_of
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import factorization as p
 from ..primitives import general_matrices as general
-from ..tensor import Tensor
 
 
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     r"""The lower triangular L with positive diagonal and \(L L^H = A\), for positive definite A (..., n, n).
 
     >>> import wonderland as wl
@@ -38,7 +39,7 @@ class QRResult(NamedTuple):
     R: Tensor
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     r"""Orthonormal columns Q and an upper triangular R with \(Q R = A\), for A (..., m, n).
 
     >>> import wonderland as wl
@@ -77,7 +78,7 @@ class LUResult(NamedTuple):
     U: Tensor
 
 
-def lu(x: Any, /) -> LUResult:
+def lu(x: ArrayLike, /) -> LUResult:
     r"""A permutation P, a unit lower triangular L and an upper triangular U with \(P L U = A\), for A (..., m, n).
 
     >>> import wonderland as wl
@@ -106,7 +107,7 @@ class EigResult(NamedTuple):
     eigenvectors: Tensor
 
 
-def eig(x: Any, /) -> EigResult:
+def eig(x: ArrayLike, /) -> EigResult:
     r"""Eigenvalues and eigenvectors of any square matrices: \(A V = V\,\mathrm{diag}(w)\), both complex.
 
     >>> import wonderland as wl
@@ -126,7 +127,7 @@ def eig(x: Any, /) -> EigResult:
     return EigResult(*general.eig(as_inexact("eig", x)))
 
 
-def eigvals(x: Any, /) -> Tensor:
+def eigvals(x: ArrayLike, /) -> Tensor:
     """The complex eigenvalues (..., n) of square matrices (..., n, n), in no particular order. See `eig`.
 
     >>> import wonderland as wl
@@ -143,7 +144,7 @@ class EighResult(NamedTuple):
     eigenvectors: Tensor
 
 
-def eigh(x: Any, /) -> EighResult:
+def eigh(x: ArrayLike, /) -> EighResult:
     r"""Eigenvalues and eigenvectors of symmetric (Hermitian) matrices: \(A = V\,\mathrm{diag}(w)\,V^H\).
 
     >>> import wonderland as wl
@@ -168,7 +169,7 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(values, vectors if x.shape[-1] == 0 else vectors * _phases(vectors).conj())
 
 
-def eigvalsh(x: Any, /) -> Tensor:
+def eigvalsh(x: ArrayLike, /) -> Tensor:
     """The eigenvalues (..., n) of symmetric (Hermitian) matrices (..., n, n), ascending. See `eigh`.
 
     >>> import wonderland as wl
@@ -187,10 +188,10 @@ class SVDResult(NamedTuple):
 
 
 @overload
-def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: Literal[True] = True) -> SVDResult: ...
+def svd(x: ArrayLike, /, *, full_matrices: bool = True, compute_uv: Literal[True] = True) -> SVDResult: ...
 @overload
-def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool) -> SVDResult | Tensor: ...
-def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Tensor:
+def svd(x: ArrayLike, /, *, full_matrices: bool = True, compute_uv: bool) -> SVDResult | Tensor: ...
+def svd(x: ArrayLike, /, *, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Tensor:
     r"""The singular value decomposition \(A = U\,\mathrm{diag}(S)\,V^H\) of matrices (..., m, n).
 
     >>> import wonderland as wl
@@ -223,7 +224,7 @@ def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True) -> SV
     return SVDResult(u, s, vh)
 
 
-def svdvals(x: Any, /) -> Tensor:
+def svdvals(x: ArrayLike, /) -> Tensor:
     """The singular values (..., min(m, n)) of matrices (..., m, n), descending. See `svd`.
 
     >>> import wonderland as wl
@@ -233,7 +234,7 @@ def svdvals(x: Any, /) -> Tensor:
     return p.svd(as_inexact("svdvals", x), full=False)[1]
 
 
-def tolerance(x: Tensor, rtol: Any) -> Tensor:
+def tolerance(x: Tensor, rtol: ArrayLike | None) -> Tensor:
     """The part of the largest singular value up to which others count as zero; may differ by matrix."""
     real = real_of(x.dtype)
     if rtol is None:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ..arrays import abs, expand_dims, max, min, moveaxis, stop_gradient, sum, where
 from ..arrays import norm as euclidean
 from ..arrays.conversion import as_inexact
-from ..broadcasting import normalize_axes, normalize_axis
-from ..errors import InputError, ShapeError
+from ..core.broadcasting import normalize_axes, normalize_axis
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, Axes
 from ..primitives.creation import full_like, ones_like, zeros_like
 from ..primitives.linear_algebra import check_matrices, check_square
-from ..tensor import Tensor
 from .factorizations import rank_of, svdvals, tolerance
 from .systems import inv
 
 INF = math.inf
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2) -> Tensor:
     r"""The p-norm \((\sum_i |x_i|^p)^{1/p}\) with p = `ord` over the axes, all of them if none is named.
 
     >>> import wonderland as wl
@@ -53,13 +53,13 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return where(regular, root, stop_gradient(total) ** (1 / ord))
 
 
-def _largest(sizes: Tensor, axis: Any, keepdims: bool = False) -> Tensor:
+def _largest(sizes: Tensor, axis: Axes, keepdims: bool = False) -> Tensor:
     """The largest of numbers that are not negative; 0 of none, so that the norm of nothing is 0."""
     nothing = math.prod(sizes.shape[a] for a in normalize_axes("norm", axis, sizes.ndim)) == 0
     return (sum if nothing else max)(sizes, axis=axis, keepdims=keepdims)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
     r"""A norm of matrices (..., m, n).
 
     >>> import wonderland as wl
@@ -88,7 +88,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     return expand_dims(out, axis=(-2, -1)) if keepdims else out
 
 
-def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+def norm(x: ArrayLike, /, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The norm of vectors (`axis` is an integer) or matrices (`axis` is a pair), under NumPy's name.
 
     >>> import wonderland as wl
@@ -108,7 +108,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
         axis = tuple(range(x.ndim))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     if len(axes) == 1:
-        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=ord)
+        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=ord)  # type: ignore[arg-type]  # refuses names
     if len(axes) != 2:
         raise InputError(f"norm: axis={axis!r} with ord={ord!r}.", "one axis for vectors, two for matrices")
     normalize_axes("norm", tuple(axes), x.ndim)  # refuses axes that do not exist or are equal
@@ -117,7 +117,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     return expand_dims(out, axis=places) if keepdims else out
 
 
-def cond(x: Any, /, p: Any = None) -> Tensor:
+def cond(x: ArrayLike, /, p: float | str | None = None) -> Tensor:
     r"""The condition number \(\|A\|\,\|A^{-1}\|\) of matrices (..., m, n).
 
     >>> import wonderland as wl
@@ -147,7 +147,7 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
     return where(singular, full_like(largest, INF), largest / where(singular, ones_like(largest), smallest))
 
 
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     """How many independent rows matrices (..., m, n) have: the singular values above `rtol` of the largest.
 
     >>> import wonderland as wl

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
 
-from ..arguments import as_list
 from ..arrays import broadcast_to, eye, reshape
 from ..arrays.conversion import as_inexact, as_result, promote
-from ..errors import InputError, ShapeError
+from ..core.arguments import as_list
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives.linear_algebra import check_square
 from ..primitives.matrix_exponential import matrix_exp as matrix_exp_primitive
-from ..tensor import Tensor
 from .systems import inv
 
 
-def matrix_exp(x: Any, /) -> Tensor:
+def matrix_exp(x: ArrayLike, /) -> Tensor:
     r"""The matrix exponential \(\exp(A) = \sum_k A^k / k!\) of square matrices (..., n, n).
 
     >>> import wonderland as wl
@@ -33,7 +33,7 @@ def matrix_exp(x: Any, /) -> Tensor:
 expm = matrix_exp
 
 
-def matrix_power(x: Any, n: int, /) -> Tensor:
+def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """The n-th power of square matrices (..., m, m) by repeated squaring; for negative n, of the inverse.
 
     >>> import wonderland as wl
@@ -49,7 +49,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     check_square("matrix_power", x)
     if n < 0:
         x, n = inv(x), -n
-    result: Any = None
+    result: Tensor | None = None
     while n:
         if n % 2:
             result = x if result is None else result @ x
@@ -59,7 +59,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) if result is None else as_result(result)
 
 
-def multi_dot(arrays: Sequence[Any], /) -> Tensor:
+def multi_dot(arrays: Sequence[ArrayLike], /) -> Tensor:
     """The product of two or more matrices in the order that takes the fewest multiplications.
 
     >>> import wonderland as wl
@@ -98,7 +98,7 @@ def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-def _chain(xs: list[Any], splits: dict[tuple[int, int], int], i: int, j: int) -> Any:
+def _chain(xs: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
     if i == j:
         return xs[i]
     k = splits[i, j]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from ..arrays import expand_dims, eye, reshape, sq_norm, tril, triu
 from ..arrays.conversion import as_inexact, promote_inexact
-from ..errors import ShapeError
+from ..core.errors import ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import linear_algebra as p
-from ..tensor import Tensor
 from .factorizations import rank_of, svdvals, tolerance
 
 
-def _with_columns(name: str, f: Any, a: Tensor, b: Tensor) -> Any:
+def _with_columns(name: str, f: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Tensor:
     """f(a, b) for right-hand sides that are columns; a vector stands for one column."""
     if b.ndim == 0:
         raise ShapeError(f"{name}: the right-hand side is a scalar.", "shape (n,) or (..., n, k)")
@@ -22,7 +24,7 @@ def _with_columns(name: str, f: Any, a: Tensor, b: Tensor) -> Any:
     return reshape(out, out.shape[:-1])
 
 
-def solve(x1: Any, x2: Any, /) -> Tensor:
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""The solution X of \(A X = B\) for square matrices A (..., n, n); B is (..., n, k), or one vector (n,).
 
     >>> import wonderland as wl
@@ -36,7 +38,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     return _with_columns("solve", p.solve, *promote_inexact("solve", x1, x2))
 
 
-def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, unit_diagonal: bool = False) -> Tensor:
+def solve_triangular(a: ArrayLike, b: ArrayLike, /, *, lower: bool = False, unit_diagonal: bool = False) -> Tensor:
     r"""The solution X of \(A X = B\) for triangular A (..., n, n), by substitution; B is (..., n, k) or (n,).
 
     >>> import wonderland as wl
@@ -54,7 +56,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, unit_diagonal: b
     return _with_columns("solve_triangular", lambda a, b: p.solve_triangular(a, b, lower=lower), a, b)
 
 
-def inv(x: Any, /) -> Tensor:
+def inv(x: ArrayLike, /) -> Tensor:
     r"""The inverse \(A^{-1}\) of square matrices (..., n, n).
 
     >>> import wonderland as wl
@@ -68,7 +70,7 @@ def inv(x: Any, /) -> Tensor:
     return p.inv(as_inexact("inv", x))
 
 
-def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     r"""The pseudo-inverse \(A^+\) (..., n, m) of matrices (..., m, n): \(A A^+ A = A\).
 
     >>> import wonderland as wl
@@ -94,7 +96,7 @@ class LstsqResult(NamedTuple):
     singular_values: Tensor
 
 
-def lstsq(a: Any, b: Any, /, *, rcond: Any = None) -> LstsqResult:
+def lstsq(a: ArrayLike, b: ArrayLike, /, *, rcond: ArrayLike | None = None) -> LstsqResult:
     r"""Least squares: the shortest X that minimises \(\|A X - B\|^2\), column by column.
 
     >>> import wonderland as wl
@@ -124,7 +126,7 @@ def lstsq(a: Any, b: Any, /, *, rcond: Any = None) -> LstsqResult:
     return LstsqResult(x, residuals, rank_of(values, tolerance(a, rcond)), values)
 
 
-def det(x: Any, /) -> Tensor:
+def det(x: ArrayLike, /) -> Tensor:
     r"""The determinant of square matrices (..., n, n); 0 (but for rounding) if the matrix is singular.
 
     >>> import wonderland as wl
@@ -147,7 +149,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
-def slogdet(x: Any, /) -> SlogdetResult:
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
     r"""The sign of the determinant and \(\ln|\det A|\), without overflow for large matrices (..., n, n).
 
     >>> import wonderland as wl

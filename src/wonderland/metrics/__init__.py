@@ -4,33 +4,15 @@ from .calibration import BrierScore, CalibrationError
 from .classification import F1, Accuracy, ConfusionMatrix, Precision, Recall, accuracy, confusion_matrix, topk_error
 from .forecasting import MeanAbsoluteScaledError, SymmetricMAPE
 from .groups import metric_by_group
-from .likelihood import BitsPerCharacter, NegativeLogLikelihood, Perplexity
+from .likelihood import BitsPerCharacter, NegativeLogLikelihood, Perplexity, TokenAccuracy
 from .metric import Metric
 from .ranking import AUC, AveragePrecision, roc_curve
 from .regression import R2, MeanAbsoluteError, MeanSquaredError
 
+# fmt: off
 __all__ = [
-    "Metric",
-    "Accuracy",
-    "ConfusionMatrix",
-    "Precision",
-    "Recall",
-    "F1",
-    "AUC",
-    "AveragePrecision",
-    "CalibrationError",
-    "BrierScore",
-    "NegativeLogLikelihood",
-    "Perplexity",
-    "BitsPerCharacter",
-    "MeanSquaredError",
-    "MeanAbsoluteError",
-    "R2",
-    "MeanAbsoluteScaledError",
-    "SymmetricMAPE",
-    "accuracy",
-    "topk_error",
-    "confusion_matrix",
-    "roc_curve",
-    "metric_by_group",
+    "Metric", "Accuracy", "ConfusionMatrix", "Precision", "Recall", "F1", "AUC", "AveragePrecision", "CalibrationError",
+    "BrierScore", "NegativeLogLikelihood", "Perplexity", "BitsPerCharacter", "TokenAccuracy", "MeanSquaredError",
+    "MeanAbsoluteError", "R2", "MeanAbsoluteScaledError", "SymmetricMAPE", "accuracy", "topk_error", "confusion_matrix",
+    "roc_curve", "metric_by_group",
 ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..errors import InputError
+from ..core.errors import InputError
 from .classes import predicted
-from .metric import Array, Metric
+from .metric import Array, MeanMetric, Metric, Sums, Value
 
 
 class CalibrationError(Metric):
@@ -38,26 +36,35 @@ class CalibrationError(Metric):
     def name(self) -> str:
         return "mce" if self.maximum else "ece"
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> Sums:
         return {part: np.zeros(self.bins) for part in ("count", "confidence", "right")}
 
     def add(self, predictions: Array, targets: Array) -> None:
         probabilities = probabilities_of(self.name, predictions, targets)
         found, true = predicted(self.name, probabilities, targets)
-        confidence = probabilities.max(-1)
-        bins = np.minimum((confidence * self.bins).astype(int), self.bins - 1)  # 1.0 is in the last one
-        self.count += np.bincount(bins, minlength=self.bins)
-        self.confidence += np.bincount(bins, confidence, self.bins)
-        self.right += np.bincount(bins, found == true, self.bins)
+        count, confidence, right = by_confidence(probabilities.max(-1), found == true, self.bins)
+        self.count += count
+        self.confidence += confidence
+        self.right += right
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         gaps = np.abs(self.right - self.confidence)
         if self.maximum:
             return np.max(gaps / np.where(self.count == 0, 1.0, self.count))
         return gaps.sum() / self.count.sum()
 
 
-class BrierScore(Metric):
+def by_confidence(confidence: Array, correct: Array, bins: int) -> tuple[Array, ...]:
+    """How many examples are in each of `bins` equal bins of [0, 1], and the sums of confidence and of correctness.
+
+    >>> by_confidence(np.array([0.2, 0.9, 1.0]), np.array([True, True, False]), 2)
+    (array([1, 2]), array([0.2, 1.9]), array([1., 1.]))
+    """
+    place = np.minimum((confidence * bins).astype(np.int64), bins - 1)  # 1.0 is in the last one
+    return tuple(np.bincount(place, weights, bins) for weights in (None, confidence, correct))
+
+
+class BrierScore(MeanMetric):
     r"""The squared distance of the probabilities to the one-hot target, \(\sum_c (p_c - y_c)^2\), on average.
 
     >>> import wonderland as wl
@@ -67,25 +74,13 @@ class BrierScore(Metric):
     Classes are summed; some divide by their number. Book, section 4.2.
     """
 
-    higher_is_better = False
-    total: Array
-    count: Array
-
-    @property
-    def name(self) -> str:
-        return "brier"
-
-    def start(self) -> dict[str, Any]:
-        return {"total": 0.0, "count": 0.0}
+    name = "brier"
 
     def add(self, predictions: Array, targets: Array) -> None:
         probabilities = probabilities_of(self.name, predictions, targets)
         _, true = predicted(self.name, probabilities, targets)
         self.total += np.sum((probabilities - np.eye(probabilities.shape[-1])[true]) ** 2)
         self.count += len(true)
-
-    def result(self) -> Any:
-        return self.total / self.count
 
 
 def probabilities_of(name: str, predictions: Array, targets: Array) -> Array:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
 from .metric import Array
 
 
@@ -61,7 +59,7 @@ def whole(name: str, classes: Array) -> Array:
     return classes
 
 
-def _example(classes: Array) -> Any:
+def _example(classes: Array) -> np.generic:
     return classes[classes != np.round(classes)].flat[0]
 
 

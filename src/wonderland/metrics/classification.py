@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
+from ..core.typing import ArrayLike
 from .classes import count_pairs, predicted
-from .metric import Array, Metric
+from .metric import Array, Metric, Sums, Value
 
 AVERAGES = ("binary", "macro", "micro", "weighted", "none")
 
@@ -37,7 +38,7 @@ class Accuracy(Metric):
     def name(self) -> str:
         return "accuracy" if self.top_k == 1 else f"top_{self.top_k}_accuracy"
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> Sums:
         return {"right": 0.0, "all": 0.0}
 
     def add(self, predictions: Array, targets: Array) -> None:
@@ -53,7 +54,7 @@ class Accuracy(Metric):
             self.right += np.count_nonzero((best == true[..., None]).any(-1))
         self.all += true.size
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         return self.right / self.all
 
 
@@ -78,7 +79,7 @@ class ConfusionMatrix(Metric):
         self.classes, self.normalize, self.threshold = classes, normalize, threshold
         super().__init__()
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> Sums:
         return {"counts": np.zeros((self.classes, self.classes))}
 
     def add(self, predictions: Array, targets: Array) -> None:
@@ -88,7 +89,7 @@ class ConfusionMatrix(Metric):
             raise InputError(f"{self.name}: the class {largest} of {self.classes} classes.", "more `classes`")
         self.counts += count_pairs(found, true, self.classes)
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         axes: dict[str, Any] = {"true": 1, "predicted": 0, "all": (0, 1)}
         if self.normalize is None:
             return self.counts.astype(np.int64)
@@ -118,7 +119,7 @@ class FromCounts(ConfusionMatrix):
         """Numerator and denominator."""
         raise NotImplementedError
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         hit = np.diagonal(self.counts)
         false_positive, missed = self.counts.sum(0) - hit, self.counts.sum(1) - hit
         if self.average == "micro":
@@ -168,7 +169,7 @@ class F1(FromCounts):
         return 2.0 * hit, 2.0 * hit + false_positive + missed
 
 
-def accuracy(predictions: Any, targets: Any, top_k: int = 1, threshold: float = 0.5) -> float:
+def accuracy(predictions: ArrayLike, targets: ArrayLike, top_k: int = 1, threshold: float = 0.5) -> float:
     """`Accuracy` of one set of predictions.
 
     >>> import wonderland as wl
@@ -178,7 +179,7 @@ def accuracy(predictions: Any, targets: Any, top_k: int = 1, threshold: float = 
     return Accuracy(top_k, threshold)(predictions, targets)
 
 
-def topk_error(predictions: Any, targets: Any, k: int = 5) -> float:
+def topk_error(predictions: ArrayLike, targets: ArrayLike, k: int = 5) -> float:
     """The share of examples whose class is not among the k with the highest scores. Book, section 9.1.
 
     >>> import wonderland as wl
@@ -188,7 +189,7 @@ def topk_error(predictions: Any, targets: Any, k: int = 5) -> float:
     return 1.0 - accuracy(predictions, targets, top_k=k)
 
 
-def confusion_matrix(predictions: Any, targets: Any, classes: int, normalize: str | None = None) -> Array:
+def confusion_matrix(predictions: ArrayLike, targets: ArrayLike, classes: int, normalize: str | None = None) -> Array:
     """`ConfusionMatrix` of one set of predictions: rows are true, columns predicted classes.
 
     >>> import wonderland as wl

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..arguments import as_int
-from ..errors import InputError, ShapeError
-from .metric import Array, Metric, one_number_each
+from ..core.arguments import as_int
+from ..core.errors import InputError, ShapeError
+from ..core.typing import ArrayLike
+from .metric import Array, MeanMetric, one_number_each
 
 
-class SymmetricMAPE(Metric):
+class SymmetricMAPE(MeanMetric):
     r"""\(\frac{100}{n}\sum_i \frac{2\,|\hat y_i - y_i|}{|\hat y_i| + |y_i|}\), from 0 to 200 percent.
 
     >>> import wonderland as wl
@@ -21,16 +20,7 @@ class SymmetricMAPE(Metric):
     Where prediction and target are both 0 there is no error.
     """
 
-    higher_is_better = False
-    total: Array
-    count: Array
-
-    @property
-    def name(self) -> str:
-        return "smape"
-
-    def start(self) -> dict[str, Any]:
-        return {"total": 0.0, "count": 0.0}
+    name = "smape"
 
     def add(self, predictions: Array, targets: Array) -> None:
         predictions, targets = one_number_each(self.name, predictions, targets)
@@ -38,11 +28,8 @@ class SymmetricMAPE(Metric):
         self.total += np.sum(200 * np.abs(predictions - targets) / np.where(size == 0, 1.0, size))
         self.count += targets.size
 
-    def result(self) -> Any:
-        return self.total / self.count
 
-
-class MeanAbsoluteScaledError(Metric):
+class MeanAbsoluteScaledError(MeanMetric):
     r"""The mean absolute error divided by that of the seasonal naive forecast on the training series.
 
     >>> import numpy as np, wonderland as wl
@@ -55,11 +42,9 @@ class MeanAbsoluteScaledError(Metric):
     are then the last axis of predictions and targets.
     """
 
-    higher_is_better = False
-    total: Array
-    count: Array
+    name = "mase"
 
-    def __init__(self, series: Any, period: int = 1) -> None:
+    def __init__(self, series: ArrayLike, period: int = 1) -> None:
         x = np.asarray(series, np.float64)
         self.period = as_int("mase", "period", period, least=1)
         if x.ndim not in (1, 2) or len(x) <= self.period:
@@ -73,13 +58,6 @@ class MeanAbsoluteScaledError(Metric):
             )
         super().__init__()
 
-    @property
-    def name(self) -> str:
-        return "mase"
-
-    def start(self) -> dict[str, Any]:
-        return {"total": 0.0, "count": 0.0}
-
     def add(self, predictions: Array, targets: Array) -> None:
         predictions, targets = one_number_each(self.name, predictions, targets)
         if np.ndim(self.scale) and targets.shape[-1] != len(self.scale):
@@ -88,6 +66,3 @@ class MeanAbsoluteScaledError(Metric):
             )
         self.total += np.sum(np.abs(predictions - targets) / self.scale)
         self.count += targets.size
-
-    def result(self) -> Any:
-        return self.total / self.count

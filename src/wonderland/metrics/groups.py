@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..core.errors import ShapeError
+from ..core.typing import Array, ArrayLike
 from .metric import Metric
 
 
 def metric_by_group(
-    metric: Metric | Callable[[Any, Any], Any], predictions: Any, targets: Any, groups: Any
-) -> dict[Any, Any]:
+    metric: Metric | Callable[[Array, Array], object], predictions: ArrayLike, targets: ArrayLike, groups: ArrayLike
+) -> dict[Hashable, Any]:
     """A metric, or a function of predictions and targets, for the examples of each group.
 
     >>> import wonderland as wl

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
-from .metric import Array, Metric
+from ..core.errors import InputError, ShapeError
+from .metric import Array, MeanMetric, Value
 
 
-class NegativeLogLikelihood(Metric):
+class NegativeLogLikelihood(MeanMetric):
     r"""\(-\frac1n\sum_i \log p(x_i \mid x_1, \dots, x_{i-1})\), the mean over all tokens, in nats. Book, section 8.4.1.
 
     >>> import wonderland as wl
@@ -23,16 +22,9 @@ class NegativeLogLikelihood(Metric):
     whatever batch it comes; targets `ignore_index` are padding and do not count.
     """
 
-    higher_is_better = False
-    total: Array
-    count: Array
-
     def __init__(self, ignore_index: int = -100) -> None:
         self.ignore_index = ignore_index
         super().__init__()
-
-    def start(self) -> dict[str, Any]:
-        return {"total": 0.0, "count": 0.0}
 
     def add(self, predictions: Array, targets: Array) -> None:
         if predictions.shape[:-1] != targets.shape or not predictions.shape[-1]:
@@ -55,10 +47,10 @@ class NegativeLogLikelihood(Metric):
         self.total += (log_sum - logits[np.arange(len(tokens)), tokens]).sum()
         self.count += len(tokens)
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         if not self.count:
             raise InputError(f"{self.name}: all targets are ignored.", "one token or more that counts")
-        return self.total / self.count
+        return super().result()
 
 
 class Perplexity(NegativeLogLikelihood):
@@ -71,7 +63,7 @@ class Perplexity(NegativeLogLikelihood):
     The arguments are those of `NegativeLogLikelihood`. Book, section 8.4.1.
     """
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         return np.exp(super().result())
 
 
@@ -92,5 +84,36 @@ class BitsPerCharacter(NegativeLogLikelihood):
         self.characters_per_token = float(characters_per_token)
         super().__init__(ignore_index)
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         return super().result() / (math.log(2) * self.characters_per_token)
+
+
+class TokenAccuracy(MeanMetric):
+    r"""The share of tokens that are the likeliest ones, \(\frac1n\sum_i [\arg\max_k z_{ik} = x_i]\).
+
+    >>> import wonderland as wl
+    >>> wl.metrics.TokenAccuracy()(wl.one_hot(wl.tensor([[1, 2, 0]]), 3), wl.tensor([[1, 1, -100]]))
+    0.5
+
+    The arguments are those of `NegativeLogLikelihood`: for masked language models, which are asked for some tokens
+    only, and for sequences with padding. Book, section 11.2.4.
+    """
+
+    def __init__(self, ignore_index: int = -100) -> None:
+        self.ignore_index = ignore_index
+        super().__init__()
+
+    def add(self, predictions: Array, targets: Array) -> None:
+        if predictions.shape[:-1] != targets.shape or not predictions.shape[-1]:
+            raise ShapeError(
+                f"{self.name}: logits of shape {predictions.shape} and tokens of shape {targets.shape}.",
+                "logits (..., vocabulary) for tokens (...)",
+            )
+        counted = targets != self.ignore_index
+        self.total += np.count_nonzero((predictions.argmax(-1) == targets) & counted)
+        self.count += np.count_nonzero(counted)
+
+    def result(self) -> Value:
+        if not self.count:
+            raise InputError(f"{self.name}: all targets are ignored.", "one token or more that counts")
+        return super().result()

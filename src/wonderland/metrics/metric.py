@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
+from ..core.typing import Array, ArrayLike
 
-Array = np.ndarray[Any, Any]
+Value: TypeAlias = Array | np.floating | float  # of a metric: a number, or several
+Sums: TypeAlias = dict[str, Value]
 
 
 class Metric:
@@ -33,7 +35,7 @@ class Metric:
         self._names = tuple(self.start())
         self.reset()
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> Sums:
         """The sums before the first batch: arrays or numbers by name."""
         raise NotImplementedError
 
@@ -41,7 +43,7 @@ class Metric:
         """Add a batch to the sums."""
         raise NotImplementedError
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         """What follows from the sums; at least one example has been seen."""
         raise NotImplementedError
 
@@ -56,7 +58,7 @@ class Metric:
         for name, value in self.start().items():
             setattr(self, name, np.array(value, np.float64))
 
-    def update(self, predictions: Any, targets: Any) -> None:
+    def update(self, predictions: ArrayLike, targets: ArrayLike) -> None:
         """Take a batch."""
         predictions, targets = np.asarray(predictions), np.asarray(targets)
         if predictions.ndim == 0 or targets.ndim == 0:
@@ -80,7 +82,7 @@ class Metric:
         value = self.result()
         return float(value) if np.ndim(value) == 0 else value
 
-    def __call__(self, predictions: Any, targets: Any) -> Any:
+    def __call__(self, predictions: ArrayLike, targets: ArrayLike) -> Any:
         """The metric of these predictions alone; what was seen before stays."""
         kept = self.state_dict()
         self.reset()
@@ -94,7 +96,7 @@ class Metric:
         """The sums, for a checkpoint."""
         return {"seen": np.array(self.seen), **{name: np.array(getattr(self, name)) for name in self._names}}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
         """Take up what `state_dict` gave."""
         self.seen = int(state["seen"])
         for name in self._names:
@@ -102,6 +104,20 @@ class Metric:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.compute() if self.seen else 'no examples yet'})"
+
+
+class MeanMetric(Metric):
+    """The base of metrics that are the mean of an error: `add` adds to its `total` and to the `count`."""
+
+    higher_is_better = False
+    total: Array
+    count: Array
+
+    def start(self) -> Sums:
+        return {"total": 0.0, "count": 0.0}
+
+    def result(self) -> Value:
+        return self.total / self.count
 
 
 def one_number_each(name: str, predictions: Array, targets: Array) -> tuple[Array, Array]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..errors import InputError
+from ..core.errors import InputError
+from ..core.typing import ArrayLike
 from .classes import whole
-from .metric import Array, Metric
+from .metric import Array, Metric, Sums, Value
 
 
 class Ranking(Metric):
@@ -17,7 +16,7 @@ class Ranking(Metric):
     scores: Array
     labels: Array
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> Sums:
         return {"scores": np.zeros(0), "labels": np.zeros(0)}
 
     def add(self, predictions: Array, targets: Array) -> None:
@@ -52,11 +51,9 @@ class AUC(Ranking):
     Ties count one half. Scores may be probabilities or logits: only their order matters.
     """
 
-    @property
-    def name(self) -> str:
-        return "auc"
+    name = "auc"
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         self._both_classes()
         false, true, _ = _curve(self.scores, self.labels)
         return np.trapezoid(true, false)
@@ -70,7 +67,7 @@ class AveragePrecision(Ranking):
     0.8333
     """
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         self._both_classes()
         false, true, _ = _curve(self.scores, self.labels)
         positives, negatives = self.labels.sum(), len(self.labels) - self.labels.sum()
@@ -78,7 +75,7 @@ class AveragePrecision(Ranking):
         return np.sum(np.diff(true) * hits / (hits + wrong))
 
 
-def roc_curve(scores: Any, labels: Any) -> tuple[Array, Array, Array]:
+def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array]:
     """False positive rates, true positive rates, and the thresholds at which they are reached, from strict to lax.
 
     >>> import wonderland as wl

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .metric import Array, Metric, one_number_each
+from .metric import Array, MeanMetric, Metric, Sums, Value, one_number_each
 
 
-class MeanSquaredError(Metric):
+class MeanSquaredError(MeanMetric):
     r"""\(\frac1n\sum_i (\hat y_i - y_i)^2\); with `squared=False` its root.
 
     >>> import wonderland as wl
     >>> wl.metrics.MeanSquaredError()(wl.tensor([1.0, 2.0]), wl.tensor([1.0, 4.0]))
     2.0
     """
-
-    higher_is_better = False
-    total: Array
-    count: Array
 
     def __init__(self, squared: bool = True) -> None:
         self.squared = squared
@@ -29,19 +23,16 @@ class MeanSquaredError(Metric):
     def name(self) -> str:
         return "mse" if self.squared else "rmse"
 
-    def start(self) -> dict[str, Any]:
-        return {"total": 0.0, "count": 0.0}
-
     def add(self, predictions: Array, targets: Array) -> None:
         predictions, targets = one_number_each(self.name, predictions, targets)
         self.total += self.error(predictions - targets)
         self.count += targets.size
 
-    def error(self, difference: Array) -> Any:
+    def error(self, difference: Array) -> Array:
         return np.sum(difference**2)
 
-    def result(self) -> Any:
-        mean = self.total / self.count
+    def result(self) -> Value:
+        mean = super().result()
         return mean if self.squared else np.sqrt(mean)
 
 
@@ -53,14 +44,12 @@ class MeanAbsoluteError(MeanSquaredError):
     1.0
     """
 
+    name = "mae"
+
     def __init__(self) -> None:
         super().__init__()
 
-    @property
-    def name(self) -> str:
-        return "mae"
-
-    def error(self, difference: Array) -> Any:
+    def error(self, difference: Array) -> Array:
         return np.abs(difference).sum()
 
 
@@ -78,12 +67,9 @@ class R2(Metric):
     mean: Array
     spread: Array
     residual: Array
+    name = "r2"
 
-    @property
-    def name(self) -> str:
-        return "r2"
-
-    def start(self) -> dict[str, Any]:
+    def start(self) -> Sums:
         return {"count": 0.0, "mean": 0.0, "spread": 0.0, "residual": 0.0}
 
     def add(self, predictions: Array, targets: Array) -> None:
@@ -97,7 +83,7 @@ class R2(Metric):
         self.mean = self.mean + (mean - self.mean) * n / total
         self.count = total
 
-    def result(self) -> Any:
+    def result(self) -> Value:
         constant = self.spread == 0
         explained = 1.0 - self.residual / np.where(constant, 1.0, self.spread)
         return np.mean(np.where(constant, np.where(self.residual == 0, 1.0, 0.0), explained))

@@ -1,503 +1,163 @@
 """What models are made of: modules with parameters, and their containers. A file per family."""
 
-from ..context import structure_version
-from . import diagnostics, functional, init, regions
-from .activations import (
-    CELU,
-    ELU,
-    GELU,
-    SELU,
-    Activation,
-    Elementwise,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PolyActivation,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-)
-from .adapters import Adapted, Adapter, LoRALinear, inject_adapters, inject_lora, merge_lora
-from .bases import Basis, BSplineBasis, GaussianBasis
-from .batch_norm_inference import fuse_bn, fuse_conv_bn, fuse_linear_bn, recalibrate_bn
-from .bilinear import Bilinear
-from .class_trees import balanced_tree, clustered_tree, expected_depth, flat_tree, huffman_tree, leaf_depths
-from .containers import ModuleDict, ModuleList, Sequential
-from .conv_block import ConvBlock
-from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from .convolution_matrix import conv_matrix
-from .dropout import (
-    AlphaDropout,
-    DropConnectLinear,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    DropPath,
-    FeatureAlphaDropout,
-    GaussianDropout,
-    StochasticDepth,
-)
-from .embedding import Embedding
-from .embedding_bag import EmbeddingBag
-from .fine_tuning import (
-    LoadedPartly,
-    Trainable,
-    layers_of,
-    layerwise_groups,
-    load_partial,
-    replace_head,
-    trainable_report,
-    unfreeze_last,
-)
-from .fully_connected import FullyConnected, MaskedLinear, SoftmaxLayer
-from .functional_call import functional_call
-from .fusing import collapse, fuse_linear, stacked_linear
-from .gated import GEGLU, GLU, GatedLinear, Maxout, ReGLU, SwiGLU
-from .global_pooling import (
-    FeatureAvgPool,
-    FeatureMaxPool,
-    GlobalAvgPool,
-    GlobalMaxPool,
-    GlobalSumPool,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-)
-from .hierarchical_softmax import HierarchicalSoftmax
-from .hooks import Hook
-from .identity import Identity
-from .kolmogorov_arnold import KANLayer
-from .layer_sizes import WeightCounts, conv_output_size, conv_transpose_output_size, count_weights
-from .lazy import Lazy, at_once
-from .linear import LazyLinear, Linear
-from .linting import Finding, lint
-from .locally_connected import LocallyConnected1d, LocallyConnected2d, LocallyConnected3d
-from .long_convolution import FourierFeatures, LongConv1d
-from .losses import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    ContrastiveLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    CrossEntropyWithProbsLoss,
-    DiceLoss,
-    FocalLoss,
-    GaussianNLLLoss,
-    HeteroscedasticNLLLoss,
-    HingeEmbeddingLoss,
-    HingeLoss,
-    HuberLoss,
-    InfoNCELoss,
-    KLDivLoss,
-    L1Loss,
-    LaplaceNLLLoss,
-    LogCoshLoss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PoissonNLLLoss,
-    QuantileLoss,
-    SigmoidFocalLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    SquaredHingeLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from .masked_convolution import MaskedConv1d, MaskedConv2d, MaskedConv3d
-from .modes import MCPrediction, enable_dropout_only, kept_modes, mc_predict, warn_if_training, weight_scaling
-from .module import Module
-from .noise import Cutout, GaussianNoise
-from .normalization import (
-    BatchNorm,
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    LocalResponseNorm,
-    RMSNorm,
-    ScaleNorm,
-)
-from .padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from .parameter import Buffer, Parameter
-from .patches import Fold, Unfold
-from .piecewise import (
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Softshrink,
-    Step,
-    StochasticBinary,
-    Threshold,
-)
-from .pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-)
-from .pruning import Sparsity, prune, sparsity
-from .receptive_field import Footprint, LayerField, ReceptiveField, gradient_footprint, receptive_field
-from .recurrent import GRU, LSTM, RNN
-from .reparameterization import Masked, Reparameterized, SparseReparam, WeightNoise
-from .reshaping import Flatten, Unflatten
-from .residual import (
-    BasicBlock,
-    BottleneckBlock,
-    DenseBlock,
-    FCBlock,
-    LayerScale,
-    Residual,
-    ResidualStack,
-    ReZero,
-    Skip,
-)
-from .sampled_softmax import SampledSoftmax, unigram_probabilities
-from .separable import (
-    CausalConv1d,
-    DepthwiseConv1d,
-    DepthwiseConv2d,
-    DepthwiseConv3d,
-    SeparableConv1d,
-    SeparableConv2d,
-    SeparableConv3d,
-)
-from .standardize import Restore, Standardize
-from .summary import Summary, summary
-from .surgery import replace_submodule, tie
-from .symmetry import (
-    Deviation,
-    assert_equivariant,
-    check_equivariance,
-    check_invariance,
-    dependence,
-    group_average,
-    is_causal,
-    is_local,
-)
-from .trainable_activations import APL, KAF, BasisActivation, GatedActivation, PReLU, TrainableSwish
-from .upsampling import PixelShuffle, PixelUnshuffle, Upsample
-from .weight_normalization import SpectralNorm, WeightNorm, remove_weight_norm, spectral_norm, weight_norm
+# ruff: noqa: F403, I001 - every file has an exact `__all__`, and they are grouped by meaning
 
-__all__ = [
-    "functional",
-    "init",
-    "diagnostics",
-    "regions",
-    "Module",
-    "Parameter",
-    "Buffer",
-    "Lazy",
-    "at_once",
-    "Sequential",
-    "ModuleList",
-    "ModuleDict",
-    "Linear",
-    "LazyLinear",
-    "Bilinear",
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "CausalConv1d",
-    "DepthwiseConv1d",
-    "DepthwiseConv2d",
-    "DepthwiseConv3d",
-    "SeparableConv1d",
-    "SeparableConv2d",
-    "SeparableConv3d",
-    "MaskedConv1d",
-    "MaskedConv2d",
-    "MaskedConv3d",
-    "LocallyConnected1d",
-    "LocallyConnected2d",
-    "LocallyConnected3d",
-    "LongConv1d",
-    "FourierFeatures",
-    "Unfold",
-    "Fold",
-    "Upsample",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "GlobalAvgPool",
-    "GlobalMaxPool",
-    "GlobalSumPool",
-    "FeatureAvgPool",
-    "FeatureMaxPool",
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-    "conv_matrix",
-    "WeightCounts",
-    "conv_output_size",
-    "conv_transpose_output_size",
-    "count_weights",
-    "Footprint",
-    "LayerField",
-    "ReceptiveField",
-    "gradient_footprint",
-    "receptive_field",
-    "Deviation",
-    "assert_equivariant",
-    "check_equivariance",
-    "check_invariance",
-    "dependence",
-    "group_average",
-    "is_causal",
-    "is_local",
-    "Elementwise",
-    "Activation",
-    "ReLU",
-    "ReLU6",
-    "LeakyReLU",
-    "RReLU",
-    "ELU",
-    "CELU",
-    "SELU",
-    "GELU",
-    "SiLU",
-    "Mish",
-    "Tanh",
-    "Sigmoid",
-    "LogSigmoid",
-    "Softplus",
-    "Softsign",
-    "Tanhshrink",
-    "PolyActivation",
-    "Hardtanh",
-    "Hardsigmoid",
-    "Hardswish",
-    "Softshrink",
-    "Hardshrink",
-    "Threshold",
-    "Step",
-    "StochasticBinary",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "LogSoftmax",
-    "PReLU",
-    "TrainableSwish",
-    "GatedActivation",
-    "BasisActivation",
-    "KAF",
-    "APL",
-    "Basis",
-    "GaussianBasis",
-    "BSplineBasis",
-    "GLU",
-    "GatedLinear",
-    "SwiGLU",
-    "GEGLU",
-    "ReGLU",
-    "Maxout",
-    "KANLayer",
-    "FullyConnected",
-    "SoftmaxLayer",
-    "MaskedLinear",
-    "fuse_linear",
-    "collapse",
-    "stacked_linear",
-    "BatchNorm",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "GroupNorm",
-    "Standardize",
-    "Restore",
-    "LayerNorm",
-    "RMSNorm",
-    "Embedding",
-    "EmbeddingBag",
-    "HierarchicalSoftmax",
-    "SampledSoftmax",
-    "unigram_probabilities",
-    "flat_tree",
-    "balanced_tree",
-    "huffman_tree",
-    "clustered_tree",
-    "leaf_depths",
-    "expected_depth",
-    "GRU",
-    "LSTM",
-    "RNN",
-    "Dropout",
-    "Flatten",
-    "Identity",
-    "Unflatten",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "ContrastiveLoss",
-    "CosineEmbeddingLoss",
-    "CrossEntropyLoss",
-    "CrossEntropyWithProbsLoss",
-    "DiceLoss",
-    "FocalLoss",
-    "GaussianNLLLoss",
-    "HeteroscedasticNLLLoss",
-    "HingeEmbeddingLoss",
-    "HingeLoss",
-    "HuberLoss",
-    "InfoNCELoss",
-    "KLDivLoss",
-    "L1Loss",
-    "LaplaceNLLLoss",
-    "LogCoshLoss",
-    "MSELoss",
-    "MarginRankingLoss",
-    "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss",
-    "NLLLoss",
-    "PoissonNLLLoss",
-    "QuantileLoss",
-    "SigmoidFocalLoss",
-    "SmoothL1Loss",
-    "SoftMarginLoss",
-    "SquaredHingeLoss",
-    "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
-    "AlphaDropout",
-    "DropConnectLinear",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "DropPath",
-    "FeatureAlphaDropout",
-    "GaussianDropout",
-    "StochasticDepth",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "LocalResponseNorm",
-    "ScaleNorm",
-    "Adapted",
-    "Adapter",
-    "LoRALinear",
-    "inject_adapters",
-    "inject_lora",
-    "merge_lora",
-    "fuse_bn",
-    "fuse_conv_bn",
-    "fuse_linear_bn",
-    "recalibrate_bn",
-    "LoadedPartly",
-    "Trainable",
-    "layers_of",
-    "layerwise_groups",
-    "load_partial",
-    "replace_head",
-    "trainable_report",
-    "unfreeze_last",
-    "Finding",
-    "lint",
-    "MCPrediction",
-    "enable_dropout_only",
-    "kept_modes",
-    "mc_predict",
-    "warn_if_training",
-    "weight_scaling",
-    "Cutout",
-    "GaussianNoise",
-    "Sparsity",
-    "prune",
-    "sparsity",
-    "Masked",
-    "Reparameterized",
-    "SparseReparam",
-    "WeightNoise",
-    "BasicBlock",
-    "ConvBlock",
-    "BottleneckBlock",
-    "DenseBlock",
-    "FCBlock",
-    "LayerScale",
-    "Residual",
-    "ResidualStack",
-    "ReZero",
-    "Skip",
-    "replace_submodule",
-    "tie",
-    "SpectralNorm",
-    "WeightNorm",
-    "remove_weight_norm",
-    "spectral_norm",
-    "weight_norm",
-    "functional_call",
-    "summary",
-    "Summary",
-    "Hook",
-    "structure_version",
-]
+from ..core.namespaces import offer as _offer
+from ..core.context import structure_version as structure_version
+from . import functional as functional, init as init
+from .analysis import diagnostics as diagnostics, regions as regions
+
+# modules, what is in them, and what is done with them
+from .module.module import *
+from .module.parameter import *
+from .module.lazy import *
+from .module.containers import *
+from .module.hooks import *
+from .module.functional_call import *
+from .analysis.summary import *
+from .adaptation.surgery import *
+
+# linear layers
+from .layers.linear import *
+from .layers.bilinear import *
+from .layers.fully_connected import *
+from .adaptation.fusing import *
+
+# convolutions, pooling, and the sizes of images
+from .layers.padding import *
+from .layers.convolution import *
+from .layers.separable import *
+from .layers.masked_convolution import *
+from .layers.locally_connected import *
+from .layers.long_convolution import *
+from .layers.conv_block import *
+from .layers.patches import *
+from .layers.patch_embedding import *
+from .layers.audio_tokenizer import *
+from .layers.upsampling import *
+from .layers.pooling import *
+from .layers.global_pooling import *
+from .analysis.convolution_matrix import *
+from .layers.layer_sizes import *
+from .analysis.receptive_field import *
+from .analysis.symmetry import *
+from .layers.reshaping import *
+
+# activation functions, fixed, trained and gated
+from .layers.identity import *
+from .activations.activations import *
+from .activations.piecewise import *
+from .activations.trainable_activations import *
+from .activations.bases import *
+from .layers.gated import *
+from .layers.kolmogorov_arnold import *
+
+# normalization, noise, and ways around layers
+from .layers.normalization import *
+from .layers.standardize import *
+from .adaptation.batch_norm_inference import *
+from .layers.dropout import *
+from .layers.noise import *
+from .module.modes import *
+from .layers.residual import *
+
+# mixers of tokens and channels, and blocks of them
+from .mixing.feed_forward import *
+from .mixing.token_mixers import *
+from .mixing.token_shift import *
+from .mixing.mixing_block import *
+from .mixing.gated_mixers import *
+from .mixing.monet import *
+from .mixing.sets import *
+from .mixing.continuous_convolution import *
+
+# tables of vectors, many classes, sequences
+from .layers.embedding import *
+from .layers.embedding_bag import *
+from .layers.class_trees import *
+from .layers.hierarchical_softmax import *
+from .layers.sampled_softmax import *
+from .recurrent.layers import *
+
+# cells, and what runs them along sequences
+from .recurrent.cell import *
+from .recurrent.cells import *
+from .recurrent.elman import *
+from .recurrent.light_gru import *
+from .recurrent.gates import *
+from .recurrent.recurrent import *
+from .recurrent.bidirectional import *
+
+# attention, positions, and what is kept of the tokens that were read
+from .sequences.cache import *
+from .sequences.reading import *
+from .sequences.state_layer import *
+from .sequences.stack import *
+from .sequences.pieces import *
+from .attention.absolute_positions import *
+from .attention.relative_positions import *
+from .attention.grid_positions import *
+from .attention.rotary import *
+from .attention.multi_head import *
+from .attention.blocks import *
+from .attention.parallel import *
+from .attention.single_head import *
+from .attention.memory import *
+from .attention.latents import *
+from .attention.torch_attention import *
+from .attention.torch_transformers import *
+from .linear_attention.feature_maps import *
+from .linear_attention.linear_attention import *
+from .linear_attention.attention_free import *
+from .linear_attention.rwkv import *
+
+# state-space models
+from .state_space.discretization import *
+from .state_space.diagonalization import *
+from .state_space.scan_operator import *
+from .state_space.scan_trace import *
+from .state_space.hippo import *
+from .state_space.modes import *
+from .state_space.linear_ssm import *
+from .state_space.diagonal import *
+from .state_space.lru import *
+from .state_space.s5 import *
+from .state_space.s4 import *
+from .state_space.ssm_block import *
+from .state_space.causal_conv import *
+from .state_space.selective_scan import *
+from .state_space.selective import *
+from .state_space.mamba import *
+from .state_space.ssd import *
+from .state_space.mamba2 import *
+from .state_space.time_invariance import *
+from .analysis.complexity import *
+from .analysis.residual_stream import *
+from .analysis.position_probe import *
+from .analysis.sequences import *
+from .analysis.through_time import *
+from .layers.extra_tokens import *
+from .layers.token_pooling import *
+
+# layers that solve equations
+from .implicit.solvers import *
+from .implicit.fixed_point import *
+from .implicit.graph_diffusion import *
+
+# losses
+from .losses.regression import *
+from .losses.classification import *
+from .losses.likelihood import *
+from .losses.margins import *
+from .losses.metric import *
+from .losses.alignment import *
+
+# weights that are computed, adapted, pruned or kept, and what may be wrong with a model
+from .module.reparameterization import *
+from .adaptation.weight_normalization import *
+from .adaptation.adapters import *
+from .adaptation.fine_tuning import *
+from .adaptation.pruning import *
+from .analysis.linting import *
+
+_offer(globals(), also=["functional", "init", "diagnostics", "regions"])

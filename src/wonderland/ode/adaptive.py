@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from .. import arrays, dtypes
+from .. import arrays
 from ..arrays import stop_gradient
-from ..errors import GradientError, InputError
-from ..tensor import Tensor
-from ..transforms.branches import cond
-from ..transforms.loops import runs_in_python, scan, while_loop
+from ..core import dtypes
+from ..core.errors import GradientError, InputError
+from ..core.tensor import Tensor
+from ..transforms.control.branches import cond
+from ..transforms.control.loops import runs_in_python, scan, while_loop
 from .tableaus import Leaves, Slopes, Tableau, combined, moved, stages
 
 SAFETY = 0.9  # of the step that the error would just allow
@@ -54,7 +55,9 @@ def integrate(table: Tableau, f: Slopes, x: Leaves, times: Tensor, control: Cont
         h = arrays.full((), control.first_step, dtype=times.dtype)
     eps = arrays.finfo(times.dtype).eps
 
-    def interval(carry: Any, ends: tuple[Tensor, Tensor]) -> Any:
+    def interval(
+        carry: tuple[Leaves, Leaves, Tensor], ends: tuple[Tensor, Tensor]
+    ) -> tuple[tuple[Leaves, Leaves, Tensor], Leaves]:
         x, slope, h = carry
         start, end = ends
 
@@ -70,7 +73,7 @@ def integrate(table: Tableau, f: Slopes, x: Leaves, times: Tensor, control: Cont
         now = Going(start, x, slope, h, arrays.zeros((), dtype=dtypes.bool_), zero)
         if control.bounded and not runs_in_python():
             # a loop of known length can be differentiated in reverse mode, too
-            def perhaps(now: Going, _: Any) -> tuple[Going, None]:
+            def perhaps(now: Going, _: object) -> tuple[Going, None]:
                 return cond(unfinished(now), advance, lambda now: now, now), None
 
             now, _ = scan(perhaps, now, length=control.max_steps)

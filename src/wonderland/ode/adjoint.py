@@ -6,27 +6,31 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import arrays, trees
-from ..nn.functional_call import functional_call
-from ..nn.module import Module
-from ..tensor import Tensor
+from .. import arrays
+from ..core import trees
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
+from ..nn.module.functional_call import functional_call
+from ..nn.module.module import Module
+from ..transforms.control.loops import scan
 from ..transforms.custom import custom_vjp
-from ..transforms.loops import scan
 from ..transforms.reverse import vjp
 from .integration import Problem, Solver
 from .tableaus import Leaves
 
+Theta = tuple[dict[str, Tensor], tuple[object, ...]]  # the parameters of a module, and further arguments
+
 
 def odeint_adjoint(
-    f: Callable[..., Any],
-    x0: Any,
-    t: Any,
+    f: Callable[..., object],
+    x0: object,
+    t: ArrayLike,
     method: str = "dopri5",
     *,
     steps: int | None = None,
     rtol: float = 1e-5,
     atol: float = 1e-7,
-    args: tuple[Any, ...] = (),
+    args: tuple[object, ...] = (),
     first_step: float | None = None,
     max_steps: int = 10_000,
 ) -> Any:
@@ -57,20 +61,24 @@ def odeint_adjoint(
         parameters = {path: arrays.asarray(p) for path, p in f.named_parameters() if p.trainable}
     count = len(problem.leaves)
 
-    def field(x: Leaves, t: Tensor, theta: Any) -> Leaves:
+    def field(x: Leaves, t: Tensor, theta: Theta) -> Leaves:
         values, args = theta
         call = functools.partial(functional_call, f, values) if values else f
         return problem.slopes(lambda x, t: call(x, t, *args))(x, t)
 
     @custom_vjp
-    def solve(x0: Leaves, times: Tensor, theta: Any) -> Any:
+    def solve(x0: Leaves, times: Tensor, theta: Theta) -> tuple[Leaves, Leaves]:
         return solver(lambda x, t: field(x, t, theta), x0, times)
 
-    def forward(x0: Leaves, times: Tensor, theta: Any) -> Any:
+    def forward(
+        x0: Leaves, times: Tensor, theta: Theta
+    ) -> tuple[tuple[Leaves, Leaves], tuple[Leaves, Leaves, Tensor, Theta]]:
         last, others = solve(x0, times, theta)
         return (last, others), (x0, others, times, theta)
 
-    def backward(residuals: Any, cts: Any) -> Any:
+    def backward(
+        residuals: tuple[Leaves, Leaves, Tensor, Theta], cts: tuple[Leaves, Leaves]
+    ) -> tuple[Leaves, Tensor, Theta]:
         x0, others, times, theta = residuals
         ct_last, ct_others = cts
         weights, structure = trees.flatten(theta)
@@ -82,7 +90,9 @@ def odeint_adjoint(
             back_x, back_theta = pull([-part for part in a])
             return [*k, *back_x, *trees.flatten(back_theta)[0]]
 
-        def interval(carry: Any, here: Any) -> Any:
+        def interval(
+            carry: tuple[Leaves, Leaves], here: tuple[Tensor, Tensor, Leaves, Leaves]
+        ) -> tuple[tuple[Leaves, Leaves], Tensor]:
             a, sums = carry
             start, end, x, ct = here
             a = [part + c for part, c in zip(a, ct, strict=True)]

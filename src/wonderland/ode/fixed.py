@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..tensor import Tensor
-from ..transforms.loops import fori_loop, scan
+from ..core.tensor import Tensor
+from ..transforms.control.loops import fori_loop, scan
 from .tableaus import Leaves, Slopes, Tableau, moved, stages
 
 
@@ -25,7 +23,7 @@ def integrate(table: Tableau, f: Slopes, x: Leaves, times: Tensor, steps: int) -
             x = one(x, start, h)
         else:
 
-            def step(i: Any, x: Leaves) -> Leaves:
+            def step(i: Tensor | int, x: Leaves) -> Leaves:
                 return one(x, start + i * h, h)  # a product, so that rounding does not add up
 
             x = fori_loop(0, steps, step, x)

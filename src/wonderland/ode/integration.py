@@ -7,26 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from .. import arrays, dtypes, trees
-from ..arguments import as_function, as_int, as_number
+from .. import arrays
 from ..arrays import stop_gradient
-from ..errors import DTypeError, InputError, ShapeError, TreeError
-from ..tensor import Tensor
-from ..transforms.loops import runs_in_python
+from ..core import dtypes, trees
+from ..core.arguments import as_function, as_int, as_number
+from ..core.dtypes import DType
+from ..core.errors import DTypeError, InputError, ShapeError, TreeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
+from ..transforms.control.loops import runs_in_python
 from . import adaptive, fixed
 from .tableaus import METHODS, Leaves, Slopes, Tableau
 
 
 def odeint(
-    f: Callable[..., Any],
-    x0: Any,
-    t: Any,
+    f: Callable[..., object],
+    x0: object,
+    t: ArrayLike,
     method: str = "dopri5",
     *,
     steps: int | None = None,
     rtol: float = 1e-5,
     atol: float = 1e-7,
-    args: tuple[Any, ...] = (),
+    args: tuple[object, ...] = (),
     first_step: float | None = None,
     max_steps: int = 10_000,
     bounded: bool = False,
@@ -63,7 +66,7 @@ def odeint(
 class Problem:
     """The leaves of an initial state, and the times."""
 
-    def __init__(self, name: str, f: Any, x0: Any, t: Any) -> None:
+    def __init__(self, name: str, f: Callable[..., object], x0: object, t: ArrayLike) -> None:
         as_function(name, f)
         self.name = name
         leaves, self.structure = trees.flatten(x0)
@@ -76,11 +79,11 @@ class Problem:
             dtype = dtypes.promote_types(dtype, kind)
         self.at_end, self.times = as_times(name, t, dtype)
 
-    def slopes(self, f: Callable[[Any, Tensor], Any]) -> Slopes:
+    def slopes(self, f: Callable[[Any, Tensor], object]) -> Slopes:
         """f(state, time) on leaves, checked."""
         return lambda x, t: self._checked(x, f(trees.unflatten(self.structure, x), t))
 
-    def _checked(self, x: Leaves, slope: Any) -> Leaves:
+    def _checked(self, x: Leaves, slope: object) -> Leaves:
         found, structure = trees.flatten(slope)
         if structure != self.structure:
             raise TreeError(f"{self.name}: f gives {structure} for a state {self.structure}.", "the same tree")
@@ -140,7 +143,7 @@ class Solver:
         return fixed.integrate(self.table, f, x, times, self.steps)
 
 
-def as_times(name: str, t: Any, dtype: Any) -> tuple[bool, Tensor]:
+def as_times(name: str, t: ArrayLike, dtype: DType) -> tuple[bool, Tensor]:
     """Whether one time was given, and the times (n,): those given, or 0 and the one."""
     times = (
         arrays.stack([arrays.asarray(part) for part in t]) if isinstance(t, (list, tuple)) and t else arrays.asarray(t)
@@ -159,7 +162,7 @@ def as_times(name: str, t: Any, dtype: Any) -> tuple[bool, Tensor]:
     return False, times
 
 
-def _as_state(name: str, leaf: Any) -> Tensor:
+def _as_state(name: str, leaf: ArrayLike) -> Tensor:
     leaf = arrays.asarray(leaf)
     if not dtypes.is_inexact(leaf.dtype):
         raise DTypeError(f"{name}: a state of {leaf.dtype} cannot change smoothly.", "x0 of a floating dtype")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .. import arrays
-from ..tensor import Tensor
+from ..core.tensor import Tensor
 
 Leaves = list[Tensor]  # the tensors of a state
 Slopes = Callable[[Leaves, Tensor], Leaves]  # (state, time) -> its derivative
@@ -81,7 +80,7 @@ def combined(weights: Sequence[float], ks: list[Leaves]) -> Leaves:
     return [_sum([k[i] if w == 1.0 else w * k[i] for w, k in used]) for i in range(len(ks[0]))]
 
 
-def _sum(terms: list[Any]) -> Any:
+def _sum(terms: list[Tensor]) -> Tensor:
     total = terms[0]
     for term in terms[1:]:
         total = total + term

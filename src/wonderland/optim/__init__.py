@@ -1,5 +1,7 @@
 """How parameters move: an optimizer turns gradients into new values. A file per family."""
 
+# ruff: noqa: F403, F405 - minimization/ has an exact `__all__`
+
 from . import schedules
 from .accumulation import Accumulator, accumulate
 from .adadelta import Adadelta
@@ -19,20 +21,7 @@ from .clipping import (
 )
 from .lamb import LAMB
 from .lion import Lion
-from .minimization import (
-    LBFGS,
-    Minimum,
-    check_local_min,
-    classify_stationary,
-    convexity_counterexample,
-    gradient_descent,
-    is_convex_sampled,
-    is_descent_direction,
-    line_search,
-    minimize,
-    multistart,
-    steepest_direction,
-)
+from .minimization import *
 from .momentum import HeavyBall, Nesterov
 from .muon import Muon, orthogonalize
 from .noise import gradient_variance, per_example_gradients
@@ -52,73 +41,25 @@ from .rprop import Rprop
 from .sgd import SGD
 from .weight_decay import convert_weight_decay, decay_groups
 
+# fmt: off
 __all__ = [
-    "Optimizer",
-    "Group",
+    "Optimizer", "Group",
     # rules
-    "SGD",
-    "HeavyBall",
-    "Nesterov",
-    "Adagrad",
-    "Adadelta",
-    "RMSprop",
-    "Adam",
-    "AdamW",
-    "NAdam",
-    "RAdam",
-    "Adamax",
-    "Lion",
-    "Muon",
-    "orthogonalize",
-    "Adafactor",
-    "LAMB",
-    "Rprop",
-    "ASGD",
+    "SGD", "HeavyBall", "Nesterov", "Adagrad", "Adadelta", "RMSprop", "Adam", "AdamW", "NAdam", "RAdam", "Adamax",
+    "Lion", "Muon", "orthogonalize", "Adafactor", "LAMB", "Rprop", "ASGD",
     # schedules
-    "schedules",
-    "Plateau",
+    "schedules", "Plateau",
     # weight decay
-    "decay_groups",
-    "convert_weight_decay",
+    "decay_groups", "convert_weight_decay",
     # gradients on their way to the step
-    "global_norm",
-    "clip_grad_norm",
-    "clip_grad_norm_",
-    "clip_grad_value",
-    "clip_grad_value_",
-    "adaptive_clip",
-    "accumulate",
-    "Accumulator",
-    "per_example_gradients",
-    "gradient_variance",
+    "global_norm", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value", "clip_grad_value_", "adaptive_clip",
+    "accumulate", "Accumulator", "per_example_gradients", "gradient_variance",
     # averages of weights
-    "EMA",
-    "SWA",
+    "EMA", "SWA",
     # penalties and constraints
-    "l1",
-    "l2",
-    "elastic_net",
-    "group_lasso",
-    "gaussian_prior",
-    "laplace_prior",
-    "map_objective",
-    "soft_threshold",
-    "group_soft_threshold",
-    "project_l1_ball",
-    "project_l2_ball",
-    "project_simplex",
-    "apply_proximal",
+    "l1", "l2", "elastic_net", "group_lasso", "gaussian_prior", "laplace_prior", "map_objective", "soft_threshold",
+    "group_soft_threshold", "project_l1_ball", "project_l2_ball", "project_simplex", "apply_proximal",
     # minima of functions
-    "minimize",
-    "Minimum",
-    "multistart",
-    "gradient_descent",
-    "LBFGS",
-    "line_search",
-    "is_descent_direction",
-    "steepest_direction",
-    "classify_stationary",
-    "check_local_min",
-    "convexity_counterexample",
-    "is_convex_sampled",
+    "minimize", "Minimum", "multistart", "gradient_descent", "LBFGS", "line_search", "is_descent_direction",
+    "steepest_direction", "classify_stationary", "check_local_min", "convexity_counterexample", "is_convex_sampled",
 ]

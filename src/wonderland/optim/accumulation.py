@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from .. import arrays, dtypes, trees
-from ..arguments import as_function, as_int, named_after
-from ..errors import InputError, ModuleError, ShapeError
-from ..nn.module import Module
-from ..nn.parameter import Buffer
-from ..tensor import Tensor
+from .. import arrays
+from ..core import dtypes, trees
+from ..core.arguments import as_function, as_int, named_after
+from ..core.errors import InputError, ModuleError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
+from ..nn.module.module import Module
+from ..nn.module.parameter import Buffer
+
+Result = TypeVar("Result")
 
 
-def accumulate(f: Callable[..., Any], micro_batches: int) -> Callable[..., Any]:
+def accumulate(f: Callable[..., Result], micro_batches: int) -> Callable[..., Result]:
     r"""A function like `wl.value_and_grad(loss)` or `wl.grad(loss)` that takes its batch in pieces.
 
     >>> import wonderland as wl
@@ -33,7 +37,7 @@ def accumulate(f: Callable[..., Any], micro_batches: int) -> Callable[..., Any]:
     as_function("optim.accumulate", f)
     pieces = as_int("accumulate", "micro_batches", micro_batches, 1)
 
-    def in_pieces(model: Any, *batch: Any) -> Any:
+    def in_pieces(model: object, *batch: object) -> Any:
         leaves, shape = trees.flatten(batch)
         leaves = [arrays.asarray(leaf) for leaf in leaves]
         sizes = [leaf.shape[0] if leaf.ndim else -1 for leaf in leaves]
@@ -82,7 +86,7 @@ class Accumulator(Module):
             raise InputError("Accumulator: the model has no trainable parameters.", "a model that learns")
         self.weight = Buffer(0.0, dtypes.float64)
 
-    def add(self, grads: Any, weight: Any = 1.0) -> None:
+    def add(self, grads: object, weight: ArrayLike = 1.0) -> None:
         """Add gradients with respect to the model; `weight` is the number of examples they are the mean of."""
         if not isinstance(grads, dict) or grads.keys() != self.sums.keys():
             raise ModuleError(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer
-from .settings import check_not_negative, check_range, refuse_complex
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters
+from .settings import NOT_NEGATIVE, UP_TO_ONE, Limits
 
 
 class Adadelta(Optimizer):
@@ -25,9 +25,12 @@ class Adadelta(Optimizer):
     1 by default. Like RMSprop it forgets old gradients, where Adagrad adds them up for ever. Book, section 2.3.2.
     """
 
+    _limits: ClassVar[Limits] = {"eps": NOT_NEGATIVE, "rho": UP_TO_ONE}
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
@@ -36,14 +39,9 @@ class Adadelta(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(parameters, lr, rho=rho, eps=eps, weight_decay=weight_decay, decay=decay, maximize=maximize)
-
-    def check(self, group: Group) -> None:
-        check_not_negative(group, "Adadelta", "eps")
-        check_range("Adadelta", "rho", group["rho"], lambda v: 0 <= v <= 1, "rho from 0 to 1")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("Adadelta", parameter)
         return {kind: arrays.zeros_like(parameter) for kind in ("square", "step_square")}
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:

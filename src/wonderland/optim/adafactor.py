@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import ClassVar
 
-from .. import arrays, dtypes
-from ..errors import InputError
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars
-from .settings import check_range, refuse_complex
+from .. import arrays
+from ..core import dtypes
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters, Scalars
+from .settings import NOT_NEGATIVE, Limits, in_range, pair_of
+
+
+def _none_or_not_negative(name: str, what: str, value: object) -> None:
+    if value is not None:
+        NOT_NEGATIVE(name, what, value)
 
 
 class Adafactor(Optimizer):
@@ -27,9 +32,16 @@ class Adafactor(Optimizer):
     is no momentum, and weight decay is decoupled.
     """
 
+    _limits: ClassVar[Limits] = {
+        "beta2_decay": in_range(lambda v: v <= 0, "beta2_decay <= 0"),
+        "d": in_range(lambda v: v >= 1, "d >= 1"),
+        "eps": pair_of("two numbers, or None and a number", _none_or_not_negative, _none_or_not_negative),
+    }
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
@@ -39,29 +51,9 @@ class Adafactor(Optimizer):
         decay: str = "decoupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters,
-            lr,
-            beta2_decay=beta2_decay,
-            eps=eps,
-            d=d,
-            weight_decay=weight_decay,
-            decay=decay,
-            maximize=maximize,
-        )
-
-    def check(self, group: Group) -> None:
-        check_range("Adafactor", "beta2_decay", group["beta2_decay"], lambda v: v <= 0, "beta2_decay <= 0")
-        check_range("Adafactor", "d", group["d"], lambda v: v >= 1, "d >= 1")
-        eps = group["eps"]
-        if not isinstance(eps, (tuple, list)) or len(eps) != 2:
-            raise InputError(f"Adafactor: eps={eps!r}.", "two numbers, or None and a number")
-        for value in eps:
-            check_range("Adafactor", "eps", 0.0 if value is None else value, lambda v: v >= 0, "eps >= 0")
-        group["eps"] = tuple(eps)
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("Adafactor", parameter)
         if parameter.ndim < 2:
             return {"square": arrays.zeros_like(parameter)}
         *rest, rows, columns = parameter.shape

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars
-from .settings import check_not_negative, refuse_complex
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters, Scalars
+from .settings import NOT_NEGATIVE, Limits
 
 
 class Adagrad(Optimizer):
@@ -23,9 +23,16 @@ class Adagrad(Optimizer):
     \(\gamma\) is `lr_decay`, and s starts from `initial_accumulator_value`. Book, section 2.3.2.
     """
 
+    _limits: ClassVar[Limits] = {
+        "lr_decay": NOT_NEGATIVE,
+        "initial_accumulator_value": NOT_NEGATIVE,
+        "eps": NOT_NEGATIVE,
+    }
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-2,
         lr_decay: float = 0.0,
         weight_decay: float = 0.0,
@@ -35,22 +42,9 @@ class Adagrad(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters,
-            lr,
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            eps=eps,
-            decay=decay,
-            maximize=maximize,
-        )
-
-    def check(self, group: Group) -> None:
-        check_not_negative(group, "Adagrad", "lr_decay", "initial_accumulator_value", "eps")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("Adagrad", parameter)
         return {"sum": arrays.full_like(parameter, group["initial_accumulator_value"])}
 
     def scalars(self, group: Group) -> Scalars:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars
-from .settings import check_betas, check_not_negative, refuse_complex
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters, Scalars
+from .settings import BETAS, NOT_NEGATIVE, Limits
 
 
 class Adam(Optimizer):
@@ -27,9 +27,12 @@ class Adam(Optimizer):
     section 2.3.2.
     """
 
+    _limits: ClassVar[Limits] = {"eps": NOT_NEGATIVE, "betas": BETAS}
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -39,23 +42,9 @@ class Adam(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters,
-            lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            decay=decay,
-            maximize=maximize,
-        )
-
-    def check(self, group: Group) -> None:
-        check_not_negative(group, type(self).__name__, "eps")
-        check_betas(group, type(self).__name__)
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex(type(self).__name__, parameter)
         kinds = ["mean", "square", "largest_square"] if group["amsgrad"] else ["mean", "square"]
         return {kind: arrays.zeros_like(parameter) for kind in kinds}
 
@@ -94,7 +83,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

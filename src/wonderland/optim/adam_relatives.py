@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import ClassVar
 
-from .. import arrays, dtypes
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars
-from .settings import check_betas, check_not_negative, refuse_complex
+from .. import arrays
+from ..core import dtypes
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters, Scalars
+from .settings import BETAS, NOT_NEGATIVE, Limits
 
 
 class NAdam(Optimizer):
@@ -25,9 +26,12 @@ class NAdam(Optimizer):
     \(\psi\) is `momentum_decay`; all else is as in `Adam`. Book, section 2.3.2.
     """
 
+    _limits: ClassVar[Limits] = {"eps": NOT_NEGATIVE, "momentum_decay": NOT_NEGATIVE, "betas": BETAS}
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -37,23 +41,9 @@ class NAdam(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters,
-            lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum_decay=momentum_decay,
-            decay=decay,
-            maximize=maximize,
-        )
-
-    def check(self, group: Group) -> None:
-        check_not_negative(group, "NAdam", "eps", "momentum_decay")
-        check_betas(group, "NAdam")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("NAdam", parameter)
         return {kind: arrays.zeros_like(parameter) for kind in ("mean", "square")}
 
     def init_shared(self, group: Group) -> dict[str, Tensor]:
@@ -91,9 +81,12 @@ class RAdam(Optimizer):
     \(\rho_t > 5\). It does by itself what a warm-up of the learning rate does for Adam.
     """
 
+    _limits: ClassVar[Limits] = {"eps": NOT_NEGATIVE, "betas": BETAS}
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -102,16 +95,9 @@ class RAdam(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters, lr, betas=betas, eps=eps, weight_decay=weight_decay, decay=decay, maximize=maximize
-        )
-
-    def check(self, group: Group) -> None:
-        check_not_negative(group, "RAdam", "eps")
-        check_betas(group, "RAdam")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("RAdam", parameter)
         return {kind: arrays.zeros_like(parameter) for kind in ("mean", "square")}
 
     def scalars(self, group: Group) -> Scalars:
@@ -151,9 +137,12 @@ class Adamax(Optimizer):
     falls with time, and `Adam(amsgrad=True)` for a constant one.
     """
 
+    _limits: ClassVar[Limits] = {"eps": NOT_NEGATIVE, "betas": BETAS}
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -162,16 +151,9 @@ class Adamax(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters, lr, betas=betas, eps=eps, weight_decay=weight_decay, decay=decay, maximize=maximize
-        )
-
-    def check(self, group: Group) -> None:
-        check_not_negative(group, "Adamax", "eps")
-        check_betas(group, "Adamax")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("Adamax", parameter)
         return {kind: arrays.zeros_like(parameter) for kind in ("mean", "largest")}
 
     def scalars(self, group: Group) -> Scalars:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
-from .. import arrays, dtypes
-from ..interpreter import read
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars
-from .settings import check_not_negative
+from .. import arrays
+from ..core import dtypes
+from ..core.interpreter import read
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters, Scalars
+from .settings import NOT_NEGATIVE, Limits
 
 
 class ASGD(Optimizer):
@@ -28,9 +29,11 @@ class ASGD(Optimizer):
     to be averaged too see `wl.optim.SWA` and `wl.optim.EMA`.
     """
 
+    _limits: ClassVar[Limits] = {"lambd": NOT_NEGATIVE, "alpha": NOT_NEGATIVE, "t0": NOT_NEGATIVE}
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
@@ -40,19 +43,7 @@ class ASGD(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters,
-            lr,
-            lambd=lambd,
-            alpha=alpha,
-            t0=t0,
-            weight_decay=weight_decay,
-            decay=decay,
-            maximize=maximize,
-        )
-
-    def check(self, group: Group) -> None:
-        check_not_negative(group, "ASGD", "lambd", "alpha", "t0")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         return {"average": arrays.asarray(parameter)}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
-from .. import arrays, dtypes
-from ..arguments import as_number
-from ..errors import InputError, ModuleError
-from ..interpreter import read
-from ..nn.module import Module
-from ..nn.parameter import Buffer, Parameter
-from ..tensor import Tensor
+from .. import arrays
+from ..core import dtypes
+from ..core.arguments import as_number
+from ..core.cell import Cell
+from ..core.errors import InputError, ModuleError
+from ..core.interpreter import read
+from ..core.tensor import Tensor
+from ..nn.module.module import Module
+from ..nn.module.parameter import Buffer, Parameter
 from ..transforms.imperative import no_grad
 
 
@@ -67,7 +68,7 @@ class Averaged(Module):
             for cell, value in before:
                 cell.assign(value)
 
-    def _check(self, what: str, found: dict[str, Any]) -> None:
+    def _check(self, what: str, found: Mapping[str, Cell]) -> None:
         shapes = {path: cell.shape for path, cell in found.items()}
         if shapes != {path: cell.shape for path, cell in self.averages.items()}:
             raise ModuleError(
@@ -134,7 +135,7 @@ class SWA(Averaged):
         return 1.0 / arrays.astype(self.count, dtypes.float64)
 
 
-def _cells(model: Module) -> list[tuple[str, Any]]:
+def _cells(model: Module) -> list[tuple[str, Parameter | Buffer]]:
     """Parameters and buffers; random streams stay the model's own."""
     buffers = [(path, cell) for path, cell in model.named_buffers() if isinstance(cell, Buffer)]
     return [*model.named_parameters(), *buffers]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import reduce
-from typing import Any
+from typing import TypeVar
 
-from .. import arrays, dtypes, trees
-from ..arguments import as_number, shown
-from ..errors import GradientError, InputError, NonFiniteError, TreeError
-from ..nn.module import Module
-from ..nn.parameter import Parameter
-from ..tensor import Tensor, Tracer
+from .. import arrays
+from ..core import dtypes, trees
+from ..core.arguments import as_number, shown
+from ..core.errors import GradientError, InputError, NonFiniteError, TreeError
+from ..core.tensor import Tensor, Tracer
+from ..nn.module.module import Module
+from ..nn.module.parameter import Parameter
 from ..transforms.imperative import no_grad
 
+Gradients = TypeVar("Gradients")  # a tree of tensors
 
-def global_norm(tree: Any, norm_type: float = 2.0) -> Tensor:
+
+def global_norm(tree: object, norm_type: float = 2.0) -> Tensor:
     r"""The norm of all numbers of a tree as one vector, \(\|g\| = \sqrt{\sum_i \|g_i\|^2}\).
 
     >>> import wonderland as wl
@@ -43,8 +47,8 @@ def global_norm(tree: Any, norm_type: float = 2.0) -> Tensor:
 
 
 def clip_grad_norm(
-    grads: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
-) -> tuple[Any, Tensor]:
+    grads: Gradients, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> tuple[Gradients, Tensor]:
     r"""Gradients times \(\min(1, c/\|g\|)\), and the norm \(\|g\|\) that they had; a function, also inside `jit`.
 
     >>> import wonderland as wl
@@ -67,7 +71,7 @@ def clip_grad_norm(
     return trees.map(lambda g: g * arrays.astype(factor, dtypes.real_of(g.dtype)), grads), norm
 
 
-def clip_grad_value(grads: Any, clip_value: float) -> Any:
+def clip_grad_value(grads: Gradients, clip_value: float) -> Gradients:
     r"""Gradients cut to \([-c, c]\), number by number; the direction may change.
 
     >>> import wonderland as wl
@@ -79,7 +83,10 @@ def clip_grad_value(grads: Any, clip_value: float) -> Any:
 
 
 def clip_grad_norm_(
-    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    parameters: Module | Parameter | Iterable[Parameter],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
 ) -> Tensor:
     """`clip_grad_norm` of what `backward()` left in the parameters, in place; returns the norm that they had.
 
@@ -97,7 +104,7 @@ def clip_grad_norm_(
     return norm
 
 
-def clip_grad_value_(parameters: Any, clip_value: float) -> None:
+def clip_grad_value_(parameters: Module | Parameter | Iterable[Parameter], clip_value: float) -> None:
     """`clip_grad_value` of what `backward()` left in the parameters, in place."""
     found = _with_gradients("clip_grad_value_", parameters)
     with no_grad():
@@ -105,7 +112,7 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
             p.grad = g
 
 
-def adaptive_clip(grads: Any, parameters: Any, clipping: float = 0.01, eps: float = 1e-3) -> Any:
+def adaptive_clip(grads: Gradients, parameters: object, clipping: float = 0.01, eps: float = 1e-3) -> Gradients:
     r"""Every unit's gradient at most \(c\,\max(\|w\|, \varepsilon)\): long only in proportion to its weights.
 
     >>> import wonderland as wl
@@ -120,7 +127,7 @@ def adaptive_clip(grads: Any, parameters: Any, clipping: float = 0.01, eps: floa
     if isinstance(parameters, Module):
         parameters = {path: p for path, p in parameters.named_parameters() if p.trainable}
 
-    def clip(g: Any, w: Any) -> Tensor:
+    def clip(g: Tensor, w: Tensor) -> Tensor:
         axes = tuple(range(max(g.ndim - 1, 0)))
         size = arrays.norm(g, axis=axes, keepdims=True) if axes else arrays.abs(g)
         limit = clipping * arrays.maximum(arrays.norm(w, axis=axes, keepdims=True) if axes else arrays.abs(w), eps)
@@ -136,12 +143,12 @@ def adaptive_clip(grads: Any, parameters: Any, clipping: float = 0.01, eps: floa
     return trees.unflatten(shape, [clip(g, w) for g, w in zip(found, weights, strict=True)])
 
 
-def _check_limit(name: str, what: str, value: Any) -> None:
+def _check_limit(name: str, what: str, value: object) -> None:
     if not as_number(name, what, value) >= 0:
         raise InputError(f"{name}: {what}={shown(value)}.", f"{what} >= 0")
 
 
-def _with_gradients(name: str, parameters: Any) -> list[Parameter]:
+def _with_gradients(name: str, parameters: Module | Parameter | Iterable[Parameter]) -> list[Parameter]:
     if isinstance(parameters, (Module, Parameter)):
         parameters = parameters.parameters() if isinstance(parameters, Module) else [parameters]
     found = [p for p in parameters if p.grad is not None]

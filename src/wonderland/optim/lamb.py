@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .. import arrays, dtypes
-from ..tensor import Tensor
+from .. import arrays
+from ..core import dtypes
+from ..core.tensor import Tensor
 from .adam import AdamW
 from .optimizer import Group, Scalars
 

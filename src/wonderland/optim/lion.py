@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer
-from .settings import check_betas, refuse_complex
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters
+from .settings import BETAS, Limits
 
 
 class Lion(Optimizer):
@@ -24,9 +24,12 @@ class Lion(Optimizer):
     weight decay that much larger. It remembers one number per weight, half of what Adam does.
     """
 
+    _limits: ClassVar[Limits] = {"betas": BETAS}
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-4,
         betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0.0,
@@ -34,13 +37,9 @@ class Lion(Optimizer):
         decay: str = "decoupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(parameters, lr, betas=betas, weight_decay=weight_decay, decay=decay, maximize=maximize)
-
-    def check(self, group: Group) -> None:
-        check_betas(group, "Lion")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("Lion", parameter)
         return {"mean": arrays.zeros_like(parameter)}
 
     def update(self, group: Group, w: Tensor, g: Tensor, state: dict[str, Tensor], *scalars: Tensor) -> Tensor:

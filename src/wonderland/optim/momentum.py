@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..interpreter import read
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
+from ..core.interpreter import read
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
 from ..transforms.imperative import no_grad
-from .optimizer import Group, Optimizer
-from .settings import check_range
+from .optimizer import Group, Optimizer, Parameters
+from .settings import BELOW_ONE, Limits
 
 
 class HeavyBall(Optimizer):
@@ -31,9 +31,11 @@ class HeavyBall(Optimizer):
     gradient ends at the speed \(\eta/(1-\gamma)\).
     """
 
+    _limits: ClassVar[Limits] = {"momentum": BELOW_ONE}
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-3,
         momentum: float = 0.9,
         weight_decay: float = 0.0,
@@ -41,10 +43,7 @@ class HeavyBall(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(parameters, lr, momentum=momentum, weight_decay=weight_decay, decay=decay, maximize=maximize)
-
-    def check(self, group: Group) -> None:
-        check_range(type(self).__name__, "momentum", group["momentum"], lambda v: 0 <= v < 1, "from 0 to below 1")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         return {"velocity": arrays.zeros_like(parameter)}

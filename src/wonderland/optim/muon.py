@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..arguments import as_int
-from ..errors import InputError
-from ..interpreter import read
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
+from ..core.arguments import as_int
+from ..core.errors import InputError
+from ..core.interpreter import read
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
 from .adam import Adam
-from .optimizer import Group, Optimizer
-from .settings import check_range
+from .optimizer import Group, Optimizer, Parameters
+from .settings import BELOW_ONE, Limits
 
 ADJUSTMENTS = ("original", "match_rms_adamw")
 
@@ -38,9 +38,11 @@ class Muon(Adam):
     decay is decoupled.
     """
 
+    _limits: ClassVar[Limits] = {**Adam._limits, "momentum": BELOW_ONE}
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
@@ -72,8 +74,6 @@ class Muon(Adam):
         )
 
     def check(self, group: Group) -> None:
-        super().check(group)
-        check_range("Muon", "momentum", group["momentum"], lambda v: 0 <= v < 1, "from 0 to below 1")
         as_int("Muon", "ns_steps", group["ns_steps"], 1)
         if group["adjust_lr_fn"] not in ADJUSTMENTS:
             raise InputError(f"Muon: adjust_lr_fn={group['adjust_lr_fn']!r}.", " or ".join(map(repr, ADJUSTMENTS)))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import arrays, trees
-from ..arguments import as_int
-from ..errors import InputError, ShapeError
-from ..tensor import Tensor
+from .. import arrays
+from ..core import trees
+from ..core.arguments import as_int
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
 from ..transforms.batching import vmap
 from ..transforms.reverse import grad
 
 
-def per_example_gradients(loss: Callable[..., Tensor], model: Any, *batch: Any) -> Any:
+def per_example_gradients(loss: Callable[..., Tensor], model: object, *batch: object) -> Any:
     """The gradient of every example by itself, stacked along a first axis; `loss(model, *batch)` is a mean.
 
     >>> import wonderland as wl
@@ -31,14 +32,14 @@ def per_example_gradients(loss: Callable[..., Tensor], model: Any, *batch: Any) 
             "tensors with the same first axis, the examples",
         )
 
-    def one(*example: Any) -> Any:
+    def one(*example: object) -> Any:
         return grad(loss)(model, *trees.map(lambda v: arrays.expand_dims(v, 0), example))
 
     return vmap(one)(*batch)
 
 
 def gradient_variance(
-    loss: Callable[..., Tensor], model: Any, *data: Any, batch_size: int = 1, replacement: bool = True
+    loss: Callable[..., Tensor], model: object, *data: object, batch_size: int = 1, replacement: bool = True
 ) -> Tensor:
     r"""The expected squared distance of a batch's gradient from that of all data, \(\frac1B
     \mathrm{tr}\,\mathrm{Cov}(g)\).

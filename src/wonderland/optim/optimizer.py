@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from .. import arrays, dtypes, trees
-from ..errors import GradientError, InputError, ModuleError, ShapeError
-from ..interpreter import read
-from ..nn.module import Module
-from ..nn.parameter import Buffer, Parameter
-from ..nn.state_dict import Loaded, load_state_dict, state_dict
-from ..tensor import Tensor
+from .. import arrays
+from ..core import dtypes, trees
+from ..core.errors import GradientError, InputError, ModuleError, ShapeError
+from ..core.interpreter import read
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
+from ..nn.module.module import Module
+from ..nn.module.parameter import Buffer, Parameter
+from ..nn.module.state_dict import Loaded, load_state_dict, state_dict
 from ..transforms.imperative import no_grad
-from .settings import check_decay, check_range
+from .settings import COMMON, Limits, check_range, refuse_complex
 
-Scalars = tuple[Tensor, ...]
-DEFAULTS: dict[str, Any] = {"weight_decay": 0.0, "decay": "coupled", "maximize": False}
+Scalars: TypeAlias = tuple[Tensor, ...]
+# What an optimizer is made from: a module, a tree of parameters, pairs of names and parameters, or groups of these.
+Parameters: TypeAlias = (
+    Module
+    | Parameter
+    | Mapping[str, object]
+    | Iterable[Module | Parameter | tuple[str, Parameter] | Mapping[str, object]]
+)
+DEFAULTS: dict[str, object] = {"weight_decay": 0.0, "decay": "coupled", "maximize": False}
 
 
 class Rated(Module):
     """A module with a learning rate, which takes tensors of any floating type, as schedules compute them."""
 
-    lr: Buffer
+    if TYPE_CHECKING:  # what is read is a cell, and what is written its value
 
-    def __setattr__(self, name: str, value: Any) -> None:
+        @property
+        def lr(self) -> Buffer: ...
+        @lr.setter
+        def lr(self, value: float | Tensor) -> None: ...
+    else:
+        lr: Buffer
+
+    def __setattr__(self, name: str, value: object) -> None:
         if name == "lr" and isinstance(value, Tensor) and not isinstance(value, Buffer):
             value = arrays.astype(value, dtypes.float64)
         super().__setattr__(name, value)
@@ -43,7 +59,7 @@ class Group(Rated):
     state: dict[str, dict[str, Buffer]]  # by kind, such as "momentum", then by the parameter's name
     shared: dict[str, Buffer]  # state that all parameters of the group share
 
-    def __init__(self, lr: Buffer, params: dict[str, Parameter], settings: dict[str, Any]) -> None:
+    def __init__(self, lr: Buffer, params: dict[str, Parameter], settings: Mapping[str, object]) -> None:
         self.lr = lr
         self.params = params
         self.state = {}
@@ -54,7 +70,7 @@ class Group(Rated):
     def __getitem__(self, name: str) -> Any:
         return list(self.params.values()) if name == "params" else getattr(self, name)
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         if name == "params" or name not in vars(self):
             known = ", ".join(repr(n) for n in vars(self) if n not in ("params", "state", "shared"))
             raise InputError(f"optimizer: a group has no setting {name!r} to change.", f"one of {known}")
@@ -104,20 +120,21 @@ class Optimizer(Rated):
 
     Parameters of 16 bits have their state, and a copy of themselves, in float32, so that small steps add up.
 
-    A subclass defines `init` (which state a parameter has), `scalars` (numbers that one step shares) and `update`.
+    A subclass defines `init` (which state a parameter has), `scalars` (numbers that one step shares) and `update`; the
+    arguments of its constructor are its settings, and it hands all of them on.
     """
 
     count: Buffer  # the steps taken
     groups: tuple[Group, ...]
 
-    def __init__(self, parameters: Any, lr: Any, **settings: Any) -> None:
+    def __init__(self, parameters: Parameters, lr: float | Tensor, **settings: object) -> None:
         name = type(self).__name__
         settings = {**settings, **{k: v for k, v in DEFAULTS.items() if k not in settings}}
         self.lr = _rate(name, lr)
         self.count = Buffer(0, dtypes.int64)
-        parameters = _listed_if_iterator(parameters)
+        listed = _listed_if_iterator(parameters)
         groups = []
-        for given in parameters if _is_groups(parameters) else [{"params": parameters}]:
+        for given in listed if _is_groups(listed) else [{"params": listed}]:
             own = {key: value for key, value in given.items() if key not in ("params", "lr")}
             if unknown := [key for key in own if key not in settings]:
                 known = ", ".join(["'params'", "'lr'", *map(repr, settings)])
@@ -125,7 +142,8 @@ class Optimizer(Rated):
             rate = _rate(name, given["lr"]) if "lr" in given else self.lr
             params = _listed_if_iterator(given["params"])
             group = Group(rate, _named(name, params), {**settings, **own})
-            check_decay(group, name)
+            for what, limit in {**COMMON, **self._limits}.items():
+                group[what] = limit(name, what, group[what])
             self.check(group)
             groups.append(group)
         self.groups = tuple(groups)
@@ -138,6 +156,8 @@ class Optimizer(Rated):
         for group in self.groups:
             group.shared = {kind: Buffer(value) for kind, value in self.init_shared(group).items()}
             for path, parameter in group.params.items():
+                if not self._takes_complex:
+                    refuse_complex(name, parameter)
                 made = {kind: _widened(value) for kind, value in self.init(group, parameter).items()}
                 if dtypes.is_half(parameter.dtype):
                     made["master"] = _widened(parameter)
@@ -146,8 +166,11 @@ class Optimizer(Rated):
 
     # --- what a subclass defines
 
+    _limits: ClassVar[Limits] = {}  # what its settings may be
+    _takes_complex = True
+
     def check(self, group: Group) -> None:
-        """Refuse settings that make no sense."""
+        """Refuse settings that make no sense together."""
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
         """The state of a parameter before the first step, by kind."""
@@ -172,7 +195,7 @@ class Optimizer(Rated):
 
     # --- steps
 
-    def step(self, grads: Any = None) -> None:
+    def step(self, grads: object = None) -> None:
         """Move the parameters by their gradients: those of `wl.grad`, or without them those that `backward()` left.
 
         `grads` is a dict from parameter names, or a tree like the one of the parameters; for an optimizer made from
@@ -184,16 +207,16 @@ class Optimizer(Rated):
             for group in self.groups:
                 self._step_group(group, chosen)
 
-    def _step_group(self, group: Group, chosen: dict[int, Any]) -> None:
+    def _step_group(self, group: Group, chosen: dict[int, Tensor]) -> None:
         keep = self.kept(group)
         exact = (*self.scalars(group), *keep)
-        cast: dict[Any, Scalars] = {}  # each scalar is rounded once per dtype, not once per parameter
+        cast: dict[dtypes.DType, Scalars] = {}  # each scalar is rounded once per dtype, not once per parameter
         for name, parameter in group.params.items():
             g = chosen.get(id(parameter))
             if g is None:
                 continue
             cells = {kind: buffers[name] for kind, buffers in group.state.items() if name in buffers}
-            values: dict[str, Any] = dict(cells)
+            values: dict[str, Tensor] = dict(cells)
             w: Tensor = parameter
             master = values.pop("master", None)
             if master is not None:
@@ -234,17 +257,17 @@ class Optimizer(Rated):
             g = g + group["weight_decay"] * w
         return keep[0] * w if keep else w, g
 
-    def _left_by_backward(self) -> dict[int, Any]:
+    def _left_by_backward(self) -> dict[int, Tensor]:
         found = {id(p): p.grad for group in self.groups for p in group.params.values() if p.trainable}
-        found = {key: g for key, g in found.items() if g is not None}
-        if not found:
+        left = {key: g for key, g in found.items() if g is not None}
+        if not left:
             raise GradientError(
                 f"{type(self).__name__}.step: no parameter has a gradient.",
                 "loss.backward() first, or step(grads) with the gradients of wl.grad",
             )
-        return found
+        return left
 
-    def _matched(self, grads: Any) -> dict[int, Any]:
+    def _matched(self, grads: object) -> dict[int, Tensor]:
         """The gradients by the identity of their parameters."""
         leaves, _ = trees.flatten_with_paths(grads)
         given = {".".join(map(str, path)): g for path, g in leaves}
@@ -344,7 +367,7 @@ class Optimizer(Rated):
         """
         return state_dict(self._state())
 
-    def load_state_dict(self, values: Mapping[str, Any], strict: bool = True) -> Loaded:
+    def load_state_dict(self, values: Mapping[str, ArrayLike], strict: bool = True) -> Loaded:
         """Put a saved state into an optimizer that was made with the same settings."""
         return load_state_dict(self._state(), values, strict)
 
@@ -365,7 +388,7 @@ class State(Module):
 
     lr: Buffer
     count: Buffer
-    groups: list[dict[str, Any]]
+    groups: list[dict[str, object]]
 
 
 def _widened(value: Tensor) -> Tensor:
@@ -383,7 +406,7 @@ def _listed_if_iterator(parameters: Any) -> Any:
     return list(parameters) if isinstance(parameters, Iterator) else parameters
 
 
-def _is_groups(parameters: Any) -> bool:
+def _is_groups(parameters: object) -> bool:
     return (
         isinstance(parameters, (list, tuple))
         and bool(parameters)
@@ -412,11 +435,11 @@ def _named(name: str, parameters: Any) -> dict[str, Parameter]:
     return found
 
 
-def _is_pair(entry: Any) -> bool:
+def _is_pair(entry: object) -> bool:
     return isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str)
 
 
-def _checked(optimizer: Any, name: str, parameter: Parameter, g: Any) -> Any:
+def _checked(optimizer: Optimizer, name: str, parameter: Parameter, g: ArrayLike) -> Tensor:
     if not isinstance(g, Tensor):
         g = arrays.asarray(g, dtype=parameter.dtype)
     if (g.shape, g.dtype) != (parameter.shape, parameter.dtype):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
 
-from ..arguments import as_int, as_number
-from ..errors import InputError
+from ..core.arguments import as_int, as_number
+from ..core.errors import InputError
 
 
 class Plateau:
@@ -60,12 +60,12 @@ class Plateau:
         self.bad_steps = 0
         self.resting = 0
 
-    def __call__(self, step: Any = None) -> float:
+    def __call__(self, step: int | None = None) -> float:
         if step is None or step >= self.warmup_steps:
             return self.lr
         return self.lr * step / self.warmup_steps
 
-    def step(self, metric: Any) -> float:
+    def step(self, metric: float) -> float:
         """Take the metric of an epoch; the rate from now on."""
         value = float(as_number("Plateau", "metric", metric))
         if self._is_better(value):
@@ -90,7 +90,7 @@ class Plateau:
             return value * sign < self.best * sign - self.threshold
         return value * sign < self.best * sign * (1.0 - sign * self.threshold)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, float | None]:
         """What changes, as plain numbers.
 
         >>> Plateau(0.1).state_dict()
@@ -98,7 +98,7 @@ class Plateau:
         """
         return {"lr": self.lr, "best": self.best, "bad_steps": self.bad_steps, "resting": self.resting}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Put a saved state back."""
         if set(state) != set(self.state_dict()):
             raise InputError(f"Plateau: a state with {sorted(state)}.", f"the keys {sorted(self.state_dict())}")

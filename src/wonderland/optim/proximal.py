@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from .. import arrays, dtypes
-from ..arguments import as_number
-from ..errors import DTypeError, InputError
-from ..nn.module import Module
-from ..tensor import Tensor
+from .. import arrays
+from ..core import dtypes
+from ..core.arguments import as_number
+from ..core.errors import DTypeError, InputError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, Axes
+from ..nn.module.module import Module
 from ..transforms.imperative import no_grad
 from .regularizers import weights_of
 
 
-def soft_threshold(x: Any, threshold: float) -> Tensor:
+def soft_threshold(x: ArrayLike, threshold: float) -> Tensor:
     r"""\(\mathrm{sign}(x)\,\max(|x| - t, 0)\), the minimum of \(\frac12\|z - x\|^2 + t\sum|z_i|\).
 
     >>> import wonderland as wl
@@ -29,7 +30,7 @@ def soft_threshold(x: Any, threshold: float) -> Tensor:
     return arrays.sign(x) * arrays.maximum(arrays.abs(x) - threshold, 0.0)
 
 
-def group_soft_threshold(x: Any, threshold: float, axis: Any = 0) -> Tensor:
+def group_soft_threshold(x: ArrayLike, threshold: float, axis: Axes = 0) -> Tensor:
     r"""\(x_g \max(1 - t/\|x_g\|, 0)\) for groups that extend over `axis`: short groups become zero as a whole.
 
     >>> import wonderland as wl
@@ -44,7 +45,7 @@ def group_soft_threshold(x: Any, threshold: float, axis: Any = 0) -> Tensor:
     return x * arrays.where(kept, 1.0 - threshold / arrays.where(kept, size, 1.0), arrays.zeros_like(size))
 
 
-def project_l2_ball(x: Any, radius: float = 1.0, axis: Any = -1) -> Tensor:
+def project_l2_ball(x: ArrayLike, radius: float = 1.0, axis: Axes = -1) -> Tensor:
     r"""The nearest point with \(\|x\| \le r\), over `axis` (None: all axes).
 
     >>> import wonderland as wl
@@ -58,7 +59,7 @@ def project_l2_ball(x: Any, radius: float = 1.0, axis: Any = -1) -> Tensor:
     return x * arrays.where(outside, radius / arrays.where(outside, size, 1.0), arrays.ones_like(size))
 
 
-def project_simplex(x: Any, total: float = 1.0, axis: int = -1) -> Tensor:
+def project_simplex(x: ArrayLike, total: float = 1.0, axis: int = -1) -> Tensor:
     r"""The nearest point with \(x_i \ge 0\) and \(\sum_i x_i = s\).
 
     >>> import wonderland as wl
@@ -73,7 +74,7 @@ def project_simplex(x: Any, total: float = 1.0, axis: int = -1) -> Tensor:
     return arrays.moveaxis(arrays.maximum(x - _level(x, total), 0.0), -1, axis)
 
 
-def project_l1_ball(x: Any, radius: float = 1.0, axis: int = -1) -> Tensor:
+def project_l1_ball(x: ArrayLike, radius: float = 1.0, axis: int = -1) -> Tensor:
     r"""The nearest point with \(\sum_i |x_i| \le r\); often a vertex or an edge, with zeros.
 
     >>> import wonderland as wl
@@ -115,13 +116,13 @@ def apply_proximal(model: Module, step: Callable[[Tensor], Tensor], *, weights_o
             parameter.assign(step(parameter))  # type: ignore[attr-defined]  # weights of a module are parameters
 
 
-def _real(name: str, x: Any) -> Tensor:
+def _real(name: str, x: ArrayLike) -> Tensor:
     x = arrays.asarray(x)
     if not dtypes.is_floating(x.dtype):
         raise DTypeError(f"{name}: received {x.dtype}{list(x.shape)}.", "real numbers, such as wl.float32")
     return x
 
 
-def _not_negative(name: str, what: str, value: Any) -> None:
+def _not_negative(name: str, what: str, value: object) -> None:
     if not as_number(name, what, value) >= 0:
         raise InputError(f"{name}: {what}={value}.", f"{what} >= 0")

@@ -15,16 +15,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .. import arrays, dtypes, trees
-from ..arguments import as_number
-from ..broadcasting import normalize_axes
-from ..errors import InputError
-from ..nn.module import Module
-from ..tensor import Tensor
+from .. import arrays
+from ..core import dtypes, trees
+from ..core.arguments import as_number
+from ..core.broadcasting import normalize_axes
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..core.typing import Axes
+from ..nn.module.module import Module
 from .weight_decay import is_weight
 
 
-def l2(model: Any, factor: float = 1.0, *, weights_only: bool = False) -> Tensor:
+def l2(model: object, factor: float = 1.0, *, weights_only: bool = False) -> Tensor:
     r"""\(\lambda \sum_i w_i^2\), with the gradient \(2\lambda w\). Book, section 9.2.1.
 
     >>> import wonderland as wl
@@ -36,7 +38,7 @@ def l2(model: Any, factor: float = 1.0, *, weights_only: bool = False) -> Tensor
     return _sum("l2", model, factor, weights_only, _square)
 
 
-def l1(model: Any, factor: float = 1.0, *, weights_only: bool = False) -> Tensor:
+def l1(model: object, factor: float = 1.0, *, weights_only: bool = False) -> Tensor:
     r"""\(\lambda \sum_i |w_i|\), which prefers weights that are exactly zero. Book, section 9.2.1.
 
     >>> import wonderland as wl
@@ -48,7 +50,7 @@ def l1(model: Any, factor: float = 1.0, *, weights_only: bool = False) -> Tensor
     return _sum("l1", model, factor, weights_only, lambda w: arrays.sum(arrays.abs(w)))
 
 
-def elastic_net(model: Any, factor: float = 1.0, ratio: float = 0.5, *, weights_only: bool = False) -> Tensor:
+def elastic_net(model: object, factor: float = 1.0, ratio: float = 0.5, *, weights_only: bool = False) -> Tensor:
     r"""\(\lambda\,(\rho \sum_i |w_i| + (1-\rho) \sum_i w_i^2)\), with \(\rho\) the `ratio`.
 
     >>> import wonderland as wl
@@ -62,7 +64,7 @@ def elastic_net(model: Any, factor: float = 1.0, ratio: float = 0.5, *, weights_
 
 
 def group_lasso(
-    model: Any, factor: float = 1.0, axis: Any = 0, *, by_size: bool = True, weights_only: bool = True
+    model: object, factor: float = 1.0, axis: Axes = 0, *, by_size: bool = True, weights_only: bool = True
 ) -> Tensor:
     r"""\(\lambda \sum_g \sqrt{n_g}\,\|w_g\|\): whole groups become zero together. Book, section 9.2.1.
 
@@ -115,13 +117,13 @@ def map_objective(log_likelihood: Callable[..., Tensor], log_prior: Callable[[An
     `log_likelihood(w, *data)` is summed over the examples; `log_prior(w)` may be the `log_prob` of a distribution.
     """
 
-    def objective(w: Any, *data: Any) -> Tensor:
+    def objective(w: object, *data: object) -> Tensor:
         return -log_likelihood(w, *data) - log_prior(w)
 
     return objective
 
 
-def _sum(name: str, model: Any, factor: Any, weights_only: bool, penalty: Callable[[Tensor], Tensor]) -> Tensor:
+def _sum(name: str, model: object, factor: float, weights_only: bool, penalty: Callable[[Tensor], Tensor]) -> Tensor:
     if not as_number(name, "factor", factor) >= 0 or math.isinf(factor):
         raise InputError(f"{name}: factor={factor}.", "a factor of 0 or more")
     found = weights_of(model, weights_only)
@@ -135,7 +137,7 @@ def _square(w: Tensor) -> Tensor:
     return arrays.sum(w * w) if dtypes.is_floating(w.dtype) else arrays.sum(arrays.abs(w) ** 2)
 
 
-def weights_of(model: Any, weights_only: bool = False) -> list[Tensor]:
+def weights_of(model: object, weights_only: bool = False) -> list[Tensor]:
     """The tensors that a penalty acts on.
 
     >>> import wonderland as wl
@@ -149,7 +151,7 @@ def weights_of(model: Any, weights_only: bool = False) -> list[Tensor]:
     return [w for w in found if dtypes.is_inexact(w.dtype)]
 
 
-def _positive(name: str, what: str, value: Any) -> float:
+def _positive(name: str, what: str, value: float) -> float:
     if not as_number(name, what, value) > 0:
         raise InputError(f"{name}: {what}={value}.", f"{what} above 0")
     return float(value)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer
-from .settings import check_not_negative, check_range, refuse_complex
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters
+from .settings import NOT_NEGATIVE, UP_TO_ONE, Limits
 
 
 class RMSprop(Optimizer):
@@ -24,9 +24,12 @@ class RMSprop(Optimizer):
     \(b = \mu b + g/(\sqrt v + \varepsilon),\ w \leftarrow w - \eta b\).
     """
 
+    _limits: ClassVar[Limits] = {"eps": NOT_NEGATIVE, "momentum": NOT_NEGATIVE, "alpha": UP_TO_ONE}
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
@@ -37,24 +40,9 @@ class RMSprop(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters,
-            lr,
-            alpha=alpha,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            centered=centered,
-            decay=decay,
-            maximize=maximize,
-        )
-
-    def check(self, group: Group) -> None:
-        check_not_negative(group, "RMSprop", "eps", "momentum")
-        check_range("RMSprop", "alpha", group["alpha"], lambda v: 0 <= v <= 1, "alpha from 0 to 1")
+        Optimizer.__init__(**locals())
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("RMSprop", parameter)
         kinds = ["square"] + ["mean"] * bool(group["centered"]) + ["momentum"] * bool(group["momentum"])
         return {kind: arrays.zeros_like(parameter) for kind in kinds}
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..errors import InputError
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer
-from .settings import check_range, refuse_complex
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters
+from .settings import Limits, check_range, in_range, pair_of
+
+ETAS = pair_of(
+    "two numbers",
+    in_range(lambda v: 0 < v < 1, "a first eta between 0 and 1"),
+    in_range(lambda v: v > 1, "a second eta above 1"),
+)
 
 
 class Rprop(Optimizer):
@@ -28,29 +33,25 @@ class Rprop(Optimizer):
     `step_sizes` the smallest and the largest \(\Delta\). It is for whole batches: the noise of small ones turns signs.
     """
 
+    _limits: ClassVar[Limits] = {"etas": ETAS, "step_sizes": pair_of("two numbers")}
+    _takes_complex = False
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(parameters, lr, etas=etas, step_sizes=step_sizes, maximize=maximize)
+        Optimizer.__init__(**locals())
 
     def check(self, group: Group) -> None:
-        for what in ("etas", "step_sizes"):
-            if not isinstance(group[what], (tuple, list)) or len(group[what]) != 2:
-                raise InputError(f"Rprop: {what}={group[what]!r}.", "two numbers")
-            group[what] = tuple(group[what])
-        check_range("Rprop", "etas", group["etas"][0], lambda v: 0 < v < 1, "a first eta between 0 and 1")
-        check_range("Rprop", "etas", group["etas"][1], lambda v: v > 1, "a second eta above 1")
         smallest, largest = group["step_sizes"]
         check_range("Rprop", "step_sizes", smallest, lambda v: 0 <= v <= largest, "the smallest, then the largest")
 
     def init(self, group: Group, parameter: Parameter) -> dict[str, Tensor]:
-        refuse_complex("Rprop", parameter)
         steps = arrays.full_like(parameter, group.lr.item())
         return {"before": arrays.zeros_like(parameter), "step_size": steps}
 

@@ -15,14 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import arrays, dtypes
-from ..arguments import as_int, as_list, as_number, shown
-from ..errors import InputError
-from ..tensor import Tensor
+from .. import arrays
+from ..core import dtypes
+from ..core.arguments import as_int, as_list, as_number, shown
+from ..core.errors import InputError
+from ..core.tensor import Tensor
 
 __all__ = [
     "batch_sizes",
@@ -45,12 +47,13 @@ __all__ = [
 ]
 
 Schedule = Callable[[Any], Any]
+Step: TypeAlias = np.float64 | Tensor
 
 
-def _schedule(name: str, formula: Callable[[Any, Any], Any]) -> Schedule:
+def _schedule(name: str, formula: Callable[[ModuleType, Any], Any]) -> Schedule:
     """The function of a step whose formula is written for a namespace: NumPy for numbers, ours for tensors."""
 
-    def rate(step: Any) -> Any:
+    def rate(step: float | Tensor) -> float | Tensor:
         if isinstance(step, Tensor):
             return formula(arrays, arrays.astype(step, dtypes.float64))
         if as_number(name, "step", step) < 0:
@@ -61,7 +64,7 @@ def _schedule(name: str, formula: Callable[[Any, Any], Any]) -> Schedule:
     return rate
 
 
-def _checked(name: str, what: str, value: Any, least: float = 0.0) -> float:
+def _checked(name: str, what: str, value: float, least: float = 0.0) -> float:
     if not as_number(name, what, value) >= least or not math.isfinite(value):
         raise InputError(f"{name}: {what}={shown(value)}.", f"{what} >= {least:g}")
     return float(value)
@@ -108,7 +111,7 @@ def multi_step(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Sche
     lr, gamma = _checked("multi_step", "lr", lr), _checked("multi_step", "gamma", gamma)
     marks = sorted(as_int("multi_step", "milestones", m, 0) for m in as_list("multi_step", "milestones", milestones))
 
-    def formula(xp: Any, t: Any) -> Any:
+    def formula(xp: ModuleType, t: Step) -> Step:
         value = 0.0 * t + lr
         for mark in marks:
             value = xp.where(t >= mark, value * gamma, value)
@@ -181,7 +184,7 @@ def cosine_restarts(lr: float, period: int, factor: int = 1, end: float = 0.0) -
     lr, end = _checked("cosine_restarts", "lr", lr), _checked("cosine_restarts", "end", end)
     n, factor = as_int("cosine_restarts", "period", period, 1), as_int("cosine_restarts", "factor", factor, 1)
 
-    def formula(xp: Any, t: Any) -> Any:
+    def formula(xp: ModuleType, t: Step) -> Step:
         if factor == 1:
             return end + (lr - end) * _half_wave(xp, t / n - xp.floor(t / n))
         # cycle k starts at n (f^k - 1) / (f - 1) and has n f^k steps; the logarithm is kept away from a rounded edge
@@ -192,7 +195,7 @@ def cosine_restarts(lr: float, period: int, factor: int = 1, end: float = 0.0) -
     return _schedule("cosine_restarts", formula)
 
 
-def _half_wave(xp: Any, progress: Any) -> Any:
+def _half_wave(xp: ModuleType, progress: Step | float) -> Step:
     """From 1 to 0 while progress goes from 0 to 1."""
     return 0.5 * (1.0 + xp.cos(math.pi * progress))
 
@@ -232,10 +235,10 @@ def one_cycle(
         raise InputError(f"one_cycle: anneal_strategy={anneal_strategy!r}.", '"cos" or "linear"')
     peak = pct_start * n - 1.0
 
-    def between(xp: Any, a: float, b: float, progress: Any) -> Any:
+    def between(xp: ModuleType, a: float, b: float, progress: Step | float) -> Step | float:
         return b + (a - b) * (_half_wave(xp, progress) if anneal_strategy == "cos" else 1.0 - progress)
 
-    def formula(xp: Any, t: Any) -> Any:
+    def formula(xp: ModuleType, t: Step) -> Step:
         t = xp.minimum(t, n - 1.0)
         up = between(xp, first, top, t / peak if peak > 0 else 1.0)
         down = between(xp, top, last, (t - peak) / (n - 1.0 - peak) if peak < n - 1.0 else 1.0)
@@ -267,7 +270,7 @@ def cyclic(
     if mode not in ("triangular", "triangular2", "exp_range"):
         raise InputError(f"cyclic: mode={mode!r}.", '"triangular", "triangular2" or "exp_range"')
 
-    def formula(xp: Any, t: Any) -> Any:
+    def formula(xp: ModuleType, t: Step) -> Step:
         cycle = xp.floor(t / total)
         place = t - total * cycle
         height = xp.minimum(place / up, (total - place) / (total - up)) * (high - low)
@@ -296,7 +299,7 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     if any(a > b for a, b in pairwise(starts)):
         raise InputError(f"join: the boundaries {starts[1:]} do not rise.", "steps in rising order")
 
-    def joined(step: Any) -> Any:
+    def joined(step: float | Tensor) -> float | Tensor:
         if not isinstance(step, Tensor):
             if as_number("join", "step", step) < 0:
                 raise InputError(f"join: the step {step}.", "steps count from 0")

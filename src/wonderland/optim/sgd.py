@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 from .. import arrays
-from ..errors import InputError
-from ..nn.parameter import Parameter
-from ..tensor import Tensor
-from .optimizer import Group, Optimizer, Scalars
-from .settings import check_not_negative
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..nn.module.parameter import Parameter
+from .optimizer import Group, Optimizer, Parameters, Scalars
+from .settings import NOT_NEGATIVE, Limits
 
 
 class SGD(Optimizer):
@@ -27,9 +27,11 @@ class SGD(Optimizer):
     `Nesterov` have it inside, as in the book. While the rate is constant both take the same path.
     """
 
+    _limits: ClassVar[Limits] = {"momentum": NOT_NEGATIVE}
+
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1e-3,
         momentum: float = 0.0,
         dampening: float = 0.0,
@@ -39,19 +41,9 @@ class SGD(Optimizer):
         decay: str = "coupled",
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            parameters,
-            lr,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-            decay=decay,
-            maximize=maximize,
-        )
+        Optimizer.__init__(**locals())
 
     def check(self, group: Group) -> None:
-        check_not_negative(group, "SGD", "momentum")
         if group["nesterov"] and (not group["momentum"] or group["dampening"]):
             raise InputError(
                 f"SGD: nesterov with momentum={group['momentum']} and dampening={group['dampening']}.",

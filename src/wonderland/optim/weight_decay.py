@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..arguments import as_number
-from ..errors import InputError
-from ..nn.module import Module
-from ..nn.parameter import Parameter
+from ..core.arguments import as_number
+from ..core.errors import InputError
+from ..nn.module.module import Module
+from ..nn.module.parameter import Parameter
 from .settings import DECAYS
 
 FORMS = ("penalty", *DECAYS)
@@ -29,7 +27,7 @@ def is_weight(model: Module, path: str, parameter: Parameter) -> bool:
     return parameter.ndim >= 2 and not of_norm and not name.startswith("bias")
 
 
-def decay_groups(model: Module, weight_decay: float) -> list[dict[str, Any]]:
+def decay_groups(model: Module, weight_decay: float) -> list[dict[str, object]]:
     """Two groups for an optimizer: weights that decay; biases and parameters of normalisations that do not.
 
     >>> import wonderland as wl

@@ -8,14 +8,15 @@ compute is said in attention.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from ..dtypes import DType, float32, is_half
+from ..core.dtypes import DType, float32, is_half
+from ..core.typing import Array
+from .sight import Extras, Options, distances
 
-Array = np.ndarray[Any, Any]
 Place = tuple[slice, slice, slice]  # of a tile: which matrices, which queries, which keys
 
 # A tile is as large as this many queries and keys of one matrix, or holds several matrices of shorter sequences: large
@@ -31,14 +32,19 @@ def wide_of(dtype: DType) -> DType:
 class Scores:
     """The scores q k^T scale of many matrices, with -inf where a query may not attend, to be had by the tile."""
 
-    def __init__(self, q: Array, k: Array, mask: Array | None, causal: bool, scale: float) -> None:
+    def __init__(self, q: Array, k: Array, extras: Extras[Array], options: Options) -> None:
         self.lead = q.shape[:-2]
         self.count = math.prod(self.lead)
         self.rows, self.columns = q.shape[-2], k.shape[-2]
         self.wide = wide_of(q.dtype)
         self.q, self.k = self.flat(q), self.flat(k)
-        self.causal = causal
-        self.scale = scale
+        self.options = options
+        self.scale = options.scale
+        self.offsets = np.zeros(1, np.int64)  # of each matrix, or of all
+        if extras.offsets is not None:
+            self.offsets = np.broadcast_to(extras.offsets, self.lead).reshape(self.count).astype(np.int64)
+        self.slopes = None if extras.slopes is None else self.flat(extras.slopes)
+        mask = extras.mask
         # a view: no matrix is repeated in memory
         self.mask = None if mask is None else np.broadcast_to(mask, (*self.lead, self.rows, self.columns))
         self.one_mask = mask is not None and math.prod(mask.shape[:-2]) == 1
@@ -55,13 +61,27 @@ class Scores:
         for n in range(0, self.count, many):
             for i in range(0, self.rows, rows):
                 last = min(i + rows, self.rows)
-                seen = min(last, self.columns) if self.causal else self.columns
-                keys = [slice(j, min(j + columns, seen)) for j in range(0, seen, columns)]
-                yield slice(n, min(n + many, self.count)), slice(i, last), keys
+                some = slice(n, min(n + many, self.count))
+                low, high = self.options.bounds(self.places(some, slice(i, last)), self.columns)
+                seen = int(high.max(initial=0))
+                keys = [slice(j, min(j + columns, seen)) for j in range(int(low.min(initial=seen)), seen, columns)]
+                yield some, slice(i, last), keys
+
+    def places(self, group: slice, rows: slice) -> Array:
+        """Where queries sit: (matrices, rows), or (1, rows) if all matrices are alike."""
+        found = np.arange(rows.start, rows.stop) // self.options.group
+        return (self.offsets[group] if len(self.offsets) > 1 else self.offsets)[:, None] + found
+
+    def distances(self, place: Place) -> Array:
+        """-|place - j| for a tile."""
+        group, rows, columns = place
+        return distances(self.places(group, rows), columns.start, columns.stop).astype(self.wide)
 
     def tile(self, place: Place) -> Array:
         group, rows, columns = place
         scores = (self.q[group, rows] * self.scale) @ self.k[group, columns].swapaxes(-1, -2)
+        if self.slopes is not None:
+            scores += self.slopes[group, rows] * self.distances(place)
         if self.mask is not None:
             mask = self._mask(self.mask, place)
             if mask.dtype.kind != "b":
@@ -73,14 +93,18 @@ class Scores:
 
     def seen(self, place: Place) -> Array | None:
         """Which scores of a tile count; None if all do."""
-        _, rows, columns = place
+        group, rows, columns = place
         found: Array | None = None
         if self.mask is not None:
             found = self._mask(self.mask, place)
             found = found if found.dtype.kind == "b" else found != -np.inf
-        if self.causal and columns.stop > rows.start + 1:
-            until = np.arange(columns.start, columns.stop) <= np.arange(rows.start, rows.stop)[:, None]
-            found = until if found is None else found & until
+        if self.options.ahead is not None:
+            low, high = self.options.bounds(self.places(group, rows), self.columns)
+            if low.max(initial=0) > columns.start or high.min(initial=self.columns) < columns.stop:
+                keys = np.arange(columns.start, columns.stop)
+                within = (keys >= low[..., None]) & (keys < high[..., None])
+                within = within[0] if len(within) == 1 else within
+                found = within if found is None else found & within
         return found
 
     def product(self, left: Array, right: Array, place: Place, turned: bool = False) -> Array:
@@ -114,13 +138,13 @@ class Scores:
         group, rows, columns = place
         if self.one_mask:
             return mask[(0,) * len(self.lead)][rows, columns]
-        which: tuple[Any, ...] = np.unravel_index(np.arange(group.start, group.stop), self.lead or (1,))
+        which: tuple[Array | slice, ...] = np.unravel_index(np.arange(group.start, group.stop), self.lead or (1,))
         return mask[(*which[: len(self.lead)], rows, columns)]
 
 
-def attend(q: Array, k: Array, v: Array, mask: Array | None, causal: bool, scale: float) -> list[Array]:
+def attend(q: Array, k: Array, v: Array, extras: Extras[Array], options: Options) -> list[Array]:
     """The result (lead, t, e) and the log-sum-exp of every row of scores (lead, t)."""
-    scores = Scores(q, k, mask, causal, scale)
+    scores = Scores(q, k, extras, options)
     values = scores.flat(v)
     out = np.empty((scores.count, scores.rows, v.shape[-1]), q.dtype)
     lse = np.empty((scores.count, scores.rows, 1), scores.wide)
@@ -165,19 +189,21 @@ def weights_of(scores: Scores, lse: Array) -> Iterator[Weights]:
 
 
 def push(
-    tq: Array, tk: Array, tv: Array, q: Array, k: Array, v: Array, lse: Array, mask: Array | None,
-    causal: bool, scale: float,
-) -> list[Array]:  # fmt: skip
-    """For tangents of q, k, v: (P * dS) v + P tv and the row sums of P * dS."""
-    scores = Scores(q, k, mask, causal, scale)
-    tq, tk, tv, v = (scores.flat(x) for x in (tq, tk, tv, v))
+    tangents: Sequence[Array], q: Array, k: Array, v: Array, lse: Array, extras: Extras[Array], options: Options
+) -> list[Array]:
+    """For tangents of q, k, v, and of slopes if there are some: (P * dS) v + P tv and the row sums of P * dS."""
+    scores = Scores(q, k, extras, options)
+    v = scores.flat(v)
+    tq, tk, tv, *tilts = (scores.flat(x) for x in tangents)
     moved = np.zeros((scores.count, scores.rows, v.shape[-1]), scores.wide)
     shift = np.zeros((scores.count, scores.rows, 1), scores.wide)
     for group, rows, columns, p in weights_of(scores, lse):
         place = group, rows, columns
         change = tq[group, rows] @ scores.k[group, columns].swapaxes(-1, -2)
         change += scores.q[group, rows] @ tk[group, columns].swapaxes(-1, -2)
-        change *= scale
+        change *= scores.scale
+        for tilt in tilts:
+            change += tilt[group, rows] * scores.distances(place)
         change = scores.changes(change, p, place)
         moved[group, rows] += scores.product(change, v[group, columns], place)
         moved[group, rows] += scores.product(p, tv[group, columns], place)
@@ -186,20 +212,24 @@ def push(
 
 
 def pull(
-    g: Array, h: Array, q: Array, k: Array, v: Array, lse: Array, mask: Array | None,
-    causal: bool, scale: float,
-) -> list[Array]:  # fmt: skip
-    """The transpose of `push`: adjoints of q, k, v for adjoints g, h of its results."""
-    scores = Scores(q, k, mask, causal, scale)
+    adjoints: Sequence[Array], q: Array, k: Array, v: Array, lse: Array, extras: Extras[Array], options: Options
+) -> list[Array]:
+    """The transpose of `push`: adjoints of q, k, v, and of slopes if there are some, for adjoints of its results."""
+    scores = Scores(q, k, extras, options)
+    g, h = adjoints
     g, h, values = (scores.flat(x) for x in (g, h, v))
     dq, dk, dv = (np.zeros(x.shape, scores.wide) for x in (scores.q, scores.k, values))
+    tilts = np.zeros(h.shape, scores.wide)
     for group, rows, columns, p in weights_of(scores, lse):
         place = group, rows, columns
         dv[group, columns] += scores.product(p, g[group, rows], place, turned=True)
         change = g[group, rows] @ values[group, columns].swapaxes(-1, -2)
         change += h[group, rows]
         change = scores.changes(change, p, place)
-        change *= scale
+        if options.tilted:
+            tilts[group, rows] += (change * scores.distances(place)).sum(axis=-1, keepdims=True)
+        change *= scores.scale
         dq[group, rows] += scores.product(change, scores.k[group, columns], place)
         dk[group, columns] += scores.product(change, scores.q[group, rows], place, turned=True)
-    return [d.reshape(x.shape).astype(x.dtype, copy=False) for d, x in ((dq, q), (dk, k), (dv, v))]
+    found = [d.reshape(x.shape).astype(x.dtype, copy=False) for d, x in ((dq, q), (dk, k), (dv, v))]
+    return [*found, tilts.reshape(q.shape[:-1])] if options.tilted else found

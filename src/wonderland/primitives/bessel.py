@@ -6,9 +6,9 @@ Two Chebyshev series each: up to 8, and beyond it in 1 / x.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from .composed import Composed, series
+from ..core.tensor import Tensor
+from .composed import Composed, Functions, Value, series
 from .elementwise import abs_, exp, sign, where
 
 # exp(-x) I0(x) from 0 to 8
@@ -137,41 +137,41 @@ I1_FAR = [
 ]
 
 
-def _scaled(m: Any, y: Any, near: list[float], far: list[float]) -> tuple[Any, Any]:
+def _scaled(m: Functions[Value], y: Value, near: list[float], far: list[float]) -> tuple[Value, Value]:
     """The series up to 8 and the one beyond it, of the size y."""
     inner = series(m.minimum(y, 8.0) / 4 - 1, near)
     large = m.maximum(y, 8.0)
     return inner, series(16 / large - 1, far) / m.sqrt(large)
 
 
-def i0e_of(m: Any, x: Any) -> Any:
+def i0e_of(m: Functions[Value], x: Value) -> Value:
     y = m.abs(x)
     inner, outer = _scaled(m, y, I0_NEAR, I0_FAR)
     return m.where(y <= 8, inner, outer)
 
 
-def i1e_of(m: Any, x: Any) -> Any:
+def i1e_of(m: Functions[Value], x: Value) -> Value:
     y = m.abs(x)
     inner, outer = _scaled(m, y, I1_NEAR, I1_FAR)
     return m.where(y <= 8, inner * x, m.sign(x) * outer)
 
 
-def i0_of(m: Any, x: Any) -> Any:
+def i0_of(m: Functions[Value], x: Value) -> Value:
     half = m.exp(0.5 * m.abs(x))
     return m.where(m.abs(x) == math.inf, math.inf, i0e_of(m, x) * half * half)
 
 
-def i1_of(m: Any, x: Any) -> Any:
+def i1_of(m: Functions[Value], x: Value) -> Value:
     half = m.exp(0.5 * m.abs(x))
     return m.where(m.abs(x) == math.inf, x, i1e_of(m, x) * half * half)
 
 
-def _over_x(x: Any, value: Any, scale: Any) -> Any:
+def _over_x(x: Tensor, value: Tensor, scale: Tensor) -> Tensor:
     """I1(x) / x times a scale; near 0 from the power series, which has all derivatives there."""
     near = abs_(x) < 1
     w = where(near, x, x * 0)
     w = w * w * 0.25
-    total: Any = 1.0
+    total: Tensor | float = 1.0
     for k in range(12, 0, -1):
         total = 1 + total * w / (k * (k + 1))
     return where(near, 0.5 * total * scale, value / where(near, x * 0 + 1, x))

@@ -7,19 +7,54 @@ rounded once. Derivatives are given by factors, as for other elementwise primiti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from ..broadcasting import broadcast_shapes
-from ..errors import DTypeError
+from ..core.broadcasting import broadcast_shapes
+from ..core.errors import DTypeError
+from ..core.primitive import Aval, Derivative, Marker, Primitive
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from . import special
 from .elementwise import FLOATING, check_kind, elementwise_batch, multiply
-from .primitive import Aval, Marker, Primitive
+
+if TYPE_CHECKING:
+    from ..ir.stage import Staged
 
 Formula = Callable[..., Any]
+Value = TypeVar("Value", Array, Tensor)
+
+
+class Functions(Protocol[Value]):
+    """What formulas are made of, besides operators."""
+
+    abs: Callable[[Value], Value]
+    cos: Callable[[Value], Value]
+    erfc: Callable[[Value], Value]
+    erfinv: Callable[[Value], Value]
+    exp: Callable[[Value], Value]
+    expm1: Callable[[Value], Value]
+    floor: Callable[[Value], Value]
+    log: Callable[[Value], Value]
+    log1p: Callable[[Value], Value]
+    round: Callable[[Value], Value]
+    sign: Callable[[Value], Value]
+    sin: Callable[[Value], Value]
+    sqrt: Callable[[Value], Value]
+    tan: Callable[[Value], Value]
+    constant: Callable[[Array], Value]
+    constant_part: Callable[[Value], Value]
+
+    def maximum(self, x: Value, y: Value | float, /) -> Value: ...
+    def minimum(self, x: Value, y: Value | float, /) -> Value: ...
+    def power(self, x: Value, y: Value | float, /) -> Value: ...
+    def reshape(self, x: Value, shape: tuple[int, ...], /) -> Value: ...
+    def sum(self, x: Value, /, *, axis: int) -> Value: ...
+    def where(self, condition: Value, x: Value | float, y: Value | float, /) -> Value: ...
+
 
 NUMPY = SimpleNamespace(
     **{name: getattr(np, name) for name in ("abs", "cos", "exp", "expm1", "floor", "log", "log1p", "round", "sin")},
@@ -38,14 +73,14 @@ class Composed(Primitive):
 
     __slots__ = ("formula", "graphs")
 
-    def __init__(self, name: str, formula: Formula, factors: Sequence[Any]) -> None:
-        def impl(*args: Any, **params: Any) -> Any:
+    def __init__(self, name: str, formula: Formula, factors: Sequence[Derivative]) -> None:
+        def impl(*args: Array, **params: object) -> Array:
             check_kind(name, FLOATING, *args)
             with np.errstate(all="ignore"):
                 found = formula(NUMPY, *[a.astype(np.float64) for a in args], **params)
             return np.asarray(found).astype(args[0].dtype)
 
-        def abstract(*args: Any, **params: Any) -> Aval:
+        def abstract(*args: Shaped, **params: object) -> Aval:
             check_kind(name, FLOATING, *args)
             if any(a.dtype != args[0].dtype for a in args):
                 raise DTypeError(f"{name}: dtypes {', '.join(str(a.dtype) for a in args)} differ.", "x.astype(...)")
@@ -54,21 +89,21 @@ class Composed(Primitive):
         super().__init__(name, impl, abstract, jvp=tuple(map(rule_of, factors)), elementwise=True)
         self.batch = elementwise_batch(self)
         self.formula = formula
-        self.graphs: dict[Any, Any] = {}  # see graph/expansion.py
+        self.graphs: dict[Hashable, Staged] = {}  # see ir/expansion.py
 
 
-def rule_of(factor: Any) -> Any:
+def rule_of(factor: Derivative) -> Derivative:
     """A jvp rule from a factor `d(out, *args, **params)`."""
     if factor is None or isinstance(factor, Marker):
         return factor
     return lambda t, out, *args, **params: multiply(t, factor(out, *args, **params))
 
 
-def series(t: Any, coefficients: Sequence[float]) -> Any:
+def series(t: Value, coefficients: Sequence[float]) -> Value:
     """A Chebyshev series at t in [-1, 1], by Clenshaw's recurrence."""
     twice = t + t
-    before: Any = 0.0
-    now: Any = coefficients[-1] + 0 * t
+    before: Value | float = 0.0
+    now = coefficients[-1] + 0 * t
     for c in coefficients[-2:0:-1]:
         now, before = twice * now - before + c, now
     return t * now - before + coefficients[0]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ..broadcasting import broadcast_shapes
-from ..dtypes import float32, is_half
-from ..errors import DTypeError, ShapeError
+from ..core.broadcasting import broadcast_shapes
+from ..core.dtypes import float32, is_half
+from ..core.errors import DTypeError, ShapeError
+from ..core.primitive import LINEAR, Aval, Primitive
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from .elementwise import elementwise_batch
-from .primitive import LINEAR, Aval, Primitive
 from .structure import reshape, transpose, unbroadcast
 
 
-def _matmul(x: Any, y: Any) -> Any:
+def _matmul(x: Array, y: Array) -> Array:
     if is_half(x.dtype):
         return np.matmul(x.astype(float32), y.astype(float32)).astype(x.dtype)
     if y.ndim == 2 and x.ndim > 2 and x.size:
@@ -36,26 +37,26 @@ def matmul_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
     return (*broadcast_shapes("matmul", x[:-2], y[:-2]), x[-2], y[-1])
 
 
-def _abstract(x: Any, y: Any) -> Aval:
+def _abstract(x: Shaped, y: Shaped) -> Aval:
     if x.dtype != y.dtype or x.dtype.kind == "b":
         raise DTypeError(f"matmul: dtypes {x.dtype} and {y.dtype}.", "two numeric tensors of one dtype")
     return Aval(matmul_shape(x.shape, y.shape), x.dtype)
 
 
-def swap_last(x: Any) -> Any:
+def swap_last(x: Tensor) -> Tensor:
     """The last two axes exchanged."""
     n = len(x.shape)
     return transpose(x, axes=(*range(n - 2), n - 1, n - 2))
 
 
-def _transpose_right(ct: Any, x: Any, y: Any) -> Any:
+def _transpose_right(ct: Tensor, x: Tensor, y: Tensor) -> Tensor:
     if len(y.shape) == 2 and x.ndim > 2:
         flat = reshape(x, shape=(math.prod(x.shape[:-1]), x.shape[-1]))
         return swap_last(flat) @ reshape(ct, shape=(flat.shape[0], ct.shape[-1]))
     return unbroadcast(swap_last(x) @ ct, y.shape)
 
 
-def _cost(x: Any, y: Any) -> int:
+def _cost(x: Shaped, y: Shaped) -> int:
     return math.prod(matmul_shape(x.shape, y.shape)) * x.shape[-1]
 
 

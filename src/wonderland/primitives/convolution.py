@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from ..dtypes import float32, is_half
-from ..errors import DTypeError, InputError, ShapeError
+from ..core.dtypes import float32, is_half
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.primitive import LINEAR, Aval, Primitive, Rule, Shape
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from .creation import full
-from .primitive import LINEAR, Aval, Primitive, Shape
 from .structure import reshape, transpose
 from .windows import Pairs, count_windows, pad, padded_shape, places, unpad
 
@@ -31,7 +32,7 @@ CHUNK = 1 << 19  # bytes of patches that are laid out at a time: they stay in th
 # --- shapes
 
 
-def _check(name: str, x: Any, y: Any, groups: int) -> None:
+def _check(name: str, x: Shaped, y: Shaped, groups: int) -> None:
     if x.dtype != y.dtype or x.dtype.kind == "b":
         raise DTypeError(f"{name}: dtypes {x.dtype} and {y.dtype}.", "two numeric tensors of one dtype")
     if len(x.shape) < 3 or len(y.shape) != len(x.shape):
@@ -59,7 +60,7 @@ def _check_places(name: str, got: Shape, wanted: Shape) -> None:
         )
 
 
-def _convolution_abstract(x: Any, w: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Aval:
+def _convolution_abstract(x: Shaped, w: Shaped, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Aval:
     name = "convolution"
     _check(name, x, w, groups)
     _check_groups(name, "input", x.shape[-1], groups)
@@ -76,7 +77,7 @@ def _convolution_abstract(x: Any, w: Any, stride: Shape, padding: Pairs, dilatio
 
 
 def _input_abstract(
-    y: Any, w: Any, spatial: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+    y: Shaped, w: Shaped, spatial: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Aval:
     name = "convolution_input"
     _check(name, y, w, groups)
@@ -93,7 +94,7 @@ def _input_abstract(
 
 
 def _weight_abstract(
-    x: Any, y: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+    x: Shaped, y: Shaped, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Aval:
     name = "convolution_weight"
     _check(name, x, y, groups)
@@ -108,10 +109,10 @@ def _weight_abstract(
 # --- with NumPy: a matrix product of patches, laid out as rows, with the filter
 
 
-def _widened(f: Any) -> Any:
+def _widened(f: Rule) -> Rule:
     """Half precision is computed in float32 and rounded once."""
 
-    def impl(x: Any, y: Any, **params: Any) -> Any:
+    def impl(x: Array, y: Array, **params: object) -> Array:
         if is_half(x.dtype):
             return f(x.astype(float32), y.astype(float32), **params).astype(x.dtype)
         return f(x, y, **params)
@@ -119,15 +120,15 @@ def _widened(f: Any) -> Any:
     return impl
 
 
-def _by_group(rows: Any, groups: int) -> Any:
+def _by_group(rows: Array, groups: int) -> Array:
     """(..., channels) as matrices (groups, rows, channels / groups), of outputs or of a filter."""
     *front, channels = rows.shape
     return rows.reshape(math.prod(front), groups, channels // groups).transpose(1, 0, 2)
 
 
 def _patches(
-    x: Any, counts: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
-) -> Iterator[tuple[slice, Any]]:
+    x: Array, counts: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+) -> Iterator[tuple[slice, Array]]:
     """Parts of the batch, with the patches under their windows as (groups, rows, kernel in / groups)."""
     x = pad(x, padding)
     steps = x.strides[1:-1]
@@ -150,7 +151,7 @@ def _patches(
         yield part, grouped[:, part].reshape(groups, rows, width)
 
 
-def _convolution(x: Any, w: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Any:
+def _convolution(x: Array, w: Array, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Array:
     shape = _convolution_abstract(x, w, stride, padding, dilation, groups).shape
     counts, kernel = shape[1:-1], w.shape[:-2]
     if groups > 1 and w.shape[-2] == 1:  # depthwise: one product of numbers for each place
@@ -167,7 +168,7 @@ def _convolution(x: Any, w: Any, stride: Shape, padding: Pairs, dilation: Shape,
     return out
 
 
-def _input(y: Any, w: Any, spatial: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Any:
+def _input(y: Array, w: Array, spatial: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Array:
     shape = _input_abstract(y, w, spatial, stride, padding, dilation, groups).shape
     counts, kernel = y.shape[1:-1], w.shape[:-2]
     out = np.zeros((shape[0], *padded_shape(spatial, padding), shape[-1]), y.dtype)
@@ -184,7 +185,7 @@ def _input(y: Any, w: Any, spatial: Shape, stride: Shape, padding: Pairs, dilati
     return unpad(out, spatial, padding)
 
 
-def _weight(x: Any, y: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Any:
+def _weight(x: Array, y: Array, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Array:
     shape = _weight_abstract(x, y, kernel, stride, padding, dilation, groups).shape
     counts = y.shape[1:-1]
     if groups > 1 and shape[-2] == 1:
@@ -209,7 +210,7 @@ def _position(of: str, index: str, ndim: int) -> int:
     return 0 if index == "b" else INDICES[of].index(index) - 3 + ndim
 
 
-def _fold(t: Any, of: str, into: str, groups: int) -> Any:
+def _fold(t: Tensor, of: str, into: str, groups: int) -> Tensor:
     """A tensor x, w or y with a batch in front; the batch becomes the outer part of the index `into`."""
     split = [*t.shape[1:-1], groups, t.shape[-1] // groups]
     at = _position(of, into, len(split))
@@ -218,7 +219,7 @@ def _fold(t: Any, of: str, into: str, groups: int) -> Any:
     return reshape(t, shape=(*split[:-2], split[-2] * split[-1]))
 
 
-def _unfold(t: Any, of: str, into: str, size: int, groups: int) -> Any:
+def _unfold(t: Tensor, of: str, into: str, size: int, groups: int) -> Tensor:
     """The inverse of `_fold`."""
     pieces = groups * size if into == "g" else groups
     split = [*t.shape[:-1], pieces, t.shape[-1] // pieces]
@@ -228,10 +229,10 @@ def _unfold(t: Any, of: str, into: str, size: int, groups: int) -> Any:
     return reshape(t, shape=(*t.shape[:-2], t.shape[-2] * t.shape[-1]))
 
 
-def _batch(primitive: Primitive, first: str, second: str, result: str) -> Any:
+def _batch(primitive: Primitive, first: str, second: str, result: str) -> Rule:
     """A batch is a further outer part of an index that the batched tensors share; if all are batched, of the group."""
 
-    def batch(args: list[Any], batched: list[bool], groups: int, **params: Any) -> Any:
+    def batch(args: list[Tensor], batched: list[bool], groups: int, **params: object) -> Tensor:
         size = next(a.shape[0] for a, on in zip(args, batched, strict=True) if on)
         if not size:
             ones = [Aval(a.shape[1:] if on else a.shape, a.dtype) for a, on in zip(args, batched, strict=True)]
@@ -251,7 +252,7 @@ def _batch(primitive: Primitive, first: str, second: str, result: str) -> Any:
 # --- the primitives
 
 
-def _cost(y: Any, kernel: Shape, channels: int) -> int:
+def _cost(y: Shaped, kernel: Shape, channels: int) -> int:
     return math.prod(y.shape) * math.prod(kernel) * channels
 
 

@@ -6,14 +6,16 @@ import contextlib
 import math
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
-from ..dtypes import bool_, is_complex
-from ..errors import ShapeError, SizeError
-from ..room import GIBIBYTE, check_room
-from .primitive import Aval, Primitive, Shape
+from ..core.dtypes import DType, bool_, is_complex
+from ..core.errors import ShapeError, SizeError
+from ..core.primitive import Aval, Primitive, Shape
+from ..core.room import GIBIBYTE, check_room
+from ..core.tensor import Tensor
+from ..core.typing import Array, Number, Shaped
 
 # the bytes and the number of tensors that are left, if they are bounded
 _budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)
@@ -38,7 +40,7 @@ def at_most(nbytes: int, count: int) -> Iterator[None]:
         _budget.reset(token)
 
 
-def check_size(name: str, shape: Shape, dtype: Any) -> None:
+def check_size(name: str, shape: Shape, dtype: DType) -> None:
     """Refuse negative sizes, and a tensor larger than the machine's memory, or than what `at_most` has left."""
     if any(n < 0 for n in shape):
         raise ShapeError(f"{name}: the shape {shape} has a negative size.", "sizes of 0 or more")
@@ -54,54 +56,54 @@ def check_size(name: str, shape: Shape, dtype: Any) -> None:
         check_room(name, nbytes, what, "a smaller shape, or a loop over parts of it")
 
 
-def _full_abstract(value: Any, shape: Shape, dtype: Any) -> Aval:
+def _full_abstract(value: Number, shape: Shape, dtype: DType) -> Aval:
     check_size("full", shape, dtype)
     return Aval(shape, dtype)
 
 
-def _full(value: Any, shape: Shape, dtype: Any) -> Any:
+def _full(value: Number, shape: Shape, dtype: DType) -> Array:
     check_size("full", shape, dtype)
     return np.full(shape, value, dtype)
 
 
-def _no_batch(*args: Any, **params: Any) -> Any:
+def _no_batch(*args: object, **params: object) -> NoReturn:
     raise AssertionError("a primitive without arguments is never batched")
 
 
-_full_primitive: Primitive = Primitive("full", _full, _full_abstract, batch=_no_batch)
+_full_primitive: Primitive = Primitive("full", _full, _full_abstract, batch=_no_batch, free=True)
 
 
-def full(shape: Shape, value: Any, dtype: Any) -> Any:
+def full(shape: Shape, value: Number, dtype: DType) -> Tensor:
     """A constant tensor; `value` is a Python number."""
     return _full_primitive(shape=shape, value=value, dtype=dtype)
 
 
-def _iota_abstract(size: int, dtype: Any) -> Aval:
+def _iota_abstract(size: int, dtype: DType) -> Aval:
     check_size("iota", (size,), dtype)
     return Aval((size,), dtype)
 
 
-def _iota(size: int, dtype: Any) -> Any:
+def _iota(size: int, dtype: DType) -> Array:
     check_size("iota", (size,), dtype)
     return np.arange(size).astype(dtype)
 
 
-iota: Primitive = Primitive("iota", _iota, _iota_abstract, batch=_no_batch)
+iota: Primitive = Primitive("iota", _iota, _iota_abstract, batch=_no_batch, free=True)
 
 
-def full_like(x: Any, value: Any) -> Any:
+def full_like(x: Shaped, value: Number) -> Tensor:
     return full(x.shape, value, x.dtype)
 
 
-def zeros_like(x: Any) -> Any:
+def zeros_like(x: Shaped) -> Tensor:
     return full(x.shape, _number(0, x.dtype), x.dtype)
 
 
-def ones_like(x: Any) -> Any:
+def ones_like(x: Shaped) -> Tensor:
     return full(x.shape, _number(1, x.dtype), x.dtype)
 
 
-def _number(value: int, dtype: Any) -> Any:
+def _number(value: int, dtype: DType) -> Number:
     if dtype == bool_:
         return bool(value)
     if is_complex(dtype):

@@ -7,19 +7,21 @@ equal arguments maximum and minimum give each one half; floor, ceil, round, trun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..broadcasting import broadcast_shapes
-from ..dtypes import KIND, bool_, is_complex, real_of
-from ..errors import DTypeError, InputError
-from ..interpreter import apply_linear
+from ..core import dtypes
+from ..core.broadcasting import broadcast_shapes
+from ..core.dtypes import KIND, DType, bool_, is_complex, real_of
+from ..core.errors import DTypeError, InputError
+from ..core.interpreter import apply_linear
+from ..core.primitive import LINEAR, ZERO, Aval, Derivative, Marker, Primitive, Rule
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from . import special
 from .creation import ones_like, zeros_like
-from .primitive import LINEAR, ZERO, Aval, Marker, Primitive
 from .structure import broadcast_to, reshape, unbroadcast
 
 Kinds = frozenset[int]
@@ -36,7 +38,7 @@ BOOL: Kinds = frozenset((0,))
 KIND_NAMES = {0: "bool", 1: "integer", 2: "floating", 3: "complex"}
 
 
-def check_kind(name: str, kinds: Kinds, *args: Any) -> None:
+def check_kind(name: str, kinds: Kinds, *args: Shaped) -> None:
     """Refuse arguments of other kinds."""
     for arg in args:
         if KIND[arg.dtype] not in kinds:
@@ -44,10 +46,10 @@ def check_kind(name: str, kinds: Kinds, *args: Any) -> None:
             raise DTypeError(f"{name}: takes {allowed} tensors, received {arg.dtype}.", "x.astype(...)")
 
 
-def elementwise_batch(primitive: Primitive) -> Callable[..., Any]:
+def elementwise_batch(primitive: Primitive) -> Rule:
     """Batched arguments keep the batch in front; axes of size 1 after it make up for missing ranks."""
 
-    def batch(args: list[Any], batched: list[bool], **params: Any) -> Any:
+    def batch(args: list[Tensor], batched: list[bool], **params: object) -> Tensor:
         ranks = [a.ndim - b for a, b in zip(args, batched, strict=True)]
         rank = max(ranks)
         aligned = []
@@ -61,11 +63,11 @@ def elementwise_batch(primitive: Primitive) -> Callable[..., Any]:
 
 
 def elementwise(
-    name: str, impl: Callable[..., Any], kinds: Kinds, jvp: Any, out: Callable[[Any], Any] | None = None
+    name: str, impl: Rule, kinds: Kinds, jvp: Sequence[Derivative] | Rule, out: Callable[[DType], DType] | None = None
 ) -> Primitive:
     """An elementwise primitive; all arguments have one dtype, and `out` maps it to the result's."""
 
-    def abstract(*args: Any) -> Aval:
+    def abstract(*args: Shaped) -> Aval:
         check_kind(name, kinds, *args)
         dtype = args[0].dtype
         if any(a.dtype != dtype for a in args):
@@ -77,37 +79,41 @@ def elementwise(
     return primitive
 
 
-def factor(derivative: Any) -> Any:
+def factor(derivative: Derivative) -> Derivative:
     """A jvp rule from a factor; markers and None stay what they are."""
     if derivative is None or isinstance(derivative, Marker):
         return derivative
     return lambda t, out, *args: apply_linear(multiply, [t, derivative(out, *args)], {}, t, out)
 
 
-def unary(name: str, impl: Any, d: Any, kinds: Kinds = INEXACT, out: Any = None) -> Primitive:
+def unary(
+    name: str, impl: Rule, d: Derivative, kinds: Kinds = INEXACT, out: Callable[[DType], DType] | None = None
+) -> Primitive:
     """An elementwise primitive of one argument with the factor `d(out, x)`."""
     return elementwise(name, impl, kinds, (factor(d),), out)
 
 
-def binary(name: str, impl: Any, d: Any, kinds: Kinds = NUMERIC, out: Any = None) -> Primitive:
+def binary(
+    name: str, impl: Rule, d: Sequence[Derivative], kinds: Kinds = NUMERIC, out: Callable[[DType], DType] | None = None
+) -> Primitive:
     """An elementwise primitive of two arguments with a pair of factors `d(out, x, y)`."""
     return elementwise(name, impl, kinds, tuple(factor(e) for e in d), out)
 
 
-def to_bool(dtype: Any) -> Any:
+def to_bool(dtype: DType) -> DType:
     return bool_
 
 
 # --- linear ones: addition, and multiplication in each argument
 
-add: Primitive = elementwise("add", np.add, NUMERIC, None)
+add: Primitive = elementwise("add", np.add, NUMERIC, ())
 add.jvp = lambda primals, tangents, out: _sum_tangents(tangents[0], tangents[1], out)
 add.transpose = (
     lambda ct, x, y: unbroadcast(ct, x.shape),
     lambda ct, x, y: unbroadcast(ct, y.shape),
 )
 
-subtract: Primitive = elementwise("subtract", np.subtract, NUMERIC, None)
+subtract: Primitive = elementwise("subtract", np.subtract, NUMERIC, ())
 subtract.jvp = lambda primals, tangents, out: _sum_tangents(
     tangents[0], None if tangents[1] is None else -tangents[1], out
 )
@@ -117,7 +123,7 @@ subtract.transpose = (
 )
 
 
-def _sum_tangents(t: Any, u: Any, out: Any) -> Any:
+def _sum_tangents(t: Any, u: Any, out: Tensor) -> Tensor:
     if t is not None and u is not None:
         return t + u
     only = u if t is None else t
@@ -145,13 +151,13 @@ imag: Primitive = unary("imag", lambda x: np.imag(x).copy(), LINEAR, COMPLEX, re
 imag.transpose = (lambda ct, x: complex_(zeros_like(ct), -ct),)
 
 
-def _make_complex(re: Any, im: Any) -> Any:
+def _make_complex(re: Array, im: Array) -> Array:
     out = np.empty(np.broadcast_shapes(re.shape, im.shape), dtypes.complex_of(re.dtype))
     out.real, out.imag = re, im
     return out
 
 
-complex_: Primitive = elementwise("complex", _make_complex, FLOATING, None, dtypes.complex_of)
+complex_: Primitive = elementwise("complex", _make_complex, FLOATING, (), dtypes.complex_of)
 complex_.jvp = lambda primals, tangents, out: complex_(
     *[broadcast_to(zeros_like(p) if t is None else t, shape=out.shape) for p, t in zip(primals, tangents, strict=True)]
 )
@@ -161,7 +167,7 @@ complex_.transpose = (
 )
 
 
-def _as_part(ct: Any, x: Any) -> Any:
+def _as_part(ct: Tensor, x: Shaped) -> Tensor:
     """Half precision has no complex type of its own, so the parts of complex64 are converted back."""
     return ct if ct.dtype == x.dtype else astype(ct, dtype=x.dtype)
 
@@ -178,19 +184,19 @@ sqrt: Primitive = unary("sqrt", np.sqrt, lambda y, x: 0.5 / y)
 square: Primitive = unary("square", np.square, lambda y, x: 2 * x, NUMERIC)
 
 
-def _power_factor(out: Any, x: Any, p: Any) -> Any:
+def _power_factor(out: Tensor, x: Tensor, p: Tensor) -> Tensor:
     # p x^(p-1), but 0 for p = 0 also at x = 0, where x^(p-1) is infinite
     safe = where(p == 0, ones_like(p), p)
     return where(p == 0, zeros_like(out), broadcast_to(p * power(x, safe - 1), shape=out.shape))
 
 
-def _exponent_factor(out: Any, x: Any, p: Any) -> Any:
+def _exponent_factor(out: Tensor, x: Tensor, p: Tensor) -> Tensor:
     # log(x) x^p, but 0 at x = 0 where x^p = 0 wins
     safe = where(x == 0, ones_like(x), x)
     return where(x == 0, zeros_like(out), log(safe) * out)
 
 
-def _integer_power(x: Any, p: Any) -> Any:
+def _integer_power(x: Array, p: Array) -> Array:
     if x.dtype.kind in "iu" and x.size and np.any(p < 0):
         raise negative_power(x)
     out = np.power(x, p)
@@ -200,7 +206,7 @@ def _integer_power(x: Any, p: Any) -> Any:
     return out
 
 
-def negative_power(x: Any) -> InputError:
+def negative_power(x: Shaped) -> InputError:
     return InputError(f"power: {x.dtype} to a negative power is not an integer.", "x.astype(wl.float32) ** p")
 
 
@@ -233,7 +239,7 @@ hypot: Primitive = binary(
 # --- activations and special functions with stable forms of their own
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Array) -> Array:
     # exp of a non-positive number only, so nothing overflows
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(x.dtype)
@@ -244,7 +250,7 @@ logaddexp: Primitive = binary(
     "logaddexp",
     lambda x, y: (
         np.logaddexp(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
-        if x.dtype == dtypes.bfloat16
+        if dtypes.is_foreign(x.dtype)
         else np.logaddexp(x, y)
     ),
     (lambda out, x, y: share_of_sum(x, y, out), lambda out, x, y: share_of_sum(y, x, out)),
@@ -255,7 +261,7 @@ erfc: Primitive = unary("erfc", special.erfc, lambda y, x: exp(-x * x) * float(-
 erfinv: Primitive = unary("erfinv", special.erfinv, lambda y, x: exp(y * y) * float(np.sqrt(np.pi) / 2), FLOATING)
 
 
-def share_of_sum(x: Any, y: Any, out: Any) -> Any:
+def share_of_sum(x: Tensor, y: Tensor, out: Tensor) -> Tensor:
     """exp(x - out) for out = log(exp(x) + exp(y)); two equal infinities share evenly instead of giving NaN."""
     infinite = bitwise_and(x == y, isinf(x))
     zero = zeros_like(out)
@@ -265,19 +271,19 @@ def share_of_sum(x: Any, y: Any, out: Any) -> Any:
 # --- not smooth: absolute value, sign, rounding, the larger of two
 
 
-def _complex_sign(x: Any) -> Any:
+def _complex_sign(x: Tensor) -> Tensor:
     size = abs_(x)
     one = ones_like(size)
     return x / complex_(where(size == 0, one, size), zeros_like(size))
 
 
-def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
+def _abs_jvp(t: Tensor, out: Tensor, x: Tensor) -> Tensor:
     if is_complex(x.dtype):
         return real(t * conj(_complex_sign(x)))
     return t * sign(x)
 
 
-def _safe_ratio(x: Any, size: Any) -> Any:
+def _safe_ratio(x: Tensor, size: Tensor) -> Tensor:
     """x / size, and 0 where size is 0: the subgradient of a norm at the origin."""
     zero = size == 0
     return where(zero, zeros_like(size), x / where(zero, ones_like(size), size))
@@ -286,7 +292,7 @@ def _safe_ratio(x: Any, size: Any) -> Any:
 abs_: Primitive = elementwise("abs", np.abs, NUMERIC, (_abs_jvp,), real_of)
 
 
-def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
+def _sign_jvp(t: Tensor, out: Tensor, x: Tensor) -> Tensor | None:
     if not is_complex(x.dtype):
         return None
     # z / |z| moves only across the direction of z
@@ -304,7 +310,7 @@ trunc: Primitive = unary("trunc", np.trunc, ZERO, REAL_NUMERIC)
 round_: Primitive = unary("round", np.round, ZERO, NUMERIC)
 
 
-def _won(x: Any, y: Any, out: Any) -> Any:
+def _won(x: Tensor, y: Tensor, out: Tensor) -> Tensor:
     """1 where x is the result, one half where both are, 0 elsewhere."""
     ones = ones_like(out)
     return where(x == out, where(y == out, ones * 0.5, ones), zeros_like(out))
@@ -318,10 +324,10 @@ minimum: Primitive = binary(
 )
 
 
-def _checked_integers(name: str, f: Any, bad: Any) -> Any:
+def _checked_integers(name: str, f: Callable[..., Array], bad: Callable[[Array], Array]) -> Rule:
     """f, which has no result for integers with a `bad` second argument: NumPy would give some number."""
 
-    def impl(x: Any, y: Any) -> Any:
+    def impl(x: Array, y: Array) -> Array:
         if y.dtype.kind in "iu" and x.size and bad(y).any():  # nothing is divided where nothing is
             raise refused(name, x, y[bad(y)].ravel()[0])
         return f(x, y)
@@ -329,18 +335,18 @@ def _checked_integers(name: str, f: Any, bad: Any) -> Any:
     return impl
 
 
-def refused(name: str, x: Any, second: Any) -> InputError:
+def refused(name: str, x: Shaped, second: object) -> InputError:
     """The error of a division by 0, or of a negative shift."""
     divisor = "a divisor that is not 0, as wl.where(y == 0, 1, y); or x / y"
     hint = "shifts of 0 or more; the other shift moves the other way" if "shift" in name else divisor
     return InputError(f"{name}: {x.dtype}{list(x.shape)} with a second argument of {second}.", hint)
 
 
-def _by_nonzero(name: str, f: Any) -> Any:
+def _by_nonzero(name: str, f: Callable[..., Array]) -> Rule:
     return _checked_integers(name, f, lambda y: y == 0)
 
 
-def _not_negative(name: str, f: Any) -> Any:
+def _not_negative(name: str, f: Callable[..., Array]) -> Rule:
     return _checked_integers(name, f, lambda y: y < 0)
 
 
@@ -361,14 +367,14 @@ nextafter: Primitive = binary("nextafter", np.nextafter, (None, None), FLOATING)
 # --- choice
 
 
-def _where_abstract(condition: Any, x: Any, y: Any) -> Aval:
+def _where_abstract(condition: Shaped, x: Shaped, y: Shaped) -> Aval:
     check_kind("where", BOOL, condition)
     if x.dtype != y.dtype:
         raise DTypeError(f"where: dtypes {x.dtype} and {y.dtype} differ.", "x.astype(...)")
     return Aval(broadcast_shapes("where", condition.shape, x.shape, y.shape), x.dtype)
 
 
-def _where_jvp(primals: list[Any], tangents: list[Any], out: Any) -> Any:
+def _where_jvp(primals: list[Tensor], tangents: list[Tensor | None], out: Tensor) -> Tensor:
     condition, x, _ = primals
     # a 0-d zero, so that nothing but the condition is kept for the backward pass
     t, u = (zeros_like(Aval((), x.dtype)) if tangent is None else tangent for tangent in tangents[1:])
@@ -376,7 +382,7 @@ def _where_jvp(primals: list[Any], tangents: list[Any], out: Any) -> Any:
     return result if result.shape == out.shape else broadcast_to(result, shape=out.shape)
 
 
-where: Primitive = Primitive("where", np.where, _where_abstract, jvp=_where_jvp, elementwise=True)
+where: Primitive = Primitive("where", np.where, _where_abstract, jvp=_where_jvp, elementwise=True, free=True)
 where.transpose = (
     None,
     lambda ct, c, x, y: unbroadcast(where(c, ct, zeros_like(ct)), x.shape),
@@ -388,12 +394,12 @@ where.batch = elementwise_batch(where)
 # --- relu: its derivative is known from its value, so that the argument need not be kept
 
 
-def _relu(x: Any) -> Any:
+def _relu(x: Array) -> Array:
     check_kind("relu", REAL, x)  # NumPy compares complex numbers, too
     return np.where(x <= 0, x.dtype.type(0), x)
 
 
-def _relu_jvp(t: Any, out: Any, x: Any) -> Any:
+def _relu_jvp(t: Tensor, out: Tensor, x: Tensor) -> Tensor:
     return _where_jvp([out <= 0, out, out], [None, None, t], out)
 
 
@@ -426,13 +432,13 @@ bitwise_right_shift: Primitive = binary(
 # --- type conversion
 
 
-def _astype_transpose(ct: Any, x: Any, dtype: Any) -> Any:
+def _astype_transpose(ct: Tensor, x: Shaped, dtype: DType) -> Tensor:
     if is_complex(dtype) and not is_complex(x.dtype):
         return astype(real(ct), dtype=x.dtype)
     return astype(ct, dtype=x.dtype)
 
 
-def _astype_impl(x: Any, dtype: Any) -> Any:
+def _astype_impl(x: Array, dtype: DType) -> Array:
     if is_complex(x.dtype) and not is_complex(dtype) and dtype != bool_:
         raise TypeError(f"a complex value has no {dtype} counterpart; use wl.real(x) or wl.abs(x)")
     if dtype == bool_:
@@ -442,7 +448,7 @@ def _astype_impl(x: Any, dtype: Any) -> Any:
     return x.astype(dtype)
 
 
-def _check_holds(dtype: Any, x: Any) -> None:
+def _check_holds(dtype: DType, x: Array) -> None:
     """Refuse numbers that an integer type does not hold; the conversion would make others of them."""
     whole = np.trunc(x.astype(np.float64))
     info = np.iinfo(dtype)
@@ -451,20 +457,20 @@ def _check_holds(dtype: Any, x: Any) -> None:
         raise no_counterpart(dtype, x, x[bad].ravel()[0])
 
 
-def no_counterpart(dtype: Any, x: Any, value: Any) -> InputError:
+def no_counterpart(dtype: DType, x: Shaped, value: object) -> InputError:
     return InputError(
         f"astype: {value} in a tensor of {x.dtype}{list(x.shape)} has no {dtype} counterpart.",
         "wl.nan_to_num or wl.clip first, or a wider dtype",
     )
 
 
-def _astype_abstract(x: Any, dtype: Any) -> Aval:
+def _astype_abstract(x: Shaped, dtype: DType) -> Aval:
     if is_complex(x.dtype) and not is_complex(dtype) and dtype != bool_:
         raise DTypeError(f"astype: {x.dtype} has no {dtype} counterpart.", "wl.real(x), wl.imag(x) or wl.abs(x)")
     return Aval(x.shape, dtype)
 
 
 astype: Primitive = Primitive(
-    "astype", _astype_impl, _astype_abstract, jvp=(LINEAR,), transpose=(_astype_transpose,), elementwise=True
+    "astype", _astype_impl, _astype_abstract, jvp=(LINEAR,), transpose=(_astype_transpose,), elementwise=True, free=True
 )
 astype.batch = elementwise_batch(astype)

@@ -9,14 +9,14 @@ derivative also there.
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
-from ..dtypes import is_complex, real_of
-from ..errors import GradientError
-from ..tensor import wrap
+from ..core.dtypes import is_complex, real_of
+from ..core.errors import GradientError
+from ..core.primitive import Aval, Primitive, Rule
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, Shaped
 from . import creation, elementwise
 from .contraction import swap_last
 from .linear_algebra import (
@@ -35,17 +35,16 @@ from .linear_algebra import (
     square_abstract,
     triangle,
 )
-from .primitive import Aval, Primitive
 from .structure import broadcast_to, reshape, sum_, take_slice
 
 # --- Cholesky: the lower triangular L with L L^H = A, of the Hermitian part of the argument
 
 
-def _hermitian(x: Any) -> Any:
+def _hermitian(x: Array) -> Array:
     return ((x + np.conj(x.swapaxes(-1, -2))) / 2).astype(x.dtype)
 
 
-def _cholesky_jvp(t: Any, out: Any, x: Any) -> Any:
+def _cholesky_jvp(t: Tensor, out: Tensor, x: Tensor) -> Tensor:
     # L^-1 dA L^-H = L^-1 dL + (L^-1 dL)^H, and L^-1 dL is lower triangular
     half = solve_triangular(out, hermitian_part(t), lower=True)
     both = solve_triangular(out, adjoint(half), lower=True)
@@ -72,14 +71,14 @@ cholesky.batch = pass_through(cholesky)
 # --- QR: orthonormal columns Q and upper triangular R with Q R = A
 
 
-def _qr_abstract(x: Any, complete: bool) -> list[Aval]:
+def _qr_abstract(x: Shaped, complete: bool) -> list[Aval]:
     check_matrices("qr", x)
     *batch, m, n = x.shape
     k = m if complete else min(m, n)
     return [Aval((*batch, m, k), x.dtype), Aval((*batch, k, n), x.dtype)]
 
 
-def _qr_jvp(primals: list[Any], tangents: list[Any], out: list[Any], complete: bool) -> list[Any]:
+def _qr_jvp(primals: list[Tensor], tangents: list[Tensor], out: list[Tensor], complete: bool) -> list[Tensor]:
     (x,), (t,), (q, r) = primals, tangents, out
     m, n = x.shape[-2:]
     if complete and m > n:
@@ -117,43 +116,43 @@ qr.batch = pass_through(qr)
 # --- eigenvalues (ascending) and eigenvectors (columns) of the Hermitian part of the argument
 
 
-def _row(x: Any) -> Any:
+def _row(x: Tensor) -> Tensor:
     return reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))
 
 
-def _column(x: Any) -> Any:
+def _column(x: Tensor) -> Tensor:
     return reshape(x, shape=(*x.shape, 1))
 
 
-def pairs(values: Any) -> tuple[Any, Any]:
+def pairs(values: Tensor) -> tuple[Tensor, Tensor]:
     """values_j and values_i, as matrices with elements (i, j)."""
     shape = (*values.shape, values.shape[-1])
     return broadcast_to(_row(values), shape=shape), broadcast_to(_column(values), shape=shape)
 
 
-def inverse_or_zero(x: Any, zero: Any) -> Any:
+def inverse_or_zero(x: Tensor, zero: Tensor) -> Tensor:
     """1 / x, and 0 where `zero` holds; also its derivative is 0 there."""
     return elementwise.where(zero, creation.zeros_like(x), 1 / elementwise.where(zero, creation.ones_like(x), x))
 
 
-def rounding(values: Any) -> Any:
+def rounding(values: Tensor) -> Tensor:
     """The size of the rounding errors of the singular values or eigenvalues, with an axis of size 1."""
     total = sum_(elementwise.abs_(values), axes=(values.ndim - 1,))
     return _column(total) * float(ml_dtypes.finfo(values.dtype).eps)
 
 
-def _indistinct(values: Any) -> Any:
+def _indistinct(values: Tensor) -> Tensor:
     """Which pairs (i, j) of values are equal but for rounding."""
     row, column = pairs(values)
     return elementwise.abs_(row - column) <= _column(rounding(values))
 
 
-def _eigh_abstract(x: Any) -> list[Aval]:
+def _eigh_abstract(x: Shaped) -> list[Aval]:
     check_square("eigh", x)
     return [Aval(x.shape[:-1], real_of(x.dtype)), Aval(x.shape, x.dtype)]
 
 
-def _eigh_jvp(primals: list[Any], tangents: list[Any], out: list[Any]) -> list[Any]:
+def _eigh_jvp(primals: list[Tensor], tangents: list[Tensor], out: list[Tensor]) -> list[Tensor]:
     (t,), (w, v) = tangents, out
     moved = hermitian_part(t) @ v
     dw = sum_(conj(v) * moved, axes=(len(moved.shape) - 2,))
@@ -176,7 +175,7 @@ eigh.batch = pass_through(eigh)
 # --- singular values (descending): A = U diag(s) V^H
 
 
-def _svd_abstract(x: Any, full: bool) -> list[Aval]:
+def _svd_abstract(x: Shaped, full: bool) -> list[Aval]:
     check_matrices("svd", x)
     *batch, m, n = x.shape
     k = min(m, n)
@@ -184,7 +183,7 @@ def _svd_abstract(x: Any, full: bool) -> list[Aval]:
     return [Aval((*batch, *u), x.dtype), Aval((*batch, k), real_of(x.dtype)), Aval((*batch, *vh), x.dtype)]
 
 
-def _svd_jvp(primals: list[Any], tangents: list[Any], out: list[Any], full: bool) -> list[Any]:
+def _svd_jvp(primals: list[Tensor], tangents: list[Tensor], out: list[Tensor], full: bool) -> list[Tensor]:
     (x,), (t,), (u, s, vh) = primals, tangents, out
     m, n = x.shape[-2:]
     if full and m != n:
@@ -214,8 +213,8 @@ def _svd_jvp(primals: list[Any], tangents: list[Any], out: list[Any], full: bool
     return [du, ds, adjoint(dv)]
 
 
-def _svd(full: bool) -> Any:
-    def impl(x: Any) -> list[Any]:
+def _svd(full: bool) -> Rule:
+    def impl(x: Array) -> list[Array]:
         return list(np.linalg.svd(x, full_matrices=full))
 
     return in_single(lapack("svd", impl, NO_CONVERGENCE, FINITE, square=False))

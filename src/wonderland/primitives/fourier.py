@@ -9,21 +9,25 @@ except 0 and n/2.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
-from ..dtypes import bfloat16, complex_of, float32, is_complex, is_floating, real_of
-from ..errors import DTypeError, ShapeError
-from ..tensor import wrap
+from ..core.dtypes import DType, complex_of, float32, is_complex, is_floating, is_foreign, real_of
+from ..core.errors import DTypeError, ShapeError
+from ..core.primitive import LINEAR, Aval, Primitive
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, Shaped
 from . import elementwise
-from .primitive import LINEAR, Aval, Primitive
 
+Norm = Literal["backward", "ortho", "forward"]
 # where the factor 1/n of forward and backward together goes; the transpose of a transform is scaled like it
-TRANSPOSED_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+TRANSPOSED_NORM: dict[str, Norm] = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _cost(x: Any, axis: int | None = None, axes: tuple[int, ...] = (), n: int | None = None, **params: Any) -> int:
+def _cost(
+    x: Shaped, axis: int | None = None, axes: tuple[int, ...] = (), n: int | None = None, **params: object
+) -> int:
     size = math.prod(x.shape[a] for a in axes) if axis is None else (n or x.shape[axis])
     return math.prod(x.shape) * max(1, math.ceil(math.log2(max(2, size))))
 
@@ -31,11 +35,11 @@ def _cost(x: Any, axis: int | None = None, axes: tuple[int, ...] = (), n: int | 
 # --- complex to complex, along several axes
 
 
-def _fft(x: Any, axes: tuple[int, ...], inverse: bool, norm: Any) -> Any:
+def _fft(x: Array, axes: tuple[int, ...], inverse: bool, norm: Norm) -> Array:
     return (np.fft.ifftn if inverse else np.fft.fftn)(x, axes=axes, norm=norm)
 
 
-def _fft_abstract(x: Any, axes: tuple[int, ...], inverse: bool, norm: Any) -> Aval:
+def _fft_abstract(x: Shaped, axes: tuple[int, ...], inverse: bool, norm: Norm) -> Aval:
     if not is_complex(x.dtype):
         raise DTypeError(f"fft: takes complex tensors, received {x.dtype}.", "x.astype(wl.complex64)")
     return Aval(x.shape, x.dtype)
@@ -54,7 +58,7 @@ fft: Primitive = Primitive(
 # --- real to half of the spectrum, and back, along one axis
 
 
-def _weights(n: int, axis: int, ndim: int, dtype: Any) -> Any:
+def _weights(n: int, axis: int, ndim: int, dtype: DType) -> Tensor:
     """How often each frequency 0 .. n//2 occurs in the spectrum of a real signal of length n."""
     counts = np.full(n // 2 + 1, 2.0)
     counts[0] = 1
@@ -63,17 +67,17 @@ def _weights(n: int, axis: int, ndim: int, dtype: Any) -> Any:
     return wrap(counts.astype(real_of(dtype)).reshape(-1, *(1,) * (ndim - 1 - axis)))
 
 
-def _rfft(x: Any, axis: int, norm: Any) -> Any:
-    return np.fft.rfft(x.astype(float32) if x.dtype == bfloat16 else x, axis=axis, norm=norm)
+def _rfft(x: Array, axis: int, norm: Norm) -> Array:
+    return np.fft.rfft(x.astype(float32) if is_foreign(x.dtype) else x, axis=axis, norm=norm)
 
 
-def _rfft_abstract(x: Any, axis: int, norm: Any) -> Aval:
+def _rfft_abstract(x: Shaped, axis: int, norm: Norm) -> Aval:
     if not is_floating(x.dtype):
         raise DTypeError(f"rfft: takes real tensors, received {x.dtype}.", "wl.fft.fft for complex ones")
     return Aval((*x.shape[:axis], x.shape[axis] // 2 + 1, *x.shape[axis + 1 :]), complex_of(x.dtype))
 
 
-def _rfft_transpose(ct: Any, x: Any, axis: int, norm: Any) -> Any:
+def _rfft_transpose(ct: Tensor, x: Shaped, axis: int, norm: Norm) -> Tensor:
     n = x.shape[axis]
     ct = elementwise.conj(ct) / _weights(n, axis, ct.ndim, ct.dtype)
     out = irfft(ct, n=n, axis=axis, norm=TRANSPOSED_NORM[norm])
@@ -91,7 +95,7 @@ rfft: Primitive = Primitive(
 )
 
 
-def _irfft_abstract(x: Any, n: int, axis: int, norm: Any) -> Aval:
+def _irfft_abstract(x: Shaped, n: int, axis: int, norm: Norm) -> Aval:
     if not is_complex(x.dtype):
         raise DTypeError(f"irfft: takes complex tensors, received {x.dtype}.", "x.astype(wl.complex64)")
     if x.shape[axis] != n // 2 + 1:
@@ -101,7 +105,7 @@ def _irfft_abstract(x: Any, n: int, axis: int, norm: Any) -> Aval:
     return Aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), real_of(x.dtype))
 
 
-def _irfft_transpose(ct: Any, x: Any, n: int, axis: int, norm: Any) -> Any:
+def _irfft_transpose(ct: Tensor, x: Shaped, n: int, axis: int, norm: Norm) -> Tensor:
     spectrum = rfft(ct, axis=axis, norm=TRANSPOSED_NORM[norm])
     return elementwise.conj(spectrum) * _weights(n, axis, ct.ndim, ct.dtype)
 

@@ -7,9 +7,8 @@ from 3 on it is Stirling's formula, with a series instead of the asymptotic one.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from .composed import Composed, series
+from .composed import Composed, Functions, Value, series
 
 # ln Gamma(2 + u) / u for u from -1/2 to 1
 LOG_GAMMA = [
@@ -107,17 +106,17 @@ BERNOULLI += [-3617 / 10670622842880000, 43867 / 5109094217170944000, -174611 / 
 STEPS = 10  # terms of zeta before the integral
 
 
-def stirling(m: Any, x: Any) -> Any:
+def stirling(m: Functions[Value], x: Value) -> Value:
     """What Stirling's formula leaves of ln Gamma, for x >= 3."""
     return series(18 / (x * x) - 1, STIRLING) / x
 
 
-def _fraction(m: Any, x: Any) -> Any:
+def _fraction(m: Functions[Value], x: Value) -> Value:
     """The distance to the nearest integer, from -1/2 to 1/2; exact."""
     return x - m.round(x)
 
 
-def log_gamma_of(m: Any, x: Any) -> Any:
+def log_gamma_of(m: Functions[Value], x: Value) -> Value:
     """ln |Gamma(x)|."""
     y = m.abs(x)
     far = m.where(y < 3, 3.0, y)
@@ -134,7 +133,7 @@ def log_gamma_of(m: Any, x: Any) -> Any:
     return m.where(x < 0, mirrored, value)
 
 
-def digamma_of(m: Any, x: Any) -> Any:
+def digamma_of(m: Functions[Value], x: Value) -> Value:
     """psi(x)."""
     negative = x < 0
     y = m.where(negative, 1 - x, x)
@@ -150,14 +149,14 @@ def digamma_of(m: Any, x: Any) -> Any:
     return m.where(negative, m.where(turn == 0, math.nan, mirrored), value)
 
 
-def zeta_of(m: Any, s: Any, q: Any) -> Any:
+def zeta_of(m: Functions[Value], s: Value | float, q: Value) -> Value:
     """The sum of (q + k)^-s over k >= 0: some terms, and Euler and Maclaurin's formula for the rest."""
     total = m.power(q, -s)
     for k in range(1, STEPS):
         total = total + m.power(q + k, -s)
     y = q + STEPS
     w = 1 / (y * y)
-    correction: Any = 0.0
+    correction: Value | float = 0.0
     factor = s / y
     for j, b in enumerate(BERNOULLI):
         correction = correction + b * factor
@@ -165,7 +164,7 @@ def zeta_of(m: Any, s: Any, q: Any) -> Any:
     return total + m.power(y, 1 - s) / (s - 1) + m.power(y, -s) * (0.5 + correction)
 
 
-def polygamma_of(m: Any, x: Any, n: int) -> Any:
+def polygamma_of(m: Functions[Value], x: Value, n: int) -> Value:
     """The n-th derivative of psi, for n >= 1."""
     sign = -1.0 if n % 2 == 0 else 1.0
     negative = x <= 0
@@ -174,7 +173,7 @@ def polygamma_of(m: Any, x: Any, n: int) -> Any:
     turn = _fraction(m, m.where(negative, x, 0.25))
     pole = turn == 0
     c = 1 / m.tan(math.pi * m.where(pole, 0.25, turn))
-    derivative: Any = 0.0
+    derivative: Value | float = 0.0
     for k in reversed(_cotangent(n)):
         derivative = derivative * c + float(k)
     mirrored = -sign * value - math.pi ** (n + 1) * derivative

@@ -8,11 +8,13 @@ derivative.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ..dtypes import complex_of, is_half
+from ..core.dtypes import complex_of, is_half
+from ..core.primitive import Aval, Primitive
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from . import elementwise
 from .contraction import swap_last
 from .factorization import inverse_or_zero, pairs, rounding
@@ -30,13 +32,12 @@ from .linear_algebra import (
     solve_triangular,
     triangle,
 )
-from .primitive import Aval, Primitive
 from .structure import concatenate, reshape, sum_, take_slice
 
 # --- LU with exchanges of rows: A = P L U
 
 
-def _lu(x: Any) -> list[Any]:
+def _lu(x: Array) -> list[Array]:
     """Gaussian elimination, column by column, of all matrices at once; the largest element of a column is the pivot."""
     *lead, m, n = x.shape
     k = min(m, n)
@@ -57,14 +58,14 @@ def _lu(x: Any) -> list[Any]:
     return [part.reshape(*lead, *part.shape[1:]) for part in (exchange, lower, np.triu(a[:, :k]))]
 
 
-def _lu_abstract(x: Any) -> list[Aval]:
+def _lu_abstract(x: Shaped) -> list[Aval]:
     check_matrices("lu", x)
     *batch, m, n = x.shape
     k = min(m, n)
     return [Aval((*batch, *shape), x.dtype) for shape in ((m, m), (m, k), (k, n))]
 
 
-def _lu_jvp(primals: list[Any], tangents: list[Any], out: list[Any]) -> list[Any]:
+def _lu_jvp(primals: list[Tensor], tangents: list[Tensor], out: list[Tensor]) -> list[Tensor | None]:
     (x,), (t,), (exchange, lower, upper) = primals, tangents, out
     m, n = x.shape[-2:]
     k, rows, columns = min(m, n), len(x.shape) - 2, len(x.shape) - 1
@@ -72,7 +73,7 @@ def _lu_jvp(primals: list[Any], tangents: list[Any], out: list[Any]) -> list[Any
     left, right = take_slice(lower, rows, 0, k), take_slice(upper, columns, 0, k)
     top, corner = take_slice(t, rows, 0, k), take_slice(take_slice(t, rows, 0, k), columns, 0, k)
 
-    def over_right(y: Any) -> Any:
+    def over_right(y: Tensor) -> Tensor:
         """y U1^-1."""
         return swap_last(solve_triangular(swap_last(right), swap_last(y), lower=True))
 
@@ -95,19 +96,19 @@ lu.batch = pass_through(lu)
 # --- eigenvalues and eigenvectors (columns) of any square matrix; both are complex
 
 
-def _eig(x: Any) -> list[Any]:
+def _eig(x: Array) -> list[Array]:
     dtype = complex_of(x.dtype)
     values, vectors = np.linalg.eig(x.astype(np.float32) if is_half(x.dtype) else x)
     return [values.astype(dtype), vectors.astype(dtype)]
 
 
-def _eig_abstract(x: Any) -> list[Aval]:
+def _eig_abstract(x: Shaped) -> list[Aval]:
     check_square("eig", x)
     dtype = complex_of(x.dtype)
     return [Aval(x.shape[:-1], dtype), Aval(x.shape, dtype)]
 
 
-def _eig_jvp(primals: list[Any], tangents: list[Any], out: list[Any]) -> list[Any]:
+def _eig_jvp(primals: list[Tensor], tangents: list[Tensor], out: list[Tensor]) -> list[Tensor]:
     (t,), (w, v) = tangents, out
     rows = len(v.shape) - 2
     if t.dtype != v.dtype:

@@ -2,30 +2,32 @@
 
 `gather(x, i1, .., ik; axes)` indexes the named axes of x with integer tensors of one shape: the result has that shape
 first, then the axes of x that are left. `scatter` writes such a block back. Negative indices count from the end, and an
-index out of range raises. Repeated indices: reading them accumulates in the derivative; of several values set at one
-place the last one stays, and only it receives a derivative.
+index out of range raises; with the parameter `drop`, which is there only if it is true, `scatter` leaves out what
+belongs to it. Repeated indices: reading them accumulates in the derivative; of several values set at one place the last
+one stays, and only it receives a derivative.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ..broadcasting import without_axes
-from ..dtypes import float32, int64, is_half, is_integer
-from ..errors import DTypeError, GradientError, IndexOutOfRange, ShapeError
-from ..interpreter import Tangent
+from ..core.broadcasting import without_axes
+from ..core.dtypes import float32, int64, is_half, is_integer
+from ..core.errors import DTypeError, GradientError, IndexOutOfRange, ShapeError
+from ..core.interpreter import Tangent
+from ..core.primitive import LINEAR, ZERO, Aval, Primitive
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from .creation import full, iota, zeros_like
-from .elementwise import astype
-from .primitive import LINEAR, ZERO, Aval, Primitive
+from .elementwise import astype, bitwise_and, where
 from .structure import all_batched, broadcast_to, reshape, transpose
 
 Axes = tuple[int, ...]
 
 
-def _check_indices(name: str, indices: tuple[Any, ...]) -> None:
+def _check_indices(name: str, indices: tuple[Shaped, ...]) -> None:
     for index in indices:
         if not is_integer(index.dtype):
             raise DTypeError(f"{name}: an index is {index.dtype}.", "integer (or bool) indices")
@@ -35,7 +37,7 @@ def _check_indices(name: str, indices: tuple[Any, ...]) -> None:
             )
 
 
-def _check_range(name: str, shape: tuple[int, ...], axes: Axes, indices: tuple[Any, ...]) -> None:
+def _check_range(name: str, shape: tuple[int, ...], axes: Axes, indices: tuple[Array, ...]) -> None:
     for axis, index in zip(axes, indices, strict=True):
         n = shape[axis]
         bad = (index < -n) | (index >= n)
@@ -43,7 +45,7 @@ def _check_range(name: str, shape: tuple[int, ...], axes: Axes, indices: tuple[A
             raise out_of_range(name, shape, axis, index[bad].ravel()[0])
 
 
-def out_of_range(name: str, shape: tuple[int, ...], axis: int, index: Any) -> IndexOutOfRange:
+def out_of_range(name: str, shape: tuple[int, ...], axis: int, index: object) -> IndexOutOfRange:
     n = shape[axis]
     return IndexOutOfRange(
         f"{name}: index {index} is out of range for axis {axis} of size {n} (shape {shape}).",
@@ -51,11 +53,11 @@ def out_of_range(name: str, shape: tuple[int, ...], axis: int, index: Any) -> In
     )
 
 
-def _front(x: Any, axes: Axes) -> Any:
+def _front(x: Array, axes: Axes) -> Array:
     return np.moveaxis(x, axes, range(len(axes)))
 
 
-def _gather(x: Any, *indices: Any, axes: Axes) -> Any:
+def _gather(x: Array, *indices: Array, axes: Axes) -> Array:
     try:
         if len(axes) == 1:
             return np.take(_front(x, axes), indices[0], axis=0)
@@ -65,22 +67,22 @@ def _gather(x: Any, *indices: Any, axes: Axes) -> Any:
         raise
 
 
-def _gather_abstract(x: Any, *indices: Any, axes: Axes) -> Aval:
+def _gather_abstract(x: Shaped, *indices: Shaped, axes: Axes) -> Aval:
     _check_indices("gather", indices)
     return Aval(indices[0].shape + without_axes(x.shape, axes), x.dtype)
 
 
-def _gather_transpose(ct: Any, x: Any, *indices: Any, axes: Axes) -> Any:
+def _gather_transpose(ct: Tensor, x: Shaped, *indices: Tensor, axes: Axes) -> Tensor:
     return scatter(full(x.shape, 0, x.dtype), ct, *indices, axes=axes, mode="add")
 
 
-def _batch_index(size: int, like: Any) -> Any:
+def _batch_index(size: int, like: Tensor) -> Tensor:
     """0, 1, .., size-1 along the first axis, in the shape of a batched index."""
     counter = reshape(iota(size=size, dtype=like.dtype), shape=(size,) + (1,) * (like.ndim - 1))
     return broadcast_to(counter, shape=like.shape)
 
 
-def _gather_batch(args: list[Any], batched: list[bool], axes: Axes) -> Any:
+def _gather_batch(args: list[Tensor], batched: list[bool], axes: Axes) -> Tensor:
     x, *indices = args
     shifted = tuple(a + 1 for a in axes)
     if not any(batched[1:]):
@@ -100,6 +102,7 @@ gather: Primitive = Primitive(
     jvp=(LINEAR, ZERO),
     transpose=(_gather_transpose, None),
     batch=_gather_batch,
+    free=True,
 )
 
 # --- scatter
@@ -107,7 +110,12 @@ gather: Primitive = Primitive(
 COMBINE = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-def _scatter(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str) -> Any:
+def _scatter(x: Array, updates: Array, *indices: Array, axes: Axes, mode: str, drop: bool = False) -> Array:
+    if drop:
+        good = np.ones(indices[0].shape, bool)
+        for axis, index in zip(axes, indices, strict=True):
+            good &= (index >= -x.shape[axis]) & (index < x.shape[axis])
+        updates, indices = updates[good], tuple(index[good] for index in indices)
     _check_range("scatter", x.shape, axes, indices)
     if mode == "add" and is_half(x.dtype):  # half-precision sums are accumulated in float32
         wide = _scatter(x.astype(float32), updates.astype(float32), *indices, axes=axes, mode=mode)
@@ -121,7 +129,7 @@ def _scatter(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str) -> Any:
     return out
 
 
-def _scatter_abstract(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str) -> Aval:
+def _scatter_abstract(x: Shaped, updates: Shaped, *indices: Shaped, axes: Axes, mode: str, drop: bool = False) -> Aval:
     _check_indices("scatter", indices)
     wanted = indices[0].shape + without_axes(x.shape, axes)
     if updates.shape != wanted:
@@ -134,61 +142,96 @@ def _scatter_abstract(x: Any, updates: Any, *indices: Any, axes: Axes, mode: str
     return Aval(x.shape, x.dtype)
 
 
-def _scatter_jvp(primals: list[Any], tangents: list[Any], out: Any, axes: Axes, mode: str) -> Any:
+def _dropping(drop: bool) -> dict[str, bool]:
+    """The parameter is there only if it is true."""
+    return {"drop": True} if drop else {}
+
+
+def _inside(x: Shaped, indices: list[Tensor], axes: Axes) -> tuple[Tensor, list[Tensor]]:
+    """Which places of a block are in range, and the indices with 0 where they are not."""
+    inside: Tensor | None = None
+    wide = [i if i.dtype == int64 else astype(i, dtype=int64) for i in indices]
+    for axis, index in zip(axes, wide, strict=True):
+        fits = bitwise_and(index >= -x.shape[axis], index < x.shape[axis])
+        inside = fits if inside is None else bitwise_and(inside, fits)
+    assert inside is not None  # some axis is indexed
+    return inside, [where(inside, index, full(index.shape, 0, int64)) for index in wide]
+
+
+def _scatter_jvp(
+    primals: list[Tensor], tangents: list[Tensor | None], out: Tensor, axes: Axes, mode: str, drop: bool = False
+) -> Tensor:
     x, updates, *indices = primals
     t, u = tangents[:2]
+    dropping = _dropping(drop)
     if mode == "multiply":
         if u is not None:
             raise GradientError(
                 "scatter multiply: x.at[i].multiply(v) is not differentiable with respect to v.",
                 "x.at[i].set(x[i] * v), where the indices are distinct",
             )
-        return scatter(t, updates, *indices, axes=axes, mode=mode)
+        return scatter(t, updates, *indices, axes=axes, mode=mode, **dropping)  # type: ignore[arg-type]  # u has none
     t = zeros_like(x) if t is None else t
     u = zeros_like(updates) if u is None else u
     if mode in ("min", "max"):
         kept = astype(x == out, dtype=x.dtype)
-        won = astype(updates == gather(out, *indices, axes=axes), dtype=x.dtype)
-        count = scatter(kept, won, *indices, axes=axes, mode="add")
-        return scatter(t * kept, u * won, *indices, axes=axes, mode="add") / count
-    return scatter(t, u, *indices, axes=axes, mode=mode)
+        safe = _inside(x, indices, axes)[1] if drop else indices
+        won = astype(updates == gather(out, *safe, axes=axes), dtype=x.dtype)
+        count = scatter(kept, won, *indices, axes=axes, mode="add", **dropping)
+        return scatter(t * kept, u * won, *indices, axes=axes, mode="add", **dropping) / count
+    return scatter(t, u, *indices, axes=axes, mode=mode, **dropping)
 
 
-def _last_written(updates: Any, indices: list[Any], shape: tuple[int, ...], axes: Axes) -> Any:
+def _last_written(updates: Tensor, indices: list[Tensor], x: Shaped, axes: Axes, drop: bool) -> Tensor:
     """1 for the updates that stay when several are set at one place, 0 for the others; broadcasts to updates."""
     block = indices[0].shape
     count = math.prod(block)
-    sizes = [shape[a] for a in axes]
+    sizes = [x.shape[a] for a in axes]
     # every place gets the largest number written to it, in the order of writing
     numbers = reshape(iota(size=count, dtype=int64), shape=block)
-    placed = scatter(full(tuple(sizes), -1, int64), numbers, *indices, axes=tuple(range(len(axes))), mode="max")
-    stays = gather(placed, *indices, axes=tuple(range(len(axes)))) == numbers
+    along, empty = tuple(range(len(axes))), full(tuple(sizes), -1, int64)
+    placed = scatter(empty, numbers, *indices, axes=along, mode="max", **_dropping(drop))
+    safe = _inside(x, indices, axes)[1] if drop else indices
+    stays = gather(placed, *safe, axes=along) == numbers
     return reshape(astype(stays, dtype=updates.dtype), shape=block + (1,) * (len(updates.shape) - len(block)))
 
 
-def _scatter_transpose(ct: Any, args: list[Any], axes: Axes, mode: str) -> list[Any]:
+def _scatter_transpose(
+    ct: Tensor, args: list[Tensor], axes: Axes, mode: str, drop: bool = False
+) -> list[Tensor | None]:
     x, updates, *indices = args
+    dropping = _dropping(drop)
     ct_x = ct_updates = None
     if type(x) is Tangent:
         if mode == "add":
             ct_x = ct
         elif mode == "set":
-            ct_x = scatter(ct, full(updates.shape, 0, ct.dtype), *indices, axes=axes, mode="set")
+            ct_x = scatter(ct, full(updates.shape, 0, ct.dtype), *indices, axes=axes, mode="set", **dropping)
         else:
-            ct_x = scatter(ct, updates, *indices, axes=axes, mode="multiply")
+            ct_x = scatter(ct, updates, *indices, axes=axes, mode="multiply", **dropping)
     if type(updates) is Tangent:
-        ct_updates = gather(ct, *indices, axes=axes)
+        inside, safe = _inside(x, indices, axes) if drop else (None, indices)
+        ct_updates = gather(ct, *safe, axes=axes)
+        if inside is not None:
+            wide = reshape(inside, shape=inside.shape + (1,) * (len(updates.shape) - inside.ndim))
+            ct_updates = where(wide, ct_updates, full((), 0, ct.dtype))
         if mode == "set":
-            ct_updates = ct_updates * _last_written(updates, indices, x.shape, axes)
+            ct_updates = ct_updates * _last_written(updates, indices, x, axes, drop)
     return [ct_x, ct_updates] + [None] * len(indices)
 
 
-def _scatter_batch(args: list[Any], batched: list[bool], axes: Axes, mode: str) -> Any:
+def _scatter_batch(args: list[Tensor], batched: list[bool], axes: Axes, mode: str, drop: bool = False) -> Tensor:
     x, updates, *indices = all_batched(args, batched)
     index = _batch_index(x.shape[0], indices[0])
-    return scatter(x, updates, index, *indices, axes=(0, *[a + 1 for a in axes]), mode=mode)
+    return scatter(x, updates, index, *indices, axes=(0, *[a + 1 for a in axes]), mode=mode, **_dropping(drop))
 
 
 scatter: Primitive = Primitive(
-    "scatter", _scatter, _scatter_abstract, jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch
+    "scatter",
+    _scatter,
+    _scatter_abstract,
+    jvp=_scatter_jvp,
+    transpose=_scatter_transpose,
+    batch=_scatter_batch,
+    free=True,
 )

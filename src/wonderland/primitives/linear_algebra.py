@@ -10,18 +10,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from ..broadcasting import broadcast_shapes
-from ..dtypes import float32, is_complex, is_half, is_inexact, real_of
-from ..errors import DTypeError, LinearAlgebraError, ShapeError
-from ..tensor import wrap
+from ..core.broadcasting import broadcast_shapes
+from ..core.dtypes import float32, is_complex, is_half, is_inexact, real_of
+from ..core.errors import DTypeError, LinearAlgebraError, ShapeError
+from ..core.primitive import LINEAR, ZERO, Aval, Primitive, Rule
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, Shaped
 from . import creation, elementwise
 from .contraction import swap_last
 from .elementwise import elementwise_batch
-from .primitive import LINEAR, ZERO, Aval, Primitive
 from .structure import reshape, sum_, unbroadcast
 
 RIDGE = "add a small multiple of wl.eye(n), or use wl.linalg.pinv or lstsq if the matrix may be singular"
@@ -31,7 +31,7 @@ FINITE = "check the matrix for NaN and inf; wl.debug.nans() finds the operation 
 # --- what all of them share
 
 
-def check_matrices(name: str, *xs: Any) -> None:
+def check_matrices(name: str, *xs: Shaped) -> None:
     for x in xs:
         if not is_inexact(x.dtype) or x.dtype != xs[0].dtype:
             listed = " and ".join(str(a.dtype) for a in xs)
@@ -40,7 +40,7 @@ def check_matrices(name: str, *xs: Any) -> None:
             raise ShapeError(f"{name}: a tensor of shape {x.shape} is not a matrix.", "at least two axes: (..., m, n)")
 
 
-def check_square(name: str, x: Any) -> None:
+def check_square(name: str, x: Shaped) -> None:
     check_matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: needs square matrices, received shape {x.shape}.", "a tensor of shape (..., n, n)")
@@ -49,18 +49,18 @@ def check_square(name: str, x: Any) -> None:
 def square_abstract(name: str) -> Callable[..., Aval]:
     """The abstract rule of a function from square matrices to square matrices."""
 
-    def abstract(x: Any) -> Aval:
+    def abstract(x: Shaped) -> Aval:
         check_square(name, x)
         return Aval(x.shape, x.dtype)
 
     return abstract
 
 
-def in_single(impl: Callable[..., Any]) -> Callable[..., Any]:
+def in_single(impl: Rule) -> Rule:
     """Half precision is computed in float32, the smallest type of LAPACK. NaN gives NaN, and no warning."""
 
     @functools.wraps(impl)
-    def wrapper(*xs: Any, **params: Any) -> Any:
+    def wrapper(*xs: Array, **params: object) -> Array | list[Array]:
         dtype = xs[0].dtype
         with np.errstate(all="ignore"):
             if not is_half(dtype):
@@ -71,10 +71,10 @@ def in_single(impl: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def lapack(name: str, f: Callable[..., Any], problem: str, hint: str, square: bool = True) -> Callable[..., Any]:
+def lapack(name: str, f: Rule, problem: str, hint: str, square: bool = True) -> Rule:
     """f, with a `LinearAlgebraError` that says which matrix has the problem when LAPACK gives up."""
 
-    def impl(x: Any, *rest: Any) -> Any:
+    def impl(x: Array, *rest: Array) -> Array | list[Array]:
         try:
             return f(x, *rest)
         except np.linalg.LinAlgError as error:
@@ -85,7 +85,7 @@ def lapack(name: str, f: Callable[..., Any], problem: str, hint: str, square: bo
     return impl
 
 
-def _culprit(f: Callable[..., Any], x: Any, rest: tuple[Any, ...]) -> str:
+def _culprit(f: Rule, x: Array, rest: tuple[Array, ...]) -> str:
     for index in np.ndindex(x.shape[:-2]) if x.ndim > 2 else ():
         try:
             # the right-hand sides play no part in the failure
@@ -95,32 +95,32 @@ def _culprit(f: Callable[..., Any], x: Any, rest: tuple[Any, ...]) -> str:
     return f"the matrix of shape {x.shape}"
 
 
-def conj(x: Any) -> Any:
+def conj(x: Tensor) -> Tensor:
     return elementwise.conj(x) if is_complex(x.dtype) else x
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Tensor) -> Tensor:
     """The conjugate transpose."""
     return conj(swap_last(x))
 
 
-def hermitian_part(x: Any) -> Any:
+def hermitian_part(x: Tensor) -> Tensor:
     return (x + adjoint(x)) * 0.5
 
 
-def triangle(x: Any, lower: bool, k: int = 0) -> Any:
+def triangle(x: Tensor, lower: bool, k: int = 0) -> Tensor:
     """The lower (upper) triangle with the diagonal number k and what is below (above) it."""
     mask = np.tri(x.shape[-2], x.shape[-1], k if lower else k - 1, dtype=bool)
     return elementwise.where(wrap(mask if lower else ~mask), x, creation.zeros_like(x))
 
 
-def matrix_sum(x: Any) -> Any:
+def matrix_sum(x: Tensor) -> Tensor:
     """The sum over the last two axes."""
     n = len(x.shape)
     return sum_(x, axes=(n - 2, n - 1))
 
 
-def pass_through(primitive: Primitive) -> Callable[..., Any]:
+def pass_through(primitive: Primitive) -> Rule:
     """The batching rule of a function of one argument: leading axes are batch axes already."""
     return lambda args, batched, **params: primitive(*args, **params)
 
@@ -128,7 +128,7 @@ def pass_through(primitive: Primitive) -> Callable[..., Any]:
 def cubic(factor: float) -> Callable[..., int]:
     """A cost of factor * m n min(m, n) for every matrix."""
 
-    def cost(x: Any, *rest: Any, **params: Any) -> int:
+    def cost(x: Shaped, *rest: Shaped, **params: object) -> int:
         m, n = x.shape[-2:]
         return math.ceil(factor * math.prod(x.shape) * min(m, n))
 
@@ -138,7 +138,7 @@ def cubic(factor: float) -> Callable[..., int]:
 # --- solve: X with A X = B
 
 
-def _solve(a: Any, b: Any) -> Any:
+def _solve(a: Array, b: Array) -> Array:
     if a.ndim == 2 and b.ndim > 2 and a.shape[0] == a.shape[1] == b.shape[-2]:
         # one matrix: all right-hand sides at once, so that it is factored once
         columns = np.moveaxis(b, -2, 0)
@@ -147,7 +147,7 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 def _solve_abstract(name: str) -> Callable[..., Aval]:
-    def abstract(a: Any, b: Any, **params: Any) -> Aval:
+    def abstract(a: Shaped, b: Shaped, **params: object) -> Aval:
         check_square(name, a)
         check_matrices(name, a, b)
         if a.shape[-1] != b.shape[-2]:
@@ -161,7 +161,7 @@ def _solve_abstract(name: str) -> Callable[..., Aval]:
     return abstract
 
 
-def _solve_cost(a: Any, b: Any, **params: Any) -> int:
+def _solve_cost(a: Shaped, b: Shaped, **params: object) -> int:
     n = a.shape[-1]
     return cubic(1 / 3)(a) + math.prod(_solve_abstract("solve")(a, b).shape) * n
 
@@ -179,7 +179,7 @@ solve.batch = elementwise_batch(solve)
 # --- solve_triangular: the other triangle of A is not read
 
 
-def _upper_solve(a: Any, b: Any) -> Any:
+def _upper_solve(a: Array, b: Array) -> Array:
     # The factors of a small upper triangular matrix are 1 and itself, so `solve` only substitutes backwards.
     # Larger ones are cut in two, which turns most of the work into matrix products.
     n = a.shape[-1]
@@ -191,8 +191,8 @@ def _upper_solve(a: Any, b: Any) -> Any:
     return np.concatenate([top, low], axis=-2)
 
 
-def _solve_triangular(lower: bool) -> Callable[..., Any]:
-    def impl(a: Any, b: Any) -> Any:
+def _solve_triangular(lower: bool) -> Rule:
+    def impl(a: Array, b: Array) -> Array:
         if a.shape[-2:] != (b.shape[-2],) * 2:
             raise ValueError("the shapes do not fit")
         if lower:
@@ -233,20 +233,20 @@ inv.batch = pass_through(inv)
 _pinv_svd = lapack("pinv", lambda x: np.linalg.svd(x, full_matrices=False), NO_CONVERGENCE, FINITE, square=False)
 
 
-def _pinv(x: Any, rtol: Any) -> Any:
+def _pinv(x: Array, rtol: Array) -> Array:
     u, s, vh = _pinv_svd(x)
     kept = s > rtol[..., 0] * np.max(s, axis=-1, keepdims=True, initial=0)
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
     return (np.conj(vh.swapaxes(-1, -2)) * inverse[..., None, :]) @ np.conj(u.swapaxes(-1, -2))
 
 
-def _pinv_abstract(x: Any, rtol: Any) -> Aval:
+def _pinv_abstract(x: Shaped, rtol: Shaped) -> Aval:
     check_matrices("pinv", x)
     batch = broadcast_shapes("pinv", x.shape[:-2], rtol.shape[:-2])
     return Aval((*batch, x.shape[-1], x.shape[-2]), x.dtype)
 
 
-def _pinv_jvp(t: Any, p: Any, x: Any, rtol: Any) -> Any:
+def _pinv_jvp(t: Tensor, p: Tensor, x: Tensor, rtol: Tensor) -> Tensor:
     # Golub and Pereyra, while the rank stays: the change of the inverse, and of the two spaces that it maps between
     ph, th = adjoint(p), adjoint(t)
     left, right = th - th @ (x @ p), th - (p @ x) @ th
@@ -266,7 +266,7 @@ pinv.batch = elementwise_batch(pinv)
 # --- determinants
 
 
-def _det_abstract(x: Any) -> Aval:
+def _det_abstract(x: Shaped) -> Aval:
     check_square("det", x)
     return Aval(x.shape[:-2], x.dtype)
 
@@ -281,7 +281,7 @@ det: Primitive = Primitive(
 det.batch = pass_through(det)
 
 
-def _cofactor(x: Any) -> Any:
+def _cofactor(x: Array) -> Array:
     # Cofactors of a product are the products of the cofactors, and those of a unitary matrix are its
     # conjugate times its determinant. Unlike det(x) inv(x).T this holds for singular matrices as well.
     u, s, vh = np.linalg.svd(x)
@@ -292,7 +292,7 @@ def _cofactor(x: Any) -> Any:
     return phase * ((np.conj(u) * (before * after)[..., None, :]) @ np.conj(vh))
 
 
-def _cofactor_jvp(t: Any, out: Any, x: Any) -> Any:
+def _cofactor_jvp(t: Tensor, out: Tensor, x: Tensor) -> Tensor:
     inverse = swap_last(inv(x))
     trace = matrix_sum(inverse * t)
     return reshape(trace, shape=(*trace.shape, 1, 1)) * out - inverse @ swap_last(t) @ out
@@ -309,12 +309,12 @@ cofactor: Primitive = Primitive(
 cofactor.batch = pass_through(cofactor)
 
 
-def _slogdet_abstract(x: Any) -> list[Aval]:
+def _slogdet_abstract(x: Shaped) -> list[Aval]:
     check_square("slogdet", x)
     return [Aval(x.shape[:-2], x.dtype), Aval(x.shape[:-2], real_of(x.dtype))]
 
 
-def _slogdet_jvp(primals: list[Any], tangents: list[Any], out: list[Any]) -> list[Any]:
+def _slogdet_jvp(primals: list[Tensor], tangents: list[Tensor], out: list[Tensor]) -> list[Tensor | None]:
     (x,), (t,) = primals, tangents
     relative = matrix_sum(swap_last(inv(x)) * t)  # d det / det
     if not is_complex(x.dtype):

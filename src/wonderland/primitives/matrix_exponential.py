@@ -9,18 +9,18 @@ and the derivative of L is again such a block. So two primitives are closed unde
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..broadcasting import broadcast_shapes
-from ..dtypes import complex128, float64, is_complex
-from ..errors import ShapeError
+from ..core.broadcasting import broadcast_shapes
+from ..core.dtypes import DType, complex128, float64, is_complex
+from ..core.errors import ShapeError
+from ..core.primitive import LINEAR, Aval, Primitive
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from . import creation
 from .contraction import swap_last
 from .elementwise import elementwise_batch
 from .linear_algebra import check_matrices, check_square, cubic, pass_through, square_abstract
-from .primitive import LINEAR, Aval, Primitive
 from .structure import broadcast_to, concatenate, take_slice, unbroadcast
 
 DEGREE = 13
@@ -39,12 +39,12 @@ def _coefficients() -> list[float]:
 C = _coefficients()
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Array) -> Array:
     """The largest absolute column sum of each matrix, with two trailing axes of size 1."""
     return np.max(np.sum(np.abs(x), axis=-2), axis=-1, initial=0)[..., None, None]
 
 
-def _exponential(x: Any) -> Any:
+def _exponential(x: Array) -> Array:
     """Scaling and squaring: exp(A) = exp(A / 2^s)^(2^s), with s for every matrix on its own."""
     squarings = np.maximum(np.frexp(_norm(x) / LARGEST_NORM)[1], 0)
     x = x * 2.0**-squarings
@@ -61,11 +61,11 @@ def _exponential(x: Any) -> Any:
     return out
 
 
-def _wide(dtype: Any) -> Any:
+def _wide(dtype: DType) -> DType:
     return complex128 if is_complex(dtype) else float64
 
 
-def _matrix_exp(x: Any) -> Any:
+def _matrix_exp(x: Array) -> Array:
     return _exponential(x.astype(_wide(x.dtype))).astype(x.dtype)
 
 
@@ -81,7 +81,7 @@ matrix_exp.batch = pass_through(matrix_exp)
 # --- the derivative of the exponential at x in direction e, linear in e
 
 
-def _derivative(x: Any, e: Any) -> Any:
+def _derivative(x: Array, e: Array) -> Array:
     n = x.shape[-1]
     size = _norm(e)
     direction = e / np.where(size > 0, size, 1)  # the length of e must not decide on the scaling
@@ -92,7 +92,7 @@ def _derivative(x: Any, e: Any) -> Any:
     return (_exponential(block)[..., :n, n:] * size).astype(x.dtype)
 
 
-def _derivative_abstract(x: Any, e: Any) -> Aval:
+def _derivative_abstract(x: Shaped, e: Shaped) -> Aval:
     check_square("matrix_exp_derivative", x)
     check_matrices("matrix_exp_derivative", x, e)
     if x.shape[-2:] != e.shape[-2:]:
@@ -100,7 +100,7 @@ def _derivative_abstract(x: Any, e: Any) -> Aval:
     return Aval(broadcast_shapes("matrix_exp_derivative", x.shape, e.shape), x.dtype)
 
 
-def _block(a: Any, b: Any) -> Any:
+def _block(a: Tensor, b: Tensor) -> Tensor:
     """[[a, b], [0, a]]"""
     n = len(a.shape)
     top = concatenate(a, b, axis=n - 1)
@@ -108,7 +108,7 @@ def _block(a: Any, b: Any) -> Any:
     return concatenate(top, bottom, axis=n - 2)
 
 
-def _derivative_jvp(t: Any, out: Any, x: Any, e: Any) -> Any:
+def _derivative_jvp(t: Tensor, out: Tensor, x: Tensor, e: Tensor) -> Tensor:
     x, e, t = (broadcast_to(v, shape=out.shape) for v in (x, e, t))
     n, last = out.shape[-1], out.ndim - 1
     second = matrix_exp_derivative(_block(x, e), _block(t, creation.zeros_like(t)))

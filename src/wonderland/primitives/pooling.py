@@ -9,32 +9,46 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 
-from ..dtypes import DType, bool_, float32, int32, is_half, is_integer, uint8
-from ..errors import DTypeError, InputError, ShapeError
-from .primitive import LINEAR, TABLE, ZERO, Aval, Primitive, Shape
+from ..core.dtypes import DType, bool_, float32, int32, is_half, is_integer, uint8
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.primitive import LINEAR, TABLE, ZERO, Aval, Primitive, Rule, Shape
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from .structure import all_batched, reshape
 from .windows import Pairs, count_windows, pad, padded_shape, places, unpad
 
 
-def _pooled(name: str, x: Any, **windows: Any) -> Shape:
+class Steps(TypedDict):
+    """How windows move over the spatial axes, see windows.py."""
+
+    stride: Shape
+    padding: Pairs
+    dilation: Shape
+
+
+class Windows(Steps):
+    window: Shape
+
+
+def _pooled(name: str, x: Shaped, **windows: Unpack[Windows]) -> Shape:
     """The shape (batch, *places, channels) of what windows over x give."""
     if len(x.shape) < 3:
         raise ShapeError(f"{name}: a tensor of shape {x.shape}.", "(batch, *spatial, channels)")
     return (x.shape[0], *count_windows(name, x.shape[1:-1], **windows), x.shape[-1])
 
 
-def _check_index(name: str, index: Any, wanted: Shape) -> None:
+def _check_index(name: str, index: Shaped, wanted: Shape) -> None:
     if not is_integer(index.dtype):
         raise DTypeError(f"{name}: positions of {index.dtype}.", "integers, as window_argmax gives them")
     if index.shape != wanted:
         raise ShapeError(f"{name}: positions of shape {index.shape} for windows of {wanted}.", "one for each window")
 
 
-def _check_places(name: str, y: Any, spatial: Shape, windows: dict[str, Any]) -> Aval:
+def _check_places(name: str, y: Shaped, spatial: Shape, windows: Windows) -> Aval:
     """What the transposes give; y has the shape of what windows over that would give."""
     x = Aval((y.shape[0], *spatial, y.shape[-1]), y.dtype)
     wanted = _pooled(name, x, **windows)
@@ -43,10 +57,10 @@ def _check_places(name: str, y: Any, spatial: Shape, windows: dict[str, Any]) ->
     return x
 
 
-def _widened(f: Any) -> Any:
+def _widened(f: Rule) -> Rule:
     """Half-precision sums are accumulated in float32."""
 
-    def impl(x: Any, *rest: Any, **params: Any) -> Any:
+    def impl(x: Array, *rest: Array, **params: object) -> Array:
         if is_half(x.dtype):
             return f(x.astype(float32), *rest, **params).astype(x.dtype)
         return f(x, *rest, **params)
@@ -54,10 +68,10 @@ def _widened(f: Any) -> Any:
     return impl
 
 
-def _batch(name: str) -> Any:
+def _batch(name: str) -> Rule:
     """The batch joins the axis of examples."""
 
-    def batch(args: list[Any], batched: list[bool], **params: Any) -> Any:
+    def batch(args: list[Tensor], batched: list[bool], **params: object) -> Tensor:
         full = all_batched(args, batched)
         size, examples = full[0].shape[:2]
         out = TABLE[name](*[reshape(a, shape=(size * examples, *a.shape[2:])) for a in full], **params)
@@ -74,7 +88,7 @@ def _cost(pooled: Shape, window: Shape) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _first_inside(n: int, count: int, window: int, stride: int, padding: tuple[int, int], dilation: int) -> Any:
+def _first_inside(n: int, count: int, window: int, stride: int, padding: tuple[int, int], dilation: int) -> Array:
     """For each window along an axis the first place that lies on an element, `window` if there is none."""
     at = np.arange(count)[:, None] * stride + np.arange(window) * dilation - padding[0]
     inside = (at >= 0) & (at < n + min(padding[1], 0))
@@ -83,11 +97,11 @@ def _first_inside(n: int, count: int, window: int, stride: int, padding: tuple[i
 
 def _along_axes(
     spatial: Shape, counts: Shape, window: Shape, stride: Shape, padding: Pairs, dilation: Shape
-) -> list[Any]:
+) -> list[Array]:
     return list(map(_first_inside, spatial, counts, window, stride, padding, dilation))
 
 
-def first_places(spatial: Shape, counts: Shape, window: Shape, **rest: Any) -> Any:
+def first_places(spatial: Shape, counts: Shape, window: Shape, **rest: Unpack[Steps]) -> Array:
     """For each window the number of the first of its places that lies on an element; there is one."""
     return np.ravel_multi_index(np.ix_(*_along_axes(spatial, counts, window, **rest)), window)
 
@@ -97,7 +111,7 @@ def index_dtype(window: Shape) -> DType:
     return uint8 if math.prod(window) <= 256 else int32
 
 
-def _argmax_abstract(x: Any, window: Shape, **rest: Any) -> Aval:
+def _argmax_abstract(x: Shaped, window: Shape, **rest: Unpack[Steps]) -> Aval:
     if x.dtype.kind == "c":
         raise DTypeError(f"window_argmax: {x.dtype} has no order.", "wl.abs(x) or wl.real(x)")
     shape = _pooled("window_argmax", x, window=window, **rest)
@@ -111,7 +125,7 @@ def _argmax_abstract(x: Any, window: Shape, **rest: Any) -> Aval:
     return Aval(shape, index_dtype(window))
 
 
-def _argmax(x: Any, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
+def _argmax(x: Array, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Array:
     shape, dtype = _argmax_abstract(x, window=window, stride=stride, padding=padding, dilation=dilation)
     if is_half(x.dtype):
         x = x.astype(float32)
@@ -142,13 +156,13 @@ window_argmax: Primitive = Primitive(
 # --- the element at a position of each window, and its transpose
 
 
-def _pick_abstract(x: Any, index: Any, **windows: Any) -> Aval:
+def _pick_abstract(x: Shaped, index: Shaped, **windows: Unpack[Windows]) -> Aval:
     shape = _pooled("window_pick", x, **windows)
     _check_index("window_pick", index, shape)
     return Aval(shape, x.dtype)
 
 
-def _pick(x: Any, index: Any, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
+def _pick(x: Array, index: Array, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Array:
     _pick_abstract(x, index, window=window, stride=stride, padding=padding, dilation=dilation)
     out = np.zeros(index.shape, x.dtype)
     x = pad(x, padding)
@@ -167,12 +181,14 @@ window_pick: Primitive = Primitive(
 )
 
 
-def _put_abstract(y: Any, index: Any, spatial: Shape, **windows: Any) -> Aval:
+def _put_abstract(y: Shaped, index: Shaped, spatial: Shape, **windows: Unpack[Windows]) -> Aval:
     _check_index("window_put", index, y.shape)
     return _check_places("window_put", y, spatial, windows)
 
 
-def _put(y: Any, index: Any, spatial: Shape, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
+def _put(
+    y: Array, index: Array, spatial: Shape, window: Shape, stride: Shape, padding: Pairs, dilation: Shape
+) -> Array:
     _put_abstract(y, index, spatial, window=window, stride=stride, padding=padding, dilation=dilation)
     out = np.zeros((y.shape[0], *padded_shape(spatial, padding), y.shape[-1]), y.dtype)
     for number, place in enumerate(places(y.shape[1:-1], window, stride, dilation)):
@@ -193,13 +209,13 @@ window_put: Primitive = Primitive(
 # --- the sum over each window, and its transpose
 
 
-def _sum_abstract(x: Any, **windows: Any) -> Aval:
+def _sum_abstract(x: Shaped, **windows: Unpack[Windows]) -> Aval:
     if x.dtype == bool_:
         raise DTypeError("window_sum: a tensor of bools.", "x.astype(wl.int64)")
     return Aval(_pooled("window_sum", x, **windows), x.dtype)
 
 
-def _sum(x: Any, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
+def _sum(x: Array, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Array:
     shape = _sum_abstract(x, window=window, stride=stride, padding=padding, dilation=dilation).shape
     out = np.zeros(shape, x.dtype)
     x = pad(x, padding)
@@ -219,13 +235,13 @@ window_sum: Primitive = Primitive(
 )
 
 
-def _spread_abstract(y: Any, spatial: Shape, **windows: Any) -> Aval:
+def _spread_abstract(y: Shaped, spatial: Shape, **windows: Unpack[Windows]) -> Aval:
     if y.dtype == bool_:
         raise DTypeError("window_spread: a tensor of bools.", "y.astype(wl.int64)")
     return _check_places("window_spread", y, spatial, windows)
 
 
-def _spread(y: Any, spatial: Shape, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
+def _spread(y: Array, spatial: Shape, window: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Array:
     _spread_abstract(y, spatial, window=window, stride=stride, padding=padding, dilation=dilation)
     out = np.zeros((y.shape[0], *padded_shape(spatial, padding), y.shape[-1]), y.dtype)
     for place in places(y.shape[1:-1], window, stride, dilation):

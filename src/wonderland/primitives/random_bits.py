@@ -8,14 +8,15 @@ compiled and batched.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from ..dtypes import uint32
-from ..errors import DTypeError, ShapeError
+from ..core.dtypes import uint32
+from ..core.errors import DTypeError, ShapeError
+from ..core.primitive import ZERO, Aval, Primitive, Shape
+from ..core.typing import Array, Shaped
 from .creation import check_size
-from .primitive import ZERO, Aval, Primitive, Shape
 
 # What a block of bits is for stands in the last word of its counter, so that the bits of a draw never are
 # those from which new keys are made.
@@ -29,7 +30,10 @@ _TILE = 8192  # blocks computed together: small enough for the cache
 _FEW = 16  # blocks for which Python's integers are faster than NumPy
 
 
-def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
+Word = TypeVar("Word", int, Array)  # a Python integer, or an array of them
+
+
+def philox(counter: tuple[Word, Word, Word, Word], key: tuple[Word, Word]) -> tuple[Word, Word, Word, Word]:
     """Ten rounds of Philox-4x32 on words that are Python integers, or uint64 arrays that hold 32 bits each.
 
     >>> [hex(word) for word in philox((0, 0, 0, 0), (0, 0))]
@@ -44,7 +48,7 @@ def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[An
     return c0, c1, c2, c3
 
 
-def _random_bits(key: Any, shape: Shape, domain: int) -> Any:
+def _random_bits(key: Array, shape: Shape, domain: int) -> Array:
     size = math.prod(shape)
     lead = key.shape[:-1]
     check_size("random_bits", lead + shape, uint32)
@@ -55,13 +59,13 @@ def _random_bits(key: Any, shape: Shape, domain: int) -> Any:
     return out.reshape(len(keys), 4 * out.shape[1])[:, :size].reshape(lead + shape)
 
 
-def _fill_few(out: Any, keys: Any, domain: int) -> None:
+def _fill_few(out: Array, keys: Array, domain: int) -> None:
     for row, (low, high) in zip(out, keys.tolist(), strict=True):
         for block in range(len(row)):
             row[block] = philox((block, 0, 0, domain), (low, high))
 
 
-def _fill_many(out: Any, keys: Any, domain: int) -> None:
+def _fill_many(out: Array, keys: Array, domain: int) -> None:
     """Tile by tile: some of the blocks for some of the keys."""
     low, high = keys.astype(np.uint64).T[:, :, None]
     blocks = out.shape[1]
@@ -75,7 +79,7 @@ def _fill_many(out: Any, keys: Any, domain: int) -> None:
                 out[some, start : start + _TILE, i] = word
 
 
-def _random_bits_abstract(key: Any, shape: Shape, domain: int) -> Aval:
+def _random_bits_abstract(key: Shaped, shape: Shape, domain: int) -> Aval:
     if key.dtype != uint32:
         raise DTypeError(f"random_bits: a key is uint32, received {key.dtype}.", "wl.random.key(seed)")
     if key.shape[-1:] != (2,):

@@ -6,15 +6,17 @@ Where several elements are the largest, `max` and `min` share the derivative eve
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from ..dtypes import bool_, int64
+from ..core.dtypes import bool_, int64
+from ..core.primitive import LINEAR, ZERO, Aval, Primitive, Rule
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from . import elementwise
 from .creation import full, iota, ones_like, zeros_like
 from .indexing import gather
-from .primitive import LINEAR, ZERO, Aval, Primitive
 from .structure import (
     Axes,
     broadcast_to,
@@ -35,7 +37,7 @@ from .structure import (
 # --- product: the derivative multiplies what stands before and after, so zeros need no division
 
 
-def _prod_jvp(t: Any, out: Any, x: Any, axes: Axes) -> Any:
+def _prod_jvp(t: Tensor, out: Tensor, x: Tensor, axes: Axes) -> Tensor | None:
     rest = tuple(i for i in range(x.ndim) if i not in axes)
     kept = tuple(x.shape[i] for i in rest)
     flat_shape = (*kept, math.prod(x.shape[i] for i in axes))
@@ -62,7 +64,7 @@ prod: Primitive = Primitive(
 # --- extremes
 
 
-def _extreme_jvp(t: Any, out: Any, x: Any, axes: Axes) -> Any:
+def _extreme_jvp(t: Tensor, out: Tensor, x: Tensor, axes: Axes) -> Tensor:
     winners = elementwise.astype(x == keep(out, x.shape, axes), dtype=x.dtype)
     share = winners / keep(sum_(winners, axes=axes), x.shape, axes)
     return sum_(t * share, axes=axes)
@@ -102,7 +104,7 @@ all_: Primitive = Primitive(
 )
 
 
-def _argreduced_abstract(name: str) -> Any:
+def _argreduced_abstract(name: str) -> Callable[..., Aval]:
     reduced = reduced_abstract(name, int64, empty=False)
     return lambda x, axis: reduced(x, (axis,))
 
@@ -127,17 +129,17 @@ argmin: Primitive = Primitive(
 # --- running forms
 
 
-def _running(f: Any) -> Any:
+def _running(f: Rule) -> Rule:
     """A running form from either end; as in sums, half precision is accumulated in float32."""
 
-    def impl(x: Any, axis: int, reverse: bool) -> Any:
+    def impl(x: Array, axis: int, reverse: bool) -> Array:
         out = f(np.flip(x, axis) if reverse else x, axis=axis, dtype=x.dtype)
         return np.flip(out, axis) if reverse else out
 
     return in_float32(impl)
 
 
-def _same(x: Any, axis: int, reverse: bool) -> Aval:
+def _same(x: Shaped, axis: int, reverse: bool) -> Aval:
     return Aval(x.shape, x.dtype)
 
 
@@ -151,7 +153,7 @@ cumsum: Primitive = Primitive(
 )
 
 
-def _cumprod_jvp(t: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _cumprod_jvp(t: Tensor, out: Tensor, x: Tensor, axis: int, reverse: bool) -> Tensor:
     """The product rule (p, t) (q, u) = (pq, tq + pu) as a scan of log2(n) shifted multiplications: no division."""
     n = x.shape[axis]
     products, tangents, shift = x, t, 1
@@ -164,7 +166,7 @@ def _cumprod_jvp(t: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
     return tangents
 
 
-def _shifted(x: Any, axis: int, shift: int, reverse: bool, fill: int) -> Any:
+def _shifted(x: Tensor, axis: int, shift: int, reverse: bool, fill: int) -> Tensor:
     n = x.shape[axis]
     ends = full((*x.shape[:axis], shift, *x.shape[axis + 1 :]), fill, x.dtype)
     if reverse:
@@ -181,17 +183,17 @@ cumprod: Primitive = Primitive(
 )
 
 
-def _running_extreme(name: str, f: Any) -> Primitive:
+def _running_extreme(name: str, f: Rule) -> Primitive:
     """The largest or smallest element so far. Its derivative is that of the last element that was it."""
 
-    def abstract(x: Any, axis: int, reverse: bool) -> Aval:
+    def abstract(x: Shaped, axis: int, reverse: bool) -> Aval:
         elementwise.check_kind(name, elementwise.REAL, x)
         return Aval(x.shape, x.dtype)
 
-    def jvp(t: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
+    def jvp(t: Tensor, out: Tensor, x: Tensor, axis: int, reverse: bool) -> Tensor:
         return along_axis(t, places_of_extremes(x, out, axis, reverse), axis)
 
-    def batch(args: list[Any], batched: list[bool], axis: int, reverse: bool) -> Any:
+    def batch(args: list[Tensor], batched: list[bool], axis: int, reverse: bool) -> Tensor:
         return primitive(args[0], axis=axis + 1, reverse=reverse)
 
     primitive = Primitive(name, _running(f), abstract, jvp=(jvp,), batch=batch)
@@ -202,13 +204,13 @@ cummax: Primitive = _running_extreme("cummax", np.maximum.accumulate)
 cummin: Primitive = _running_extreme("cummin", np.minimum.accumulate)
 
 
-def _counter(x: Any, axis: int) -> Any:
+def _counter(x: Tensor, axis: int) -> Tensor:
     n = x.shape[axis]
     column = reshape(iota(size=n, dtype=int64), shape=(n,) + (1,) * (x.ndim - axis - 1))
     return broadcast_to(column, shape=x.shape)
 
 
-def places_of_extremes(x: Any, running: Any, axis: int, reverse: bool) -> Any:
+def places_of_extremes(x: Tensor, running: Tensor, axis: int, reverse: bool) -> Tensor:
     """Where the running largest or smallest elements stand: the last place at which an element was equal to it."""
     number = _counter(x, axis)
     new = elementwise.bitwise_or(x == running, elementwise.isnan(x))
@@ -217,13 +219,13 @@ def places_of_extremes(x: Any, running: Any, axis: int, reverse: bool) -> Any:
     return cummax(elementwise.where(new, number, full((), 0, int64)), axis=axis, reverse=False)
 
 
-def along_axis(x: Any, places: Any, axis: int) -> Any:
+def along_axis(x: Tensor, places: Tensor, axis: int) -> Tensor:
     """The elements of x at places along one axis; both have one shape."""
     index = [places if a == axis else _counter(x, a) for a in range(x.ndim)]
     return gather(x, *index, axes=tuple(range(x.ndim)))
 
 
-def _log_running_jvp(t: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _log_running_jvp(t: Tensor, out: Tensor, x: Tensor, axis: int, reverse: bool) -> Tensor:
     """t_j = c_j t_{j-1} + (1 - c_j) t_j with the share c of what was there before: no number leaves [0, 1]."""
     n = x.shape[axis]
     if n < 2:
@@ -240,7 +242,7 @@ def _log_running_jvp(t: Any, out: Any, x: Any, axis: int, reverse: bool) -> Any:
     return tangents
 
 
-def _floating(x: Any, axis: int, reverse: bool) -> Aval:
+def _floating(x: Shaped, axis: int, reverse: bool) -> Aval:
     elementwise.check_kind("logcumsumexp", elementwise.FLOATING, x)
     return Aval(x.shape, x.dtype)
 

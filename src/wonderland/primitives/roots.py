@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from .composed import Composed
+from .composed import Composed, Functions, Value
 from .elementwise import exp
 
 
-def cbrt_of(m: Any, x: Any) -> Any:
+def cbrt_of(m: Functions[Value], x: Value) -> Value:
     size = m.abs(x)
     plain = (size > 0) & (size < math.inf)
     y = m.where(plain, size, 1.0)
@@ -18,7 +17,7 @@ def cbrt_of(m: Any, x: Any) -> Any:
     return m.where(plain, m.sign(x) * root, x)
 
 
-def erfcinv_of(m: Any, y: Any) -> Any:
+def erfcinv_of(m: Functions[Value], y: Value) -> Value:
     """In the middle 1 - y is exact; in the tails two steps of Halley's from Winitzki's closed form."""
     inner = m.erfinv(m.where((y > 0.5) & (y < 1.5), 1 - y, 0.5))
     tail = m.where(y > 1, 2 - y, y)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
-from ..dtypes import bfloat16, float32, int64, is_complex
-from ..errors import DTypeError, ShapeError
-from .primitive import ZERO, Aval, Primitive
+from ..core.dtypes import float32, int64, is_complex, is_foreign
+from ..core.errors import DTypeError, ShapeError
+from ..core.primitive import ZERO, Aval, Primitive
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from .structure import all_batched
 
+Side = Literal["left", "right"]
 
-def _ordered(x: Any) -> Any:
+
+def _ordered(x: Array) -> Array:
     """In float32, NaN is sorted behind all numbers; NumPy does not know it in bfloat16."""
-    return x.astype(float32) if x.dtype == bfloat16 else x
+    return x.astype(float32) if is_foreign(x.dtype) else x
 
 
-def _argsort(x: Any, axis: int, descending: bool) -> Any:
+def _argsort(x: Array, axis: int, descending: bool) -> Array:
     x = _ordered(x)
     if descending:
         # sorting the reversed axis and reversing the result keeps equal elements in their order
@@ -27,7 +31,7 @@ def _argsort(x: Any, axis: int, descending: bool) -> Any:
     return np.argsort(x, axis=axis, kind="stable")
 
 
-def _argsort_abstract(x: Any, axis: int, descending: bool) -> Aval:
+def _argsort_abstract(x: Shaped, axis: int, descending: bool) -> Aval:
     if is_complex(x.dtype):
         raise DTypeError(f"sort: {x.dtype} has no order.", "sort wl.abs(x) or wl.real(x)")
     return Aval(x.shape, int64)
@@ -43,7 +47,7 @@ argsort: Primitive = Primitive(
 )
 
 
-def _searchsorted(sorted_: Any, values: Any, side: Any) -> Any:
+def _searchsorted(sorted_: Array, values: Array, side: Side) -> Array:
     sorted_, values = _ordered(sorted_), _ordered(values)
     if sorted_.ndim == 1:
         return np.searchsorted(sorted_, values, side=side).astype(np.int64)
@@ -53,7 +57,7 @@ def _searchsorted(sorted_: Any, values: Any, side: Any) -> Any:
     return out
 
 
-def _searchsorted_abstract(sorted_: Any, values: Any, side: Any) -> Aval:
+def _searchsorted_abstract(sorted_: Shaped, values: Shaped, side: Side) -> Aval:
     lead = sorted_.shape[:-1]
     if not sorted_.shape or values.shape[: len(lead)] != lead:
         raise ShapeError(
@@ -63,7 +67,7 @@ def _searchsorted_abstract(sorted_: Any, values: Any, side: Any) -> Aval:
     return Aval(values.shape, int64)
 
 
-def _searchsorted_batch(args: list[Any], batched: list[bool], side: Any) -> Any:
+def _searchsorted_batch(args: list[Tensor], batched: list[bool], side: Side) -> Tensor:
     return searchsorted(*all_batched(args, batched), side=side)
 
 

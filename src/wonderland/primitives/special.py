@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from ..dtypes import is_complex
+from ..core.dtypes import is_complex
+from ..core.typing import Array
 
-Array = np.ndarray[Any, Any]
 _LIMIT = 26.5  # beyond it erfc is below 1e-306 and exp(x^2) overflows
 _SCALE = 3.75  # maps [1, inf) to a bounded interval on which exp(x^2) erfc(x) is nearly polynomial
 _LOW, _HIGH = (1 - _SCALE) / (1 + _SCALE), (_LIMIT - _SCALE) / (_LIMIT + _SCALE)  # its ends

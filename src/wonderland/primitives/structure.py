@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from ..broadcasting import broadcasts_to, without_axes
-from ..dtypes import float32, is_half
-from ..errors import AxisError, DTypeError, InputError, ShapeError
-from ..interpreter import Tangent
+from ..core.broadcasting import broadcasts_to, without_axes
+from ..core.dtypes import DType, float32, is_half
+from ..core.errors import AxisError, DTypeError, InputError, ShapeError
+from ..core.interpreter import Tangent
+from ..core.primitive import LINEAR, TABLE, ZERO, Aval, Primitive, Rule, Shape
+from ..core.tensor import Tensor
+from ..core.typing import Array, Shaped
 from .creation import check_size, zeros_like
-from .primitive import LINEAR, TABLE, ZERO, Aval, Primitive, Shape
 
 Axes = tuple[int, ...]
 Slices = tuple[tuple[int, int | None, int], ...]  # (start, stop, step) for every axis; stop None: up to the end
@@ -20,7 +22,7 @@ Slices = tuple[tuple[int, int | None, int], ...]  # (start, stop, step) for ever
 # --- reshape
 
 
-def _reshape_abstract(x: Any, shape: Shape) -> Aval:
+def _reshape_abstract(x: Shaped, shape: Shape) -> Aval:
     if math.prod(shape) != math.prod(x.shape):
         raise ShapeError(
             f"reshape: shape {x.shape} has {math.prod(x.shape)} elements and cannot become {shape}, "
@@ -37,12 +39,13 @@ reshape: Primitive = Primitive(
     jvp=(LINEAR,),
     transpose=(lambda ct, x, shape: reshape(ct, shape=x.shape),),
     batch=lambda args, batched, shape: reshape(args[0], shape=args[0].shape[:1] + shape),
+    view=True,
 )
 
 # --- transpose: axis i of the result is axis axes[i] of the argument
 
 
-def _transpose_abstract(x: Any, axes: tuple[int, ...]) -> Aval:
+def _transpose_abstract(x: Shaped, axes: tuple[int, ...]) -> Aval:
     if sorted(axes) != list(range(len(x.shape))):
         raise AxisError(
             f"transpose: axes {axes} do not name each of the {len(x.shape)} axes of shape {x.shape} once.",
@@ -62,12 +65,13 @@ transpose: Primitive = Primitive(
     jvp=(LINEAR,),
     transpose=(lambda ct, x, axes: transpose(ct, axes=_inverse(axes)),),
     batch=lambda args, batched, axes: transpose(args[0], axes=(0, *[a + 1 for a in axes])),
+    view=True,
 )
 
 # --- broadcast_to
 
 
-def _broadcast_abstract(x: Any, shape: Shape) -> Aval:
+def _broadcast_abstract(x: Shaped, shape: Shape) -> Aval:
     if not broadcasts_to(x.shape, shape):
         raise ShapeError(
             f"broadcast_to: shape {x.shape} does not broadcast to {shape}.",
@@ -76,7 +80,7 @@ def _broadcast_abstract(x: Any, shape: Shape) -> Aval:
     return Aval(shape, x.dtype)
 
 
-def _broadcast_batch(args: list[Any], batched: list[bool], shape: Shape) -> Any:
+def _broadcast_batch(args: list[Tensor], batched: list[bool], shape: Shape) -> Tensor:
     (x,) = args
     missing = len(shape) - (x.ndim - 1)
     x = reshape(x, shape=x.shape[:1] + (1,) * missing + x.shape[1:])
@@ -90,29 +94,30 @@ broadcast_to: Primitive = Primitive(
     jvp=(LINEAR,),
     transpose=(lambda ct, x, shape: unbroadcast(ct, x.shape),),
     batch=_broadcast_batch,
+    view=True,
 )
 
 # --- sum, and what all reductions have in common
 
 
-def keep(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
+def keep(x: Tensor, shape: tuple[int, ...], axes: Axes) -> Tensor:
     """Put the reduced axes of an original `shape` back with size 1."""
     return reshape(x, shape=tuple(1 if i in axes else n for i, n in enumerate(shape)))
 
 
-def _spread(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
+def _spread(x: Tensor, shape: tuple[int, ...], axes: Axes) -> Tensor:
     return broadcast_to(keep(x, shape, axes), shape=shape)
 
 
-def reduced_batch(name: str) -> Any:
-    def batch(args: list[Any], batched: list[bool], axes: Axes) -> Any:
+def reduced_batch(name: str) -> Rule:
+    def batch(args: list[Tensor], batched: list[bool], axes: Axes) -> Tensor:
         return TABLE[name](args[0], axes=tuple(a + 1 for a in axes))
 
     return batch
 
 
-def reduced_abstract(name: str, dtype: Any = None, empty: bool = True) -> Any:
-    def abstract(x: Any, axes: Axes) -> Aval:
+def reduced_abstract(name: str, dtype: DType | None = None, empty: bool = True) -> Callable[[Shaped, Axes], Aval]:
+    def abstract(x: Shaped, axes: Axes) -> Aval:
         if not empty and any(x.shape[a] == 0 for a in axes):
             raise InputError(
                 f"{name}: the reduction of shape {x.shape} over axes {axes} has no elements and no neutral element.",
@@ -123,14 +128,14 @@ def reduced_abstract(name: str, dtype: Any = None, empty: bool = True) -> Any:
     return abstract
 
 
-def reduced_cost(x: Any, **params: Any) -> int:
+def reduced_cost(x: Shaped, **params: object) -> int:
     return math.prod(x.shape)
 
 
-def in_float32(f: Any) -> Any:
+def in_float32(f: Rule) -> Rule:
     """Half-precision sums are accumulated in float32."""
 
-    def impl(x: Any, **params: Any) -> Any:
+    def impl(x: Array, **params: object) -> Array:
         if is_half(x.dtype):
             return np.asarray(f(x.astype(float32), **params)).astype(x.dtype)
         return f(x, **params)
@@ -152,7 +157,7 @@ sum_: Primitive = Primitive(
 )
 
 
-def unbroadcast(ct: Any, shape: Shape) -> Any:
+def unbroadcast(ct: Tensor, shape: Shape) -> Tensor:
     """Sum an adjoint over the axes along which a value of `shape` was repeated."""
     if ct.shape == shape:
         return ct
@@ -166,7 +171,7 @@ def unbroadcast(ct: Any, shape: Shape) -> Any:
 # --- concatenate
 
 
-def _concatenate_abstract(*xs: Any, axis: int) -> Aval:
+def _concatenate_abstract(*xs: Shaped, axis: int) -> Aval:
     first = xs[0]
     for x in xs[1:]:
         others = x.shape[:axis] + x.shape[axis + 1 :]
@@ -181,12 +186,12 @@ def _concatenate_abstract(*xs: Any, axis: int) -> Aval:
     return Aval(first.shape[:axis] + (total,) + first.shape[axis + 1 :], first.dtype)
 
 
-def _concatenate_jvp(primals: list[Any], tangents: list[Any], out: Any, axis: int) -> Any:
+def _concatenate_jvp(primals: list[Tensor], tangents: list[Tensor | None], out: Tensor, axis: int) -> Tensor:
     filled = [zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
     return concatenate(*filled, axis=axis)
 
 
-def _concatenate_transpose(ct: Any, args: list[Any], axis: int) -> list[Any]:
+def _concatenate_transpose(ct: Tensor, args: list[Tensor], axis: int) -> list[Tensor | None]:
     cts, start = [], 0
     for arg in args:
         stop = start + arg.shape[axis]
@@ -195,7 +200,7 @@ def _concatenate_transpose(ct: Any, args: list[Any], axis: int) -> list[Any]:
     return cts
 
 
-def all_batched(args: list[Any], batched: list[bool]) -> list[Any]:
+def all_batched(args: list[Tensor], batched: list[bool]) -> list[Tensor]:
     """The arguments of a batching rule, all of them with the batch in front."""
     size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
     return [a if b else broadcast_to(a, shape=(size, *a.shape)) for a, b in zip(args, batched, strict=True)]
@@ -208,6 +213,7 @@ concatenate: Primitive = Primitive(
     jvp=_concatenate_jvp,
     transpose=_concatenate_transpose,
     batch=lambda args, batched, axis: concatenate(*all_batched(args, batched), axis=axis + 1),
+    free=True,
 )
 
 # --- slice, and its transpose: placing a tensor into zeros
@@ -228,24 +234,25 @@ slice_: Primitive = Primitive(
     jvp=(LINEAR,),
     transpose=(lambda ct, x, index: place(ct, shape=x.shape, index=index),),
     batch=lambda args, batched, index: slice_(args[0], index=((0, None, 1), *index)),
+    view=True,
 )
 
 
-def take_slice(x: Any, axis: int, start: int, stop: int | None, step: int = 1) -> Any:
+def take_slice(x: Tensor, axis: int, start: int, stop: int | None, step: int = 1) -> Tensor:
     """x[start:stop:step] along one axis."""
     index: list[tuple[int, int | None, int]] = [(0, None, 1)] * x.ndim
     index[axis] = (start, stop, step)
     return slice_(x, index=tuple(index))
 
 
-def _place(x: Any, shape: Shape, index: Slices) -> Any:
+def _place(x: Array, shape: Shape, index: Slices) -> Array:
     check_size("place", shape, x.dtype)
     out = np.zeros(shape, x.dtype)
     out[_to_slices(index)] = x
     return out
 
 
-def _place_abstract(x: Any, shape: Shape, index: Slices) -> Aval:
+def _place_abstract(x: Shaped, shape: Shape, index: Slices) -> Aval:
     if slice_lengths(shape, index) != x.shape:
         raise ShapeError(
             f"place: a tensor of shape {x.shape} does not fill {index} of shape {shape}.",
@@ -263,6 +270,7 @@ place: Primitive = Primitive(
     batch=lambda args, batched, shape, index: place(
         args[0], shape=args[0].shape[:1] + shape, index=((0, None, 1), *index)
     ),
+    free=True,
 )
 
 # --- the same value, as a constant
@@ -273,4 +281,5 @@ stop: Primitive = Primitive(
     lambda x: Aval(x.shape, x.dtype),
     jvp=(ZERO,),
     batch=lambda args, batched: stop(args[0]),
+    view=True,
 )

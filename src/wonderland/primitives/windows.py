@@ -7,12 +7,12 @@ The axis is first extended by `padding` = (low, high) places at its ends; a nega
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
-from .primitive import Shape
+from ..core.errors import InputError, ShapeError
+from ..core.primitive import Shape
+from ..core.typing import Array, Number
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -59,7 +59,7 @@ def _common(spatial: Shape, padding: Pairs) -> tuple[tuple[slice, ...], tuple[sl
     return tuple(inside), tuple(outside)
 
 
-def pad(x: Any, padding: Pairs, fill: Any = 0) -> Any:
+def pad(x: Array, padding: Pairs, fill: Number = 0) -> Array:
     """The array with its spatial axes extended, or cut."""
     if not any(low or high for low, high in padding):
         return x
@@ -69,7 +69,7 @@ def pad(x: Any, padding: Pairs, fill: Any = 0) -> Any:
     return out
 
 
-def unpad(x: Any, spatial: Shape, padding: Pairs) -> Any:
+def unpad(x: Array, spatial: Shape, padding: Pairs) -> Array:
     """The transpose of `pad`: back to the spatial shape, with zeros where something was cut off."""
     if not any(low or high for low, high in padding):
         return x

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor import Tensor
+from ..core.tensor import Tensor
+from ..core.typing import DTypeLike, KeyLike, ShapeLike
 from .continuous import (
     cauchy,
     exponential,
@@ -36,7 +37,7 @@ from .streams import Stream, default_stream, manual_seed, seed
 from .vectors import multivariate_normal, orthogonal
 
 
-def rand(*shape: Any, key: Any = None, dtype: Any = None) -> Tensor:
+def rand(*shape: ShapeLike, key: KeyLike = None, dtype: DTypeLike | None = None) -> Tensor:
     """Uniform on [0, 1), with the sizes as arguments.
 
     >>> import wonderland as wl
@@ -46,7 +47,7 @@ def rand(*shape: Any, key: Any = None, dtype: Any = None) -> Tensor:
     return uniform(_sizes(shape), key=key, dtype=dtype)
 
 
-def randn(*shape: Any, key: Any = None, dtype: Any = None) -> Tensor:
+def randn(*shape: ShapeLike, key: KeyLike = None, dtype: DTypeLike | None = None) -> Tensor:
     """Standard normal, with the sizes as arguments.
 
     >>> import wonderland as wl
@@ -56,40 +57,14 @@ def randn(*shape: Any, key: Any = None, dtype: Any = None) -> Tensor:
     return normal(_sizes(shape), key=key, dtype=dtype)
 
 
-def _sizes(shape: tuple[Any, ...]) -> Any:
+def _sizes(shape: tuple[Any, ...]) -> ShapeLike:
     return shape[0] if len(shape) == 1 else shape
 
 
+# fmt: off
 __all__ = [
-    "key",
-    "split",
-    "fold_in",
-    "Stream",
-    "default_stream",
-    "seed",
-    "manual_seed",
-    "rand",
-    "randn",
-    "uniform",
-    "normal",
-    "truncated_normal",
-    "exponential",
-    "gumbel",
-    "laplace",
-    "logistic",
-    "cauchy",
-    "gamma",
-    "beta",
-    "dirichlet",
-    "multivariate_normal",
-    "orthogonal",
-    "randint",
-    "bernoulli",
-    "rademacher",
-    "categorical",
-    "poisson",
-    "binomial",
-    "choice",
-    "permutation",
-    "shuffle",
+    "key", "split", "fold_in", "Stream", "default_stream", "seed", "manual_seed", "rand", "randn", "uniform", "normal",
+    "truncated_normal", "exponential", "gumbel", "laplace", "logistic", "cauchy", "gamma", "beta", "dirichlet",
+    "multivariate_normal", "orthogonal", "randint", "bernoulli", "rademacher", "categorical", "poisson", "binomial",
+    "choice", "permutation", "shuffle",
 ]

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..arrays import asarray
 from ..arrays.conversion import as_operand, as_shape, convert, scalar_kind
-from ..broadcasting import broadcast_shapes
-from ..cell import Cell
-from ..dtypes import DType, as_dtype, is_complex, is_floating, promote_types
-from ..errors import DTypeError, InputError, ShapeError
-from ..interpreter import read
+from ..core import dtypes
+from ..core.broadcasting import broadcast_shapes
+from ..core.cell import Cell
+from ..core.dtypes import DType, as_dtype, is_complex, is_floating, promote_types
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.interpreter import read
+from ..core.tensor import Tensor, Tracer
+from ..core.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 from ..primitives.creation import check_size
-from ..tensor import Tensor, Tracer
 from .streams import lead_of, take_key
 
 Shape = tuple[int, ...]
+Parameter = Tensor | float  # a number costs less
 
 
-def parameter(name: str, x: Any) -> Any:
+def parameter(name: str, x: ArrayLike) -> Parameter:
     """A parameter as a Python number or a tensor with a value of its own."""
     x = asarray(x) if isinstance(x, (list, tuple)) else as_operand(name, x)
     x = read(x) if isinstance(x, Cell) else x
@@ -31,17 +32,17 @@ def parameter(name: str, x: Any) -> Any:
     return x
 
 
-def as_parameter_tensor(name: str, x: Any) -> Tensor:
+def as_parameter_tensor(name: str, x: ArrayLike) -> Tensor:
     x = parameter(name, x)
     return x if isinstance(x, Tensor) else asarray(x)
 
 
-def floating_type(name: str, dtype: Any, *parameters: Any) -> DType:
+def floating_type(name: str, dtype: DTypeLike | None, *parameters: Parameter) -> DType:
     """The dtype asked for, else that of the floating parameters, else the default."""
     if dtype is None:
         found = None
         for x in parameters:
-            if scalar_kind(x) is None and is_floating(x.dtype):
+            if isinstance(x, Tensor) and scalar_kind(x) is None and is_floating(x.dtype):
                 found = x.dtype if found is None else promote_types(found, x.dtype)
         return dtypes.default_float if found is None else found
     wanted = as_dtype(dtype)
@@ -55,7 +56,9 @@ def working_type(dtype: DType) -> DType:
     return dtypes.float32 if dtypes.is_half(dtype) else dtype
 
 
-def prepare(name: str, shape: Any, key: Any, dtype: Any, *parameters: Any) -> tuple[Tensor, Shape, DType, list[Any]]:
+def prepare(
+    name: str, shape: ShapeLike | None, key: KeyLike, dtype: DTypeLike | None, *parameters: ArrayLike
+) -> tuple[Tensor, Shape, DType, list[Parameter]]:
     """The key, shape and dtype of a floating draw, and its parameters in the dtype to compute in."""
     check_shape_first(name, shape, *parameters)
     target, values = floating_parameters(name, dtype, *parameters)
@@ -63,7 +66,7 @@ def prepare(name: str, shape: Any, key: Any, dtype: Any, *parameters: Any) -> tu
     return taken, sizes, target, values
 
 
-def check_shape_first(name: str, shape: Any, *parameters: Any) -> None:
+def check_shape_first(name: str, shape: object, *parameters: object) -> None:
     """Refuse the orders of arguments in JAX (the key first) and NumPy (the shape last)."""
     if isinstance(shape, Tensor) and shape.dtype == dtypes.uint32:
         raise ShapeError(f"{name}: the shape is a key, {shape.dtype}{list(shape.shape)}.", f"{name}(shape, key=key)")
@@ -74,14 +77,16 @@ def check_shape_first(name: str, shape: Any, *parameters: Any) -> None:
         )
 
 
-def floating_parameters(name: str, dtype: Any, *parameters: Any) -> tuple[DType, list[Any]]:
+def floating_parameters(name: str, dtype: DTypeLike | None, *parameters: ArrayLike) -> tuple[DType, list[Parameter]]:
     """The dtype of a floating draw, and its parameters: numbers, or tensors in the dtype to compute in."""
     values = [parameter(name, x) for x in parameters]
     target = floating_type(name, dtype, *values)
     return target, [convert(x, working_type(target)) if isinstance(x, Tensor) else x for x in values]
 
 
-def key_and_shape(name: str, shape: Any, key: Any, dtype: DType, *parameters: Any) -> tuple[Tensor, Shape]:
+def key_and_shape(
+    name: str, shape: ShapeLike | None, key: KeyLike, dtype: DType, *parameters: Parameter
+) -> tuple[Tensor, Shape]:
     """The key of a draw and its shape: the one given, or that of the parameters broadcast together.
 
     This comes after all checks, so that a call that is refused leaves the stream where it was.
@@ -96,7 +101,7 @@ def key_and_shape(name: str, shape: Any, key: Any, dtype: DType, *parameters: An
     return take_key(name, key), sizes
 
 
-def known(x: Any) -> np.ndarray[Any, Any] | None:
+def known(x: Parameter) -> Array | None:
     """The numbers of a parameter if they can be looked at, None if they are traced."""
     if isinstance(x, Tracer):
         return x._concrete("bool") if x.trace.concrete else None
@@ -106,12 +111,12 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
     return value.astype(np.float64) if value.dtype == object else value  # an integer of more than 64 bits
 
 
-def exactly(x: Any) -> np.ndarray[Any, Any] | None:
+def exactly(x: Parameter) -> Array | None:
     """`known`, with Python's integers as they are: those of more than 64 bits keep all their digits."""
     return np.asarray(x, object) if isinstance(x, int) else known(x)
 
 
-def check(name: str, what: str, x: Any, good: Callable[[Any], Any], wanted: str) -> None:
+def check(name: str, what: str, x: ArrayLike, good: Callable[[Array], Array], wanted: str) -> None:
     """Refuse a parameter with a value that is known and not good."""
     value = known(parameter(name, x))
     if value is not None and not np.all(good(value)):
@@ -119,11 +124,11 @@ def check(name: str, what: str, x: Any, good: Callable[[Any], Any], wanted: str)
         raise InputError(f"{name}: {what} is {bad}.", wanted)
 
 
-def check_scale(name: str, what: str, x: Any) -> None:
+def check_scale(name: str, what: str, x: ArrayLike) -> None:
     check(name, what, x, lambda v: v >= 0, f"{what} >= 0")
 
 
-def check_order(name: str, low: Any, high: Any, dtype: DType | None = None) -> None:
+def check_order(name: str, low: ArrayLike, high: ArrayLike, dtype: DType | None = None) -> None:
     """Refuse known bounds with low >= high somewhere, also after rounding to a dtype."""
     a, b = exactly(parameter(name, low)), exactly(parameter(name, high))
     if a is None or b is None:
@@ -135,5 +140,5 @@ def check_order(name: str, low: Any, high: Any, dtype: DType | None = None) -> N
         raise InputError(f"{name}: low={_shown(a)} is not below high={_shown(b)}{note}.", "low < high")
 
 
-def _shown(x: np.ndarray[Any, Any]) -> str:
+def _shown(x: Array) -> str:
     return str(x) if x.size == 1 else f"tensor of shape {x.shape}"

@@ -8,16 +8,18 @@ may have leading axes, which then lead the result.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from .. import dtypes
 from ..arrays import astype, clip, concat, cos, erf, erfinv, finfo, log, log1p, reshape, sin, sqrt, tan, where
 from ..arrays.conversion import convert
-from ..dtypes import DType
-from ..tensor import Tensor
+from ..core import dtypes
+from ..core.dtypes import DType
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 from .arguments import (
+    Parameter,
     check,
     check_order,
     check_scale,
@@ -30,7 +32,14 @@ from .arguments import (
 from .words import Shape, draw_fraction, draw_open_fraction, draw_words, fraction, open_fraction, words_per
 
 
-def uniform(shape: Any = None, low: Any = 0.0, high: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def uniform(
+    shape: ShapeLike | None = None,
+    low: ArrayLike = 0.0,
+    high: ArrayLike = 1.0,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Uniform on [low, high): \(x = l + (h - l)\,u\).
 
     >>> import wonderland as wl
@@ -54,12 +63,19 @@ def uniform(shape: Any = None, low: Any = 0.0, high: Any = 1.0, *, key: Any = No
     return where(x < high, x, low)
 
 
-def _fits(dtype: DType) -> Any:
+def _fits(dtype: DType) -> Callable[[Array], Array]:
     limit = float(finfo(dtype).max)
     return lambda v: np.abs(v) <= limit
 
 
-def normal(shape: Any = None, mean: Any = 0.0, std: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def normal(
+    shape: ShapeLike | None = None,
+    mean: ArrayLike = 0.0,
+    std: ArrayLike = 1.0,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Normal with a mean and a standard deviation: \(x = \mu + \sigma\varepsilon\).
 
     >>> import wonderland as wl
@@ -87,14 +103,14 @@ def standard_normal(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
 
 
 def truncated_normal(
-    shape: Any = None,
-    low: Any = -2.0,
-    high: Any = 2.0,
-    mean: Any = 0.0,
-    std: Any = 1.0,
+    shape: ShapeLike | None = None,
+    low: ArrayLike = -2.0,
+    high: ArrayLike = 2.0,
+    mean: ArrayLike = 0.0,
+    std: ArrayLike = 1.0,
     *,
-    key: Any = None,
-    dtype: Any = None,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     r"""Normal, given that it is in [low, high]: \(x = \Phi^{-1}(\Phi(l) + u\,(\Phi(h) - \Phi(l)))\).
 
@@ -126,7 +142,9 @@ def truncated_normal(
     return rounded(where(x < low, low, where(x > high, high, x)), target)
 
 
-def exponential(shape: Any = None, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def exponential(
+    shape: ShapeLike | None = None, scale: ArrayLike = 1.0, *, key: KeyLike = None, dtype: DTypeLike | None = None
+) -> Tensor:
     r"""Exponential with mean `scale`: \(x = -s\ln u\), density \(e^{-x/s}/s\) for x > 0.
 
     >>> import wonderland as wl
@@ -143,7 +161,14 @@ def _standard_exponential(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     return -log(draw_open_fraction(key, shape, dtype))
 
 
-def gumbel(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def gumbel(
+    shape: ShapeLike | None = None,
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Gumbel, the limit law of maxima: \(x = \mu - s\ln(-\ln u)\).
 
     >>> import wonderland as wl
@@ -164,7 +189,14 @@ def standard_gumbel(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     return -log(-log1p(-draw_open_fraction(key, shape, dtype)))
 
 
-def laplace(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def laplace(
+    shape: ShapeLike | None = None,
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Laplace, density \(e^{-|x-\mu|/s}/(2s)\), as the difference of two exponentials.
 
     >>> import wonderland as wl
@@ -180,7 +212,14 @@ def laplace(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = N
     return located(log(open_fraction(words[:n], work)) - log(open_fraction(words[n:], work)), loc, scale, target)
 
 
-def logistic(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def logistic(
+    shape: ShapeLike | None = None,
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Logistic, \(x = \mu + s\ln\frac{u}{1-u}\): its distribution function is the sigmoid.
 
     >>> import wonderland as wl
@@ -194,7 +233,14 @@ def logistic(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = 
     return located(log(u) - log1p(-u), loc, scale, target)
 
 
-def cauchy(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def cauchy(
+    shape: ShapeLike | None = None,
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Cauchy, \(x = \mu \pm s/\tan(\pi u/2)\) with a random sign: no mean, no variance.
 
     >>> import wonderland as wl
@@ -213,7 +259,7 @@ def cauchy(shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, key: Any = No
 # --- from noise to the result
 
 
-def located(noise: Tensor, loc: Any, scale: Any, dtype: DType) -> Tensor:
+def located(noise: Tensor, loc: Parameter, scale: Parameter, dtype: DType) -> Tensor:
     """loc + scale * noise in the dtype of the result; a plain 0 and 1 cost nothing."""
     x = noise if _is(scale, 1) else noise * scale
     return rounded(x if _is(loc, 0) else x + loc, dtype)
@@ -223,6 +269,6 @@ def rounded(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype == dtype else astype(x, dtype)
 
 
-def _is(x: Any, number: float) -> bool:
+def _is(x: Parameter, number: float) -> bool:
     """Whether a parameter is this very number (a traced one may become anything)."""
     return not isinstance(x, Tensor) and bool(x == number)

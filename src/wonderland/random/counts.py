@@ -10,11 +10,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..arrays import abs as absolute
 from ..arrays import any as any_
 from ..arrays import (
@@ -33,11 +31,13 @@ from ..arrays import (
     where,
 )
 from ..arrays.conversion import convert
-from ..dtypes import DType, as_dtype, float64, int32, int64
-from ..errors import DTypeError
-from ..tensor import Tensor, wrap
-from ..transforms.loops import while_loop
-from .arguments import check, check_shape_first, key_and_shape, known, parameter
+from ..core import dtypes
+from ..core.dtypes import DType, as_dtype, float64, int32, int64
+from ..core.errors import DTypeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
+from ..transforms.control.loops import while_loop
+from .arguments import Parameter, check, check_shape_first, key_and_shape, known, parameter
 from .keys import pair
 from .rejection import first_accepted
 from .words import Shape, draw_fraction, draw_open_fraction
@@ -46,7 +46,9 @@ _LARGE = 10.0  # means from here on are drawn by rejection
 _TERMS = 200  # a count with a mean below 10 exceeds this with a probability below 1e-100
 
 
-def poisson(shape: Any = None, rate: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def poisson(
+    shape: ShapeLike | None = None, rate: ArrayLike = 1.0, *, key: KeyLike = None, dtype: DTypeLike | None = None
+) -> Tensor:
     r"""Poisson: k with probability \(\lambda^k e^{-\lambda}/k!\), for rates up to 1e15.
 
     >>> import wonderland as wl
@@ -80,7 +82,14 @@ def poisson(shape: Any = None, rate: Any = 1.0, *, key: Any = None, dtype: Any =
     return astype(_either(key, small, inverted, rejected), target)
 
 
-def binomial(shape: Any = None, n: Any = 1, p: Any = 0.5, *, key: Any = None, dtype: Any = None) -> Tensor:
+def binomial(
+    shape: ShapeLike | None = None,
+    n: ArrayLike = 1,
+    p: ArrayLike = 0.5,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Binomial: k with probability \(\binom{n}{k} p^k (1-p)^{n-k}\), successes in n trials; n up to 2^53.
 
     >>> import wonderland as wl
@@ -127,14 +136,14 @@ def binomial(shape: Any = None, n: Any = 1, p: Any = 0.5, *, key: Any = None, dt
     return astype(where(p > 0.5, n - count, count), target)
 
 
-def _count_type(name: str, dtype: Any) -> DType:
+def _count_type(name: str, dtype: DTypeLike | None) -> DType:
     target = as_dtype(dtypes.default_int if dtype is None else dtype)
     if target == dtypes.bool_ or dtypes.is_complex(target):
         raise DTypeError(f"{name}: counts do not fit into {target}.", "dtype=wl.int64")
     return target
 
 
-def _full(x: Any, key: Tensor, shape: Shape) -> Tensor:
+def _full(x: Parameter, key: Tensor, shape: Shape) -> Tensor:
     """A parameter in float64, without derivative: counts do not move when it does."""
     return broadcast_to(stop_gradient(convert(x, float64)), key.shape[:-1] + shape)
 
@@ -155,11 +164,11 @@ def _inverted(key: Tensor, shape: Shape, first: Tensor, ratio: Callable[[Tensor]
     # rounding may keep all partial sums a little below 1, so the fraction is kept below that
     u = minimum(draw_fraction(key, shape, float64), 1 - 2.0**-46)
 
-    def unfinished(state: Any) -> Any:
+    def unfinished(state: tuple[Tensor, ...]) -> Tensor:
         k, _, total, _ = state
         return (k < _TERMS) & any_(u >= total)
 
-    def step(state: Any) -> Any:
+    def step(state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         k, term, total, count = state
         reached = u >= total
         k = k + 1
@@ -180,7 +189,7 @@ def _rejected(
 ) -> Tensor:
     """Proposals floor((2 a / s + b) u + centre), s = 1/2 - |u|; `log_ratio` is probability over hat."""
 
-    def propose(first: Tensor, second: Tensor) -> tuple[Any, Any]:
+    def propose(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         u = draw_open_fraction(first, shape, float64) - 0.5
         s = maximum(0.5 - absolute(u), 2.0**-54)
         k = floor((2 * a / s + b) * u + centre)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .. import dtypes
 from ..arrays import argmax, astype, moveaxis, zeros_like
 from ..arrays.conversion import as_shape, convert
-from ..broadcasting import normalize_axis
-from ..dtypes import as_dtype, is_integer, uint64
-from ..errors import DTypeError, InputError
-from ..tensor import Tensor
+from ..core import dtypes
+from ..core.broadcasting import normalize_axis
+from ..core.dtypes import as_dtype, is_integer, uint64
+from ..core.errors import DTypeError, InputError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 from .arguments import (
+    Parameter,
     as_parameter_tensor,
     check,
     check_order,
@@ -31,7 +31,14 @@ from .words import draw_fraction, draw_words
 _MASK = 0xFFFFFFFF
 
 
-def randint(shape: Any, low: Any, high: Any = None, *, key: Any = None, dtype: Any = None) -> Tensor:
+def randint(
+    shape: ShapeLike,
+    low: ArrayLike,
+    high: ArrayLike | None = None,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Integers from low to high - 1, each equally likely; `randint(shape, n)` from 0 to n - 1.
 
     >>> import wonderland as wl
@@ -66,7 +73,7 @@ def randint(shape: Any, low: Any, high: Any = None, *, key: Any = None, dtype: A
     return astype(start + below(draw_words(key, sizes, 3), stop - start), target)
 
 
-def _span(low: Any, high: Any) -> int | None:
+def _span(low: Parameter, high: Parameter) -> int | None:
     """The largest difference of bounds, if they are known."""
     first, last = exactly(low), exactly(high)
     if first is None or last is None or not first.size or not last.size:
@@ -74,7 +81,7 @@ def _span(low: Any, high: Any) -> int | None:
     return int(np.max(last.astype(object) - first.astype(object)))  # Python's integers do not overflow
 
 
-def _modular(x: Any) -> Tensor:
+def _modular(x: Parameter) -> Tensor:
     """An integer modulo 2^64, in which sums and differences come out right whatever the signs."""
     return convert(x % 2**64 if isinstance(x, int) else x, uint64)
 
@@ -98,7 +105,9 @@ def _below_narrow(words: list[Tensor], n: Tensor) -> Tensor:
     return total
 
 
-def bernoulli(shape: Any = None, p: Any = 0.5, *, key: Any = None, dtype: Any = None) -> Tensor:
+def bernoulli(
+    shape: ShapeLike | None = None, p: ArrayLike = 0.5, *, key: KeyLike = None, dtype: DTypeLike | None = None
+) -> Tensor:
     """True with probability p, in steps of 2^-24 (2^-53 if p is float64); 0 and 1 in another dtype.
 
     >>> import wonderland as wl
@@ -118,7 +127,7 @@ def bernoulli(shape: Any = None, p: Any = 0.5, *, key: Any = None, dtype: Any = 
     return hit if target == dtypes.bool_ else astype(hit, target)
 
 
-def rademacher(shape: Any = (), *, key: Any = None, dtype: Any = None) -> Tensor:
+def rademacher(shape: ShapeLike = (), *, key: KeyLike = None, dtype: DTypeLike | None = None) -> Tensor:
     """-1 or 1, each with probability one half, in a floating or a signed integer dtype.
 
     >>> import wonderland as wl
@@ -134,7 +143,7 @@ def rademacher(shape: Any = (), *, key: Any = None, dtype: Any = None) -> Tensor
     return astype(words >> 31, target) * 2 - 1
 
 
-def categorical(logits: Any, axis: int = -1, shape: Any = (), *, key: Any = None) -> Tensor:
+def categorical(logits: ArrayLike, axis: int = -1, shape: ShapeLike = (), *, key: KeyLike = None) -> Tensor:
     r"""Indices i with probability \(e^{z_i} / \sum_j e^{z_j}\): draws from the softmax of the logits.
 
     >>> import wonderland as wl

@@ -8,7 +8,6 @@ The sampler of Marsaglia and Tsang (2000) makes \(z = d\,(1 + c\,\varepsilon)^3\
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -26,12 +25,13 @@ from ..arrays import (
     where,
 )
 from ..arrays.conversion import as_shape, convert
-from ..dtypes import float64
-from ..errors import ShapeError
+from ..core.dtypes import float64
+from ..core.errors import ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 from ..primitives.gamma import digamma
-from ..tensor import Tensor, wrap
+from ..transforms.control.loops import scan
 from ..transforms.custom import custom_jvp
-from ..transforms.loops import scan
 from .arguments import (
     as_parameter_tensor,
     check,
@@ -48,7 +48,12 @@ from .words import Shape, draw_open_fraction
 
 
 def gamma(
-    shape: Any = None, concentration: Any = 1.0, scale: Any = 1.0, *, key: Any = None, dtype: Any = None
+    shape: ShapeLike | None = None,
+    concentration: ArrayLike = 1.0,
+    scale: ArrayLike = 1.0,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     r"""Gamma with density \(z^{a-1} e^{-z/s} / (\Gamma(a)\,s^a)\): mean \(as\), variance \(as^2\).
 
@@ -67,7 +72,14 @@ def gamma(
     return located(exp(log_gamma_variable(key, shape, concentration)), 0, scale, target)
 
 
-def beta(shape: Any = None, a: Any = 1.0, b: Any = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def beta(
+    shape: ShapeLike | None = None,
+    a: ArrayLike = 1.0,
+    b: ArrayLike = 1.0,
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Beta with density proportional to \(x^{a-1}(1-x)^{b-1}\) on [0, 1]: mean \(a/(a+b)\).
 
     >>> import wonderland as wl
@@ -85,7 +97,9 @@ def beta(shape: Any = None, a: Any = 1.0, b: Any = 1.0, *, key: Any = None, dtyp
     return rounded(sigmoid(log_gamma_variable(first, shape, a) - log_gamma_variable(second, shape, b)), target)
 
 
-def dirichlet(concentration: Any, shape: Any = (), *, key: Any = None, dtype: Any = None) -> Tensor:
+def dirichlet(
+    concentration: ArrayLike, shape: ShapeLike = (), *, key: KeyLike = None, dtype: DTypeLike | None = None
+) -> Tensor:
     r"""Probabilities with density proportional to \(\prod_i x_i^{a_i-1}\), shape (*shape, ..., k).
 
     >>> import wonderland as wl
@@ -106,7 +120,7 @@ def dirichlet(concentration: Any, shape: Any = (), *, key: Any = None, dtype: An
     return rounded(softmax(log_gamma_variable(key, sizes, concentration), axis=-1), target)
 
 
-def _check_concentration(name: str, x: Any) -> None:
+def _check_concentration(name: str, x: ArrayLike) -> None:
     check(name, "a concentration", x, lambda v: (v > 0) & np.isfinite(v), "concentrations above 0")
 
 
@@ -119,7 +133,7 @@ def log_gamma_variable(key: Tensor, shape: Shape, concentration: Tensor) -> Tens
     d = where(small, a + 1, a) - 1 / 3
     c = 1 / sqrt(9 * d)
 
-    def propose(first: Tensor, second: Tensor) -> tuple[Any, Any]:
+    def propose(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         x = standard_normal(first, shape, a.dtype)
         t = c * x
         inside = t > -1
@@ -145,7 +159,7 @@ def _along_quantile(a: Tensor, y: Tensor) -> Tensor:
 
 
 @_along_quantile.defjvp
-def _along_quantile_jvp(primals: Any, tangents: Any) -> Any:
+def _along_quantile_jvp(primals: tuple[Tensor, Tensor], tangents: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     y = _along_quantile(*primals)
     slope = _quantile_slope(astype(primals[0], float64), astype(y, float64))
     return y, tangents[1] + tangents[0] * astype(slope, y.dtype)
@@ -171,7 +185,7 @@ def _quantile_slope(a: Tensor, y: Tensor) -> Tensor:
     reach = where(below, -(40 / a + sqrt(80 / a)), above)  # beyond it the integrand is below e^-40
     shift = y - digamma(a)
 
-    def add(total: Tensor, node: Any) -> tuple[Tensor, None]:
+    def add(total: Tensor, node: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
         r, weight = node
         s = reach * (r * r)
         return total + exp(a * s - z * expm1(s)) * (shift + s) * (2 * r * weight), None

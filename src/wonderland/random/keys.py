@@ -6,21 +6,20 @@ key's children are never the bits that the key itself draws.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..arrays import asarray, astype, stack
 from ..arrays.conversion import as_shape
-from ..dtypes import is_integer, uint32, uint64
-from ..errors import DTypeError, InputError, ShapeError
+from ..core.dtypes import is_integer, uint32, uint64
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, ArrayLike, ShapeLike
 from ..primitives.random_bits import FOLD, SPLIT, random_bits
-from ..tensor import Tensor, wrap
 
 _MASK = 0xFFFFFFFF
 
 
-def key(seed: Any) -> Tensor:
+def key(seed: ArrayLike) -> Tensor:
     """The key of an integer: its low and its high 32 bits.
 
     >>> import wonderland as wl
@@ -32,7 +31,7 @@ def key(seed: Any) -> Tensor:
     return _words("key", "seed", seed)
 
 
-def split(key: Any, n: Any = 2) -> Tensor:
+def split(key: Tensor | Array, n: ShapeLike = 2) -> Tensor:
     """n new keys, shape (..., n, 2), whose numbers are independent of each other and of the key's own.
 
     >>> import wonderland as wl
@@ -53,7 +52,7 @@ def pair(key: Tensor) -> tuple[Tensor, Tensor]:
     return both[..., 0, :], both[..., 1, :]
 
 
-def fold_in(key: Any, data: Any) -> Tensor:
+def fold_in(key: Tensor | Array, data: ArrayLike) -> Tensor:
     """A new key from a key and an integer, such as the number of a step or of a layer.
 
     >>> import wonderland as wl
@@ -72,7 +71,7 @@ def fold_words(key: Tensor, words: Tensor) -> Tensor:
     return random_bits(random_bits(key, shape=(2,), domain=FOLD) ^ words, shape=(2,), domain=FOLD)
 
 
-def as_key(name: str, key: Any) -> Tensor:
+def as_key(name: str, key: object) -> Tensor:
     """The key if it is one, else an error that says how to make one."""
     if isinstance(key, np.ndarray):
         key = asarray(key)
@@ -85,7 +84,7 @@ def as_key(name: str, key: Any) -> Tensor:
     return key
 
 
-def _words(name: str, what: str, number: Any) -> Tensor:
+def _words(name: str, what: str, number: object) -> Tensor:
     """The low and high 32 bits of integers, negative ones as two's complement; shape (..., 2)."""
     if isinstance(number, (int, np.integer)):
         number = int(number)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..arrays import argsort, cumsum, finfo, log, moveaxis, searchsorted, take
 from ..arrays.conversion import as_shape, convert
-from ..broadcasting import normalize_axis
-from ..dtypes import is_floating
-from ..errors import DTypeError, InputError, ShapeError
-from ..tensor import Tensor
+from ..core import dtypes
+from ..core.broadcasting import normalize_axis
+from ..core.dtypes import is_floating
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike, ShapeLike
 from .arguments import as_parameter_tensor, key_and_shape, known
 from .continuous import standard_gumbel
 from .discrete import randint
@@ -21,7 +21,7 @@ from .streams import take_key
 from .words import draw_fraction, draw_wide
 
 
-def permutation(x: Any, axis: int = 0, *, key: Any = None) -> Tensor:
+def permutation(x: ArrayLike, axis: int = 0, *, key: KeyLike = None) -> Tensor:
     """The numbers 0 to n - 1 in random order, or a tensor with its slices along an axis in random order.
 
     >>> import wonderland as wl
@@ -41,7 +41,7 @@ def permutation(x: Any, axis: int = 0, *, key: Any = None) -> Tensor:
 shuffle = permutation
 
 
-def _order(name: str, n: int, key: Any) -> Tensor:
+def _order(name: str, n: int, key: KeyLike) -> Tensor:
     key, shape = key_and_shape(name, (n,), key, dtypes.int64)
     return argsort(draw_wide(key, shape), axis=-1)
 
@@ -55,7 +55,15 @@ def _select(x: Tensor, axis: int, index: Tensor, ndim: int) -> Tensor:
     return moveaxis(out, tuple(places), tuple(i + axis for i in places))
 
 
-def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, *, key: Any = None) -> Tensor:
+def choice(
+    a: ArrayLike,
+    shape: ShapeLike = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
+    *,
+    key: KeyLike = None,
+) -> Tensor:
     """Elements of a drawn at random: numbers below a if a is an integer, else slices of a along an axis.
 
     >>> import wonderland as wl
@@ -67,13 +75,12 @@ def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: i
     axes of `shape`.
     """
     sizes = as_shape("choice", shape)
-    whole = isinstance(a, (int, np.integer))
-    if whole:
-        n, place = int(a), 0
+    if isinstance(a, (int, np.integer)):
+        x, n, place = None, int(a), 0
     else:
-        a = as_parameter_tensor("choice", a)
-        place = normalize_axis("choice", axis, a.ndim)
-        n = a.shape[place]
+        x = as_parameter_tensor("choice", a)
+        place = normalize_axis("choice", axis, x.ndim)
+        n = x.shape[place]
     count = math.prod(sizes)
     if n <= 0 and count:
         raise InputError(f"choice: there are {n} elements to choose from.", "at least one element")
@@ -87,7 +94,7 @@ def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: i
         index = _uniform_index(n, sizes, replace, key)
     else:
         index = _weighted_index(n, sizes, replace, p, key)
-    return index if whole else _select(a, place, index, len(sizes))
+    return index if x is None else _select(x, place, index, len(sizes))
 
 
 def _uniform_index(n: int, shape: tuple[int, ...], replace: bool, key: Tensor) -> Tensor:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..arrays import all as all_
 from ..arrays import asarray, full, where
-from ..dtypes import DType, bool_, int32
-from ..tensor import Tensor
-from ..transforms.loops import while_loop
+from ..core.dtypes import DType, bool_, int32
+from ..core.tensor import Tensor
+from ..transforms.control.loops import while_loop
 from .keys import fold_in, pair
 
 # the samplers accept at least half of their proposals, so an element is left over with probability below 2^-100
@@ -17,7 +16,7 @@ _ROUNDS = 100
 
 
 def first_accepted(
-    propose: Callable[[Tensor, Tensor], tuple[Any, Any]], key: Tensor, shape: tuple[int, ...], dtype: DType
+    propose: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], key: Tensor, shape: tuple[int, ...], dtype: DType
 ) -> Tensor:
     """For each element the first proposal that is accepted; 0 after 100 rounds without one.
 
@@ -27,10 +26,10 @@ def first_accepted(
     """
     full_shape = key.shape[:-1] + shape
 
-    def unfinished(state: Any) -> Any:
+    def unfinished(state: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         return (state[0] < _ROUNDS) & ~all_(state[2])
 
-    def step(state: Any) -> Any:
+    def step(state: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         count, value, done = state
         proposal, accepted = propose(*pair(fold_in(key, count)))
         return count + 1, where(done | ~accepted, value, proposal), done | accepted

@@ -6,20 +6,21 @@ and a stream that is an attribute of a module belongs to the module's state.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..arrays import asarray, concat, where
-from ..cell import Cell
-from ..dtypes import uint32
-from ..errors import DTypeError, ShapeError
-from ..interpreter import read
-from ..tensor import Tensor, wrap
+from ..core.cell import Cell
+from ..core.dtypes import uint32
+from ..core.errors import DTypeError, ShapeError
+from ..core.interpreter import read
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, KeyLike
 from . import keys
 
 # what moves the counter on: by one, or into its second word
 _STEP, _CARRY = (wrap(np.array([0, 0, 1, carry], np.uint32)) for carry in (0, 1))
+
+Source = Tensor | Array | int | np.integer | None  # a seed, a key, a stream or its value; None: the global stream
 
 
 class Stream(Cell):
@@ -39,7 +40,7 @@ class Stream(Cell):
 
     __slots__ = ()
 
-    def __init__(self, source: Any = None) -> None:
+    def __init__(self, source: Source = None) -> None:
         super().__init__(_start(source))
 
     def next_key(self) -> Tensor:
@@ -48,12 +49,12 @@ class Stream(Cell):
         self.assign(value + where(value[2] == 0xFFFFFFFF, _CARRY, _STEP))
         return keys.fold_words(value[:2], value[2:])
 
-    def seed(self, source: Any) -> None:
+    def seed(self, source: Source) -> None:
         """Start again from a seed, a key or another stream's value."""
         self.assign(_start(source))
 
 
-def _start(source: Any) -> Tensor:
+def _start(source: Source) -> Tensor:
     """The first value of a stream."""
     if source is None:
         source = default_stream.next_key()
@@ -83,7 +84,7 @@ class GlobalStream(Stream):
 default_stream = GlobalStream(wrap(np.zeros(4, np.uint32)))
 
 
-def seed(n: Any) -> None:
+def seed(n: Source) -> None:
     """Start the global stream again; draws without a key then repeat. A fresh program starts from `seed(0)`.
 
     >>> import wonderland as wl
@@ -99,13 +100,13 @@ def seed(n: Any) -> None:
 manual_seed = seed
 
 
-def take_key(name: str, key: Any) -> Tensor:
+def take_key(name: str, key: KeyLike) -> Tensor:
     """The key of a draw: the one given, or the next of the stream given, or of the global stream."""
     if key is None:
         return default_stream.next_key()
     return key.next_key() if isinstance(key, Stream) else keys.as_key(name, key)
 
 
-def lead_of(name: str, key: Any) -> tuple[int, ...]:
+def lead_of(name: str, key: KeyLike) -> tuple[int, ...]:
     """The leading axes of the key that `take_key` will give."""
     return () if key is None or isinstance(key, Stream) else keys.as_key(name, key).shape[:-1]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import linalg
 from ..arrays import diagonal, expand_dims, matmul, ones_like, where
 from ..arrays.conversion import as_shape, convert
-from ..broadcasting import broadcast_shapes
-from ..errors import ShapeError
-from ..tensor import Tensor
+from ..core.broadcasting import broadcast_shapes
+from ..core.errors import ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 from .arguments import as_parameter_tensor, floating_type, key_and_shape, working_type
 from .continuous import located, rounded, standard_normal
 
 
-def multivariate_normal(mean: Any, covariance: Any, shape: Any = (), *, key: Any = None, dtype: Any = None) -> Tensor:
+def multivariate_normal(
+    mean: ArrayLike,
+    covariance: ArrayLike,
+    shape: ShapeLike = (),
+    *,
+    key: KeyLike = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     r"""Normal vectors \(x = \mu + L\varepsilon\), \(LL^\top\) the covariance: shape (*shape, *batch, d).
 
     >>> import wonderland as wl
@@ -40,7 +46,7 @@ def multivariate_normal(mean: Any, covariance: Any, shape: Any = (), *, key: Any
     return rounded(mean + matmul(linalg.cholesky(covariance), expand_dims(noise, axis=-1))[..., 0], target)
 
 
-def orthogonal(shape: Any, gain: float = 1.0, *, key: Any = None, dtype: Any = None) -> Tensor:
+def orthogonal(shape: ShapeLike, gain: float = 1.0, *, key: KeyLike = None, dtype: DTypeLike | None = None) -> Tensor:
     r"""A matrix with orthonormal rows or columns (whichever are fewer), uniform among them, times `gain`.
 
     >>> import wonderland as wl

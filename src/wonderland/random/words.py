@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from .. import dtypes
+import ml_dtypes
+
 from ..arrays import astype, minimum
-from ..dtypes import DType
+from ..core import dtypes
+from ..core.dtypes import DType
+from ..core.tensor import Tensor
 from ..primitives.random_bits import DRAW, random_bits
 from ..primitives.structure import reshape
-from ..tensor import Tensor
 
 Shape = tuple[int, ...]
-_DIGITS = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24}
 
 
 def draw_words(key: Tensor, shape: Shape, count: int) -> list[Tensor]:
@@ -35,7 +35,7 @@ def fraction(words: list[Tensor], dtype: DType) -> Tensor:
     if dtype == dtypes.float64:
         high, low = words
         return astype(high >> 5, dtype) * 2.0**-27 + astype(low >> 6, dtype) * 2.0**-53
-    digits = _DIGITS[dtype]
+    digits = ml_dtypes.finfo(dtype).nmant + 1
     return astype(words[0] >> (32 - digits), dtype) * 2.0**-digits
 
 
@@ -56,7 +56,7 @@ def draw_open_fraction(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
     return open_fraction(draw_words(key, shape, words_per(dtype)), dtype)
 
 
-def draw_wide(key: Tensor, shape: Shape) -> Any:
+def draw_wide(key: Tensor, shape: Shape) -> Tensor:
     """Random integers of 64 bits."""
     high, low = draw_words(key, shape, 2)
     return (astype(high, dtypes.uint64) << 32) | astype(low, dtypes.uint64)

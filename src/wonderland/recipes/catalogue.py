@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import nn
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
 from ..models import (
     CNN,
     MLP,
@@ -19,29 +20,54 @@ from ..models import (
     ConvAutoencoder,
     ConvClassifier1d,
     ConvClassifier3d,
-    ConvLanguageModel,
     ConvNeXt,
-    KimCNN,
     LeNet,
+    MLPMixer,
     NeuralODE,
     ODEFunc,
     UNet,
+    ViT,
     small_resnet,
 )
+from .inputs import Options
+from .recurrent_models import gru, lru, lstm, mamba, rwkv
+from .tasks.forecasting import SERIES
+from .text_models import bert, gpt, llama, seq2seq, text_cnn, wavenet
 
 Builder = Callable[..., nn.Module]
 
 
 @dataclass(frozen=True)
+class Usual:
+    """What is usual when a model is trained for a task: the settings, and the data."""
+
+    train: Options
+    data: str | None
+
+
+@dataclass(frozen=True)
 class ModelEntry:
-    """A model by name: what builds it from (input shape, outputs, options), and how it is best trained."""
+    """A model by name: what builds it from (input shape, outputs, options), and how it is best trained.
+
+    One that is for several tasks has the others in `also`; its builder is told which one it is by `task`.
+    """
 
     build: Builder
     description: str
-    train: Mapping[str, Any] = field(default_factory=dict)
+    train: Options = field(default_factory=dict)
     task: str = "supervised"
     data: str | None = "digits"  # if nothing is said
     sequences: bool = False  # whether inputs of two axes are these, and no grey images
+    also: Mapping[str, Usual] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """All that the model is for."""
+        return (self.task, *self.also)
+
+    def suited(self, task: str) -> ModelEntry:
+        """The entry as it is for one of its tasks."""
+        return self if task == self.task else replace(self, task=task, **vars(self.also[task]))
 
     def options(self) -> dict[str, Any]:
         """The options and their defaults; those without a default are not the user's, but the data's."""
@@ -51,24 +77,24 @@ class ModelEntry:
 
 def linear(shape: tuple[int, ...], outputs: int) -> nn.Module:
     """Scores that are linear in the inputs: softmax regression, or least squares. Book, chapter 4."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(_size(shape), outputs))
+    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), outputs))
 
 
 def mlp(
     shape: tuple[int, ...],
     outputs: int,
-    hidden: Any = (256, 128),
+    hidden: int | Sequence[int] = (256, 128),
     activation: str = "relu",
     norm: str | None = "batch",
     dropout: float = 0.2,
 ) -> nn.Module:
     """Fully-connected layers. Book, chapter 5."""
     widths = [hidden] if isinstance(hidden, int) else list(hidden)
-    layers = MLP(_size(shape), widths, outputs, activation=activation, norm=norm or None, dropout=dropout)
+    layers = MLP(math.prod(shape), widths, outputs, activation=activation, norm=norm or None, dropout=dropout)
     return nn.Sequential(nn.Flatten(), layers)
 
 
-def cnn(shape: tuple[int, ...], outputs: int, channels: Any = (32, 64), dropout: float = 0.3) -> nn.Module:
+def cnn(shape: tuple[int, ...], outputs: int, channels: Sequence[int] = (32, 64), dropout: float = 0.3) -> nn.Module:
     """Two convolutions and a pooling for each number of channels, then a linear layer. Book, chapter 7."""
     c = _channels("cnn", shape)
     return CNN(outputs, c, channels, norm="batch", dropout=dropout, pool="flatten", image_size=shape)
@@ -88,10 +114,10 @@ def alexnet(shape: tuple[int, ...], outputs: int, grouped: bool = False, dropout
 def vgg(
     shape: tuple[int, ...],
     outputs: int,
-    convs: Any = (2, 2, 2),
+    convs: Sequence[int] = (2, 2, 2),
     channels: int = 16,
     norm: str | None = "batch",
-    hidden: Any = (64,),
+    hidden: Sequence[int] = (64,),
     dropout: float = 0.3,
 ) -> nn.Module:
     """Blocks of 3 x 3 convolutions whose channels double. Book, section 7.2.1."""
@@ -102,7 +128,7 @@ def vgg(
 def resnet(
     shape: tuple[int, ...],
     outputs: int,
-    channels: Any = (16, 32, 64),
+    channels: Sequence[int] = (16, 32, 64),
     depth: int = 1,
     block: str = "basic",
     dropout: float = 0.0,
@@ -116,7 +142,7 @@ def resnet(
 def convnext(
     shape: tuple[int, ...],
     outputs: int,
-    channels: Any = (32, 64),
+    channels: Sequence[int] = (32, 64),
     depth: int = 2,
     patch: int = 2,
     kernel_size: int = 5,
@@ -128,8 +154,43 @@ def convnext(
     return ConvNeXt((depth,) * len(channels), channels, outputs, c, **settings)
 
 
+def mixer(
+    shape: tuple[int, ...],
+    outputs: int,
+    e: int = 64,
+    depth: int = 4,
+    patch: int = 0,
+    token_hidden: int = 32,
+    channel_hidden: int = 128,
+    dropout: float = 0.1,
+) -> nn.Module:
+    """MLPs along patches and along channels; `patch=0` is 2 pixels, from 16 pixels a side on 4. Book, section 11.3."""
+    _channels("mixer", shape)
+    side = patch or (4 if min(shape[:2]) >= 16 else 2)
+    return MLPMixer(outputs, shape, side, e, depth, token_hidden, channel_hidden, dropout)
+
+
+def vit(
+    shape: tuple[int, ...],
+    outputs: int,
+    embed_dim: int = 64,
+    depth: int = 4,
+    num_heads: int = 4,
+    patch: int = 0,
+    positions: str | None = "learned",
+    pooling: str = "mean",
+    registers: int = 0,
+    dropout: float = 0.0,
+) -> nn.Module:
+    """Attention between patches; `patch=0` is 2 pixels, from 16 pixels a side on 4. Book, section 11.2.4."""
+    _channels("vit", shape)
+    side = patch or (4 if min(shape[:2]) >= 16 else 2)
+    settings: dict[str, Any] = {"pooling": pooling, "registers": registers, "dropout": dropout}
+    return ViT(outputs, shape, side, embed_dim, num_heads, depth, positions=positions or None, **settings)
+
+
 def conv1d(
-    shape: tuple[int, ...], outputs: int, channels: Any = (32, 64), kernel_size: int = 5, dropout: float = 0.1
+    shape: tuple[int, ...], outputs: int, channels: Sequence[int] = (32, 64), kernel_size: int = 5, dropout: float = 0.1
 ) -> nn.Module:
     """Convolutions and poolings over time, for sequences. Book, section 8.1.2."""
     if len(shape) != 2:
@@ -139,7 +200,7 @@ def conv1d(
 
 
 def conv3d(
-    shape: tuple[int, ...], outputs: int, channels: Any = (16, 32), kernel_size: int = 3, dropout: float = 0.1
+    shape: tuple[int, ...], outputs: int, channels: Sequence[int] = (16, 32), kernel_size: int = 3, dropout: float = 0.1
 ) -> nn.Module:
     """Convolutions and poolings over time, height and width, for videos and volumes. Book, section 8.1.2."""
     if len(shape) != 4:
@@ -153,16 +214,18 @@ def neural_ode(
 ) -> nn.Module:
     """A differential equation between two linear layers. Book, section 9.4.2."""
     layer = NeuralODE(ODEFunc(features, hidden), 1.0, method, steps)
-    return nn.Sequential(nn.Flatten(), nn.Linear(_size(shape), features), layer, nn.Linear(features, outputs))
+    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), features), layer, nn.Linear(features, outputs))
 
 
-def autoencoder(shape: tuple[int, ...], outputs: int, channels: Any = (16, 32), code: int = 0) -> nn.Module:
+def autoencoder(shape: tuple[int, ...], outputs: int, channels: Sequence[int] = (16, 32), code: int = 0) -> nn.Module:
     """Strided convolutions to a small code, and their transposes back. Book, chapter 7."""
     c = _channels("autoencoder", shape, least=2 ** len(channels))
     return ConvAutoencoder(c, channels, code or None, shape[:2] if code else None)
 
 
-def unet(shape: tuple[int, ...], outputs: int, channels: Any = (16, 32), norm: str | None = "batch") -> nn.Module:
+def unet(
+    shape: tuple[int, ...], outputs: int, channels: Sequence[int] = (16, 32), norm: str | None = "batch"
+) -> nn.Module:
     """Down to a coarse image and up again, with a bridge at every size. Book, section 7.3."""
     return UNet(_channels("unet", shape, least=2 ** (len(channels) - 1)), outputs, channels, norm or None)
 
@@ -171,7 +234,7 @@ def forecaster(
     shape: tuple[int, ...],
     outputs: int,
     channels: int = 32,
-    dilations: Any = (1, 2, 4, 8, 16),
+    dilations: Sequence[int] = (1, 2, 4, 8, 16),
     kernel_size: int = 2,
     dropout: float = 0.0,
 ) -> nn.Module:
@@ -179,42 +242,25 @@ def forecaster(
     return CausalConvNet(shape[-1], outputs, channels, dilations, kernel_size, dropout=dropout)
 
 
-def wavenet(
-    shape: tuple[int, ...],
-    outputs: int,
-    channels: int = 128,
-    dilations: Any = (1, 2, 4, 8, 16, 32, 1, 2, 4, 8, 16, 32),
-    kernel_size: int = 2,
-    dropout: float = 0.05,
-) -> nn.Module:
-    """Dilated causal convolutions over tokens: a language model. Book, section 8.4.1."""
-    return ConvLanguageModel(outputs, channels, dilations, kernel_size, dropout=dropout)
-
-
-class PaddedTexts(nn.Module):
-    """A classifier of texts that are filled up with the token 0, which it does not see."""
-
-    def __init__(self, net: nn.Module) -> None:
-        self.net = net
-
-    def forward(self, tokens: Any) -> Any:
-        return self.net(tokens, mask=tokens != 0)
-
-
-def text_cnn(
-    shape: tuple[int, ...],
-    outputs: int,
-    embedding_size: int = 64,
-    channels: int = 64,
-    widths: Any = (2, 3, 4),
-    dropout: float = 0.5,
-    *,
-    vocabulary: int,
-) -> nn.Module:
-    """Convolutions of several widths over words, and their maxima. Book, section 8.2."""
-    return PaddedTexts(KimCNN(vocabulary, embedding_size, outputs, channels, widths, dropout))
-
-
+# about five minutes on two cores, whatever the length of the text
+OF_LANGUAGE: Options = {
+    "steps": 980,
+    "epochs": 5,
+    "batch_size": 32,
+    "lr": 8e-3,
+    "optimizer": "muon",
+    "weight_decay": 0.2,
+    "schedule": "cosine",
+    "warmup": 0.05,
+    "clip_norm": 1.0,
+    "validation": 0.02,
+}
+OF_RECURRENT_LANGUAGE: Options = {**OF_LANGUAGE, "optimizer": "adamw", "lr": 4e-3, "weight_decay": 0.01}
+OF_SERIES: Options = {"lr": 5e-3, "clip_norm": 1.0}
+SEVERAL: Mapping[str, Usual] = {
+    "language": Usual(OF_RECURRENT_LANGUAGE, None),
+    "forecasting": Usual({"epochs": 30, "batch_size": 32, "lr": 5e-3, "weight_decay": 0.0, "clip_norm": 1.0}, "sines"),
+}
 MODELS: dict[str, ModelEntry] = {
     "linear": ModelEntry(linear, "a linear model: softmax regression or least squares", {"lr": 0.02}),
     "mlp": ModelEntry(mlp, "fully-connected layers with batch normalization and dropout", {"label_smoothing": 0.05}),
@@ -252,6 +298,26 @@ MODELS: dict[str, ModelEntry] = {
             "augment": True,
         },
     ),
+    "mixer": ModelEntry(
+        mixer,
+        "patches mixed by MLPs, without convolutions or attention",
+        {"epochs": 12, "lr": 4e-3, "label_smoothing": 0.05, "weight_decay": 0.05, "warmup": 0.1, "augment": True},
+    ),
+    "vit": ModelEntry(
+        vit,
+        "a vision transformer: patches that attend to each other",
+        {
+            "epochs": 15,
+            "lr": 8e-3,
+            "optimizer": "muon",
+            "label_smoothing": 0.05,
+            "weight_decay": 0.05,
+            "warmup": 0.1,
+            "schedule": "cosine",
+            "clip_norm": 1.0,
+            "augment": True,
+        },
+    ),
     "conv1d": ModelEntry(
         conv1d, "convolutions over time, for sequences (time, channels)", {"lr": 5e-3}, sequences=True
     ),
@@ -270,11 +336,42 @@ MODELS: dict[str, ModelEntry] = {
         task="forecasting",
         data="sines",
     ),
+    "lstm": ModelEntry(
+        lstm,
+        "long short-term memory: classes of series, a language model of a text file, or forecasts",
+        OF_SERIES,
+        sequences=True,
+        also=SEVERAL,
+    ),
+    "gru": ModelEntry(gru, "gated recurrent units, for the same", OF_SERIES, sequences=True, also=SEVERAL),
+    "lru": ModelEntry(
+        lru, "linear recurrent units: a state-space model, for the same", OF_SERIES, sequences=True, also=SEVERAL
+    ),
+    "mamba": ModelEntry(mamba, "a selective state-space model, for the same", OF_SERIES, sequences=True, also=SEVERAL),
+    "rwkv": ModelEntry(
+        rwkv, "RWKV: a recurrence that is trained at once, for the same", OF_SERIES, sequences=True, also=SEVERAL
+    ),
     "wavenet": ModelEntry(
         wavenet,
         "a language model of causal convolutions, for a text file",
         {"epochs": 1, "batch_size": 32, "lr": 4e-3, "clip_norm": 1.0, "validation": 0.02},
         task="language",
+        data=None,
+    ),
+    "gpt": ModelEntry(
+        gpt, "a transformer that writes: a language model, for a text file", OF_LANGUAGE, task="language", data=None
+    ),
+    "llama": ModelEntry(
+        llama, "a language model with RMSNorm, rotary positions and gates", OF_LANGUAGE, task="language", data=None
+    ),
+    "bert": ModelEntry(
+        bert, "a transformer that fills in hidden tokens, for a text file", OF_LANGUAGE, task="masked", data=None
+    ),
+    "seq2seq": ModelEntry(
+        seq2seq,
+        "a transformer from one text to another, for a table with two columns of texts (data.source, data.target)",
+        {"steps": 2500, "epochs": 10, "lr": 2e-3, "clip_norm": 1.0},
+        task="pairs",
         data=None,
     ),
     "text_cnn": ModelEntry(
@@ -287,7 +384,7 @@ MODELS: dict[str, ModelEntry] = {
 }
 
 
-def entry(name: Any) -> ModelEntry:
+def entry(name: object) -> ModelEntry:
     """The model of a name."""
     if name not in MODELS:
         near = difflib.get_close_matches(str(name), MODELS, 1)
@@ -295,16 +392,42 @@ def entry(name: Any) -> ModelEntry:
     return MODELS[name]
 
 
-def build(
-    settings: Mapping[str, Any], shape: tuple[int, ...], outputs: int, about: Mapping[str, Any] | None = None
-) -> nn.Module:
+TEXTS, TABLES = (".txt", ".text", ".md"), (".csv", ".tsv", ".parquet")
+
+
+def entry_for(model: Options, data: Options) -> ModelEntry:
+    """The entry of the settings of a model, as it is for the task: `model.task`, or else what the data are for.
+
+    >>> [entry_for({"name": "lstm"}, {"name": name}).task for name in ("digits", "sines", "alice.txt", "energy.csv")]
+    ['supervised', 'forecasting', 'language', 'forecasting']
+
+    Of models that are for several tasks, a text file is for language, a series by name or a table with a row per step
+    is for forecasts, and all else has targets.
+    """
+    found = entry(model["name"])
+    if not found.also:
+        return found
+    if "task" in model:
+        if model["task"] not in found.tasks:
+            raise InputError(
+                f"the model {model['name']} is not for the task {model['task']!r}.", f"one of {', '.join(found.tasks)}"
+            )
+        return found.suited(str(model["task"]))
+    name = str(data.get("name", "")).lower().removesuffix(".gz")
+    if name.endswith(TEXTS):
+        return found.suited("language")
+    return found.suited("forecasting" if name in SERIES or name.endswith(TABLES) else "supervised")
+
+
+def build(settings: Options, shape: tuple[int, ...], outputs: int, about: Options | None = None) -> nn.Module:
     """The model of the settings `{"name": ..., option: value, ...}` for inputs of a shape; `about` is of the data.
 
     >>> build({"name": "mlp", "hidden": [8]}, (4,), 3).num_parameters()
     83
     """
     found = entry(settings["name"])
-    options = {name: value for name, value in settings.items() if name != "name"}
+    said = ("name", "task") if found.also else ("name",)
+    options = {name: value for name, value in settings.items() if name not in said}
     known = found.options()
     if unknown := [name for name in options if name not in known]:
         raise InputError(
@@ -326,15 +449,8 @@ def _channels(name: str, shape: tuple[int, ...], least: int = 1) -> int:
     return shape[2]
 
 
-def _long_enough(name: str, shape: tuple[int, ...], channels: Any) -> None:
+def _long_enough(name: str, shape: tuple[int, ...], channels: Sequence[int]) -> None:
     """Refuse inputs of which the poolings, one for each number of channels, would leave nothing."""
     least = 2 ** len(channels)
     if min(shape[:-1]) < least:
         raise ShapeError(f"{name}: an input of shape {shape}.", f"{least} or more along every axis, or fewer channels")
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for n in shape:
-        size *= n
-    return size

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .. import generation, nn, random
-from ..arguments import shown
-from ..errors import FileError, InputError, WonderlandError
+from .. import nn
+from ..core.arguments import shown
+from ..core.errors import FileError, WonderlandError
 from ..primitives.creation import at_most
 from ..storage.bounds import LEAST_ARRAY, array_bytes
 from ..storage.parsing import parse_json
 from ..storage.safetensors import load, metadata
 from .catalogue import build
-from .inputs import check_alike, own
+from .inputs import Options, check_alike, own
 from .running import read_settings
 from .tasks import TASKS, Task
-from .tasks.language import tokenizer_of
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class Trained:
     model: nn.Module
     task: Task
     shape: tuple[int, ...]  # of one input
-    about: dict[str, Any]  # what is known of the data, as the names of classes
-    data: dict[str, Any]  # the data that it was trained on
+    about: Options  # what is known of the data, as the names of classes
+    data: Options  # the data that it was trained on
     path: str
 
 
@@ -54,7 +53,7 @@ def open_run(path: str | os.PathLike[str]) -> Trained:
     # what is drawn at first is of the size of what is there; some of it is made in several steps
     most = 16 * sum(np.asarray(value).nbytes for value in state.values()) + LEAST_ARRAY
     with described(path), at_most(most, 16 * len(state) + 1000):
-        built = build(recipe["model"], shape, recipe["outputs"], about)
+        built = build(recipe["model"], shape, recipe["outputs"], {**about, "task": task.name})
         model = task.around(built, np.zeros((2, *shape), np.float32))
     model.load_state_dict(state)
     return Trained(model.eval(), task, shape, about, recipe["data"], path)
@@ -75,7 +74,7 @@ def described(path: str) -> Iterator[None]:
         raise FileError(f"{path}: what it says about itself cannot be used ({reason}).", _REMEDY) from error
 
 
-def _recipe(path: str) -> dict[str, Any]:
+def _recipe(path: str) -> Options:
     try:
         recipe = parse_json(metadata(path)["recipe"])
         kinds = {"model": dict, "task": str, "shape": list, "outputs": int, "about": dict, "data": dict}
@@ -95,7 +94,7 @@ def _recipe(path: str) -> dict[str, Any]:
     return recipe
 
 
-def evaluate(path: str | os.PathLike[str], data: Mapping[str, Any] | None = None, part: str = "test") -> dict[str, Any]:
+def evaluate(path: str | os.PathLike[str], data: Options | None = None, part: str = "test") -> dict[str, Any]:
     """The loss and metrics of a run's model on a part of its data, or on other data of the same kind."""
     trained = open_run(path)
     seed, share = 0, 0.1
@@ -109,7 +108,7 @@ def evaluate(path: str | os.PathLike[str], data: Mapping[str, Any] | None = None
         return _evaluated(trained, data, part, seed, share)
 
 
-def _evaluated(trained: Trained, data: Mapping[str, Any] | None, part: str, seed: int, share: float) -> dict[str, Any]:
+def _evaluated(trained: Trained, data: Options | None, part: str, seed: int, share: float) -> dict[str, Any]:
     sequences = len(trained.shape) == 2
     prepared = trained.task.prepare(
         _read_alike(trained, data, True), share, seed, run=trained.about, sequences=sequences
@@ -119,7 +118,7 @@ def _evaluated(trained: Trained, data: Mapping[str, Any] | None, part: str, seed
     return {**trained.task.measure(trained.model, chosen, trained.about), "examples": len(chosen[0])}
 
 
-def _read_alike(trained: Trained, data: Mapping[str, Any] | None, targets: bool) -> dict[str, Any]:
+def _read_alike(trained: Trained, data: Options | None, targets: bool) -> Options:
     """The run's own data, or others, with the options that make them be read as those of the training."""
     if trained.task.needs not in trained.about and data is not None:
         raise FileError(
@@ -130,34 +129,8 @@ def _read_alike(trained: Trained, data: Mapping[str, Any] | None, targets: bool)
     return trained.task.like_those_of(trained.data, own(trained.data) if data is None else data, trained.about, targets)
 
 
-def predict(path: str | os.PathLike[str], data: Mapping[str, Any]) -> dict[str, Any]:
+def predict(path: str | os.PathLike[str], data: Options) -> dict[str, Any]:
     """What a run's model says about inputs: classes with their probabilities, or numbers."""
     trained = open_run(path)
     with described(trained.path):
         return trained.task.predict(trained.model, _read_alike(trained, data, False), trained.shape, trained.about)
-
-
-def generate(
-    path: str | os.PathLike[str],
-    prompt: str = "",
-    length: int = 300,
-    *,
-    temperature: float = 0.8,
-    seed: int = 0,
-    callback: Callable[[str], Any] | None = None,
-) -> str:
-    """A text that a run's language model writes after a prompt."""
-    trained = open_run(path)
-    if trained.task.name != "language":
-        raise InputError(f"{path} is no language model.", "the folder of a run of `--model wavenet`")
-    with described(trained.path):
-        tokenizer = tokenizer_of(trained.about)
-    return generation.generate_text(
-        trained.model,
-        tokenizer,
-        prompt or "\n",
-        length,
-        temperature=temperature,
-        key=random.key(seed),
-        callback=callback,
-    )

@@ -5,22 +5,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..core.errors import InputError, ShapeError
 from ..data import DatasetRecord
 from ..data.catalogue import reader_of
 from ..data.collation import collate
 from ..data.formats.schema import TableSchema
-from ..errors import InputError, ShapeError
 
 OF_ONE_FILE = ("name", "expect_size", "expect_sha256")  # options that say nothing about another file
 SETTLED = ("columns", "categorical", "encode", "task")  # options of tables that a schema answers
 TARGETS = ("target", "targets")
 
+Options: TypeAlias = Mapping[str, Any]  # plain data by name: what settings say, and what a run keeps
+Made = TypeVar("Made")
 
-def read(settings: Mapping[str, Any]) -> DatasetRecord:
+
+def read(settings: Options) -> DatasetRecord:
     """The data by name or path, all in memory."""
     options = {name: value for name, value in settings.items() if name != "name"}
     name = settings.get("name")
@@ -33,7 +36,7 @@ def read(settings: Mapping[str, Any]) -> DatasetRecord:
     return DatasetRecord(np.asarray(x), np.asarray(y), str(name), target_names=tuple(getattr(found, "classes", ())))
 
 
-def made_with(name: Any, make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+def made_with(name: object, make: Callable[..., Made], options: Options) -> Made:
     """What a reader or generator gives; an option that it does not have is a mistake in the settings."""
     try:
         return make(**options)
@@ -41,7 +44,7 @@ def made_with(name: Any, make: Callable[..., Any], options: Mapping[str, Any]) -
         raise InputError(f"data {name}: {error}.", "options of the reader, as in wl.data.load") from None
 
 
-def kept(record: DatasetRecord) -> dict[str, Any]:
+def kept(record: DatasetRecord) -> dict[str, object]:
     """What a run keeps of a record, as plain data: the schema of its columns if they have names, and the dtype."""
     schema = record.schema
     if schema is None and record.feature_names:
@@ -49,7 +52,7 @@ def kept(record: DatasetRecord) -> dict[str, Any]:
     return {"schema": None if schema is None else schema.to_dict(), "dtype": str(record.features.dtype)}
 
 
-def read_again(settings: Mapping[str, Any], run: Mapping[str, Any], targets: bool) -> DatasetRecord:
+def read_again(settings: Options, run: Options, targets: bool) -> DatasetRecord:
     """Data whose columns, categories and classes have the meaning and the order of those of a run."""
     inputs = run.get("inputs") or {}
     if inputs.get("schema") is None:
@@ -78,9 +81,7 @@ def read_again(settings: Mapping[str, Any], run: Mapping[str, Any], targets: boo
     return replace(record, features=record.features[:, order], feature_names=names)
 
 
-def like_those_of(
-    settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
-) -> dict[str, Any]:
+def like_those_of(settings: Options, data: Options, run: Options, targets: bool) -> Options:
     """The settings of other data, with those options of the run's own that make sense for them.
 
     Without `targets` nothing is said of these, and no rows are left out: each has a prediction.
@@ -94,12 +95,12 @@ def like_those_of(
     return {**{k: v for k, v in settings.items() if k not in left and k in theirs}, **data}
 
 
-def own(settings: Mapping[str, Any]) -> dict[str, Any]:
+def own(settings: Options) -> Options:
     """The run's own data, as other data would be given."""
     return {k: v for k, v in settings.items() if k in OF_ONE_FILE}
 
 
-def check_alike(x: Any, shape: tuple[int, ...]) -> None:
+def check_alike(x: np.ndarray, shape: tuple[int, ...]) -> None:
     """Refuse inputs that are not like those of a run: of another shape, or not finite."""
     if tuple(x.shape[1:]) != tuple(shape):
         raise ShapeError(
@@ -111,7 +112,7 @@ def check_alike(x: Any, shape: tuple[int, ...]) -> None:
     check_finite("predict", "features", x)
 
 
-def check_type(record: DatasetRecord, run: Mapping[str, Any]) -> None:
+def check_type(record: DatasetRecord, run: Options) -> None:
     """Refuse features of another type than those of a run: bytes and fractions have other scales."""
     dtype, known = record.features.dtype, (run.get("inputs") or {}).get("dtype")
     if known is not None and dtype != known and not (dtype.kind == "f" and known.startswith("float")):
@@ -121,7 +122,7 @@ def check_type(record: DatasetRecord, run: Mapping[str, Any]) -> None:
         )
 
 
-def check_finite(name: str, what: str, values: Any) -> None:
+def check_finite(name: str, what: str, values: np.ndarray) -> None:
     """Refuse numbers that are NaN or infinite."""
     if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
         example, count = np.argwhere(~finite)[0][0], np.count_nonzero(~finite)
@@ -131,24 +132,24 @@ def check_finite(name: str, what: str, values: Any) -> None:
         )
 
 
-def refuse_targets(reason: str, options: Mapping[str, Any]) -> None:
+def refuse_targets(reason: str, options: Options) -> None:
     """Refuse a target where nobody would look at it."""
     if given := [name for name in TARGETS if name in options]:
         raise InputError(f"data.{given[0]} = {options[given[0]]!r}: {reason}.", f"without data.{given[0]}")
 
 
-def refuse_options(name: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def refuse_options(name: str, options: Options, known: tuple[str, ...]) -> None:
     """Refuse options that nobody would look at."""
     if unknown := [option for option in options if option not in ("name", *known)]:
         raise InputError(f"{name}: there is no option data.{unknown[0]}.", f"some of {', '.join(known)}")
 
 
-def _reader(name: Any) -> Any:
+def _reader(name: object) -> Any:
     if not isinstance(name, str):
         raise InputError("the data have no name.", "--data with a name that `wonderland list` shows, or a path")
     return reader_of(name)
 
 
-def _options(name: Any) -> set[str]:
+def _options(name: object) -> set[str]:
     """The names of the options that the reader of a source has."""
     return set(inspect.signature(_reader(name)).parameters)

@@ -20,19 +20,23 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, nn, optim, random, train, trees
-from ..cell import Cell
-from ..data import DataLoader, TensorDataset, transforms
-from ..errors import FileError, InputError
-from ..room import check_room
+from .. import nn, optim, random, train
+from ..core import trees
+from ..core.cell import Cell
+from ..core.errors import FileError, InputError
+from ..core.room import check_room
+from ..core.version import __version__
+from ..data import DataLoader, RandomSampler, TensorDataset, transforms
 from ..storage import save
 from ..storage.atomic import write_atomically
 from ..storage.locking import locked
 from ..storage.parsing import parse_json
-from ..transforms.jit import eval_shape
-from .catalogue import build, entry
-from .settings import Settings, TrainSettings, schedule_of
+from ..transforms.jit.jit import eval_shape
+from .catalogue import build, entry_for
+from .inputs import Options
+from .settings import OPTIMIZERS, Settings, TrainSettings, schedule_of
 from .tasks import TASKS, Prepared, Task
+from .tasks.task import Arrays
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def run(
     folder: str | os.PathLike[str] | None = None,
     *,
     fresh: bool = False,
-    progress: Any = None,
+    progress: str | bool | None = None,
     png: bool = True,
     callbacks: Iterable[train.Callback] = (),
 ) -> Run:
@@ -71,13 +75,13 @@ def run(
     `runs/DATA-MODEL`.
     """
     settings = settings or Settings()
-    found = entry(settings.model["name"])
+    found = entry_for(settings.model, settings.data)
     task, how = TASKS[found.task], settings.training(found.train)
     data = task.prepare(settings.data, how.validation, how.seed, sequences=found.sequences)
     how = settings.suited(how, _unsuited(how, task, data))
-    _check_room(settings, how, data)
+    _check_room(settings, task, how, data)
     random.seed(how.seed)
-    model = task.around(build(settings.model, data.shape, data.outputs, data.about), data.train[0])
+    model = task.around(_built(settings, task, data), data.train[0])
     folder = os.fspath(folder) if folder is not None else _folder(settings)
     with locked(folder):
         _claim(folder, settings, how, fresh)
@@ -91,11 +95,15 @@ def run(
     return Run(folder, history, results, model, tuple(files))
 
 
-def _check_room(settings: Settings, how: TrainSettings, data: Prepared) -> None:
+def _built(settings: Settings, task: Task, data: Prepared) -> nn.Module:
+    return build(settings.model, data.shape, data.outputs, {**data.about, "task": task.name})
+
+
+def _check_room(settings: Settings, task: Task, how: TrainSettings, data: Prepared) -> None:
     """Refuse a model whose weights, with what the optimizer keeps of each, can never fit: before any are drawn."""
 
-    def state() -> list[Any]:
-        model = build(settings.model, data.shape, data.outputs, data.about)
+    def state() -> list[object]:
+        model = _built(settings, task, data)
         kept = [model, _optimizer(how, model), *([optim.EMA(model, how.average)] if how.average else [])]
         return [
             cell.value for cell in trees.leaves(kept) if isinstance(cell, Cell)
@@ -105,7 +113,7 @@ def _check_room(settings: Settings, how: TrainSettings, data: Prepared) -> None:
     check_room("train", nbytes, "the weights and the state of the optimizer need", "a smaller model")
 
 
-def _loss(task: Task, how: TrainSettings, about: Any) -> nn.Module:
+def _loss(task: Task, how: TrainSettings, about: Options) -> nn.Module:
     return task.loss(how.label_smoothing, about) if how.loss == "auto" else train.as_loss(how.loss)
 
 
@@ -115,16 +123,19 @@ def _train(
     data: Prepared,
     how: TrainSettings,
     folder: str,
-    progress: Any,
-    callbacks: Iterable[Any],
+    progress: str | bool | None,
+    callbacks: Iterable[train.Callback],
 ) -> train.History:
+    n = len(data.train[0])
+    size = min(how.batch_size, n)
+    per_epoch = how.steps // how.epochs * size if how.steps else n
     loader = DataLoader(
         TensorDataset(*data.train),
-        batch_size=min(how.batch_size, len(data.train[0])),
-        shuffle=True,
+        batch_size=size,
+        sampler=RandomSampler(n, num_samples=per_epoch),
         drop_last=True,  # one shape of batches, compiled once; what is left out changes each epoch
         seed=how.seed,
-        batch_transform=Changes(how, task) if how.augment or how.noise else None,
+        batch_transform=Changes(how, task) if how.augment or how.noise else task.drawn_anew(data.about),
     )
     extra: list[train.Callback] = [train.JSONLines(os.path.join(folder, "history.jsonl")), *callbacks]
     if how.patience:
@@ -175,7 +186,7 @@ class Changes:
         self.noise = transforms.GaussianNoise(how.noise) if how.noise else None
         self.target_is_input = task.target_is_input
 
-    def __call__(self, batch: Any, rng: np.random.Generator) -> Any:
+    def __call__(self, batch: Arrays, rng: np.random.Generator) -> Arrays:
         x, y = batch
         if self.move is not None:
             x = self.move(x, rng)
@@ -184,19 +195,7 @@ class Changes:
 
 
 def _optimizer(how: TrainSettings, model: nn.Module) -> optim.Optimizer:
-    decay = how.weight_decay
-    kinds: dict[str, Any] = {
-        "sgd": lambda: optim.SGD(model, how.lr, weight_decay=decay),
-        "momentum": lambda: optim.SGD(model, how.lr, momentum=0.9, weight_decay=decay),
-        "rmsprop": lambda: optim.RMSprop(model, how.lr, weight_decay=decay),
-        "adagrad": lambda: optim.Adagrad(model, how.lr, weight_decay=decay),
-        "adam": lambda: optim.Adam(model, how.lr, weight_decay=decay),
-        "adamw": lambda: optim.AdamW(model, how.lr, weight_decay=decay),
-        "nadam": lambda: optim.NAdam(model, how.lr, weight_decay=decay),
-        "lion": lambda: optim.Lion(model, how.lr, weight_decay=decay),
-        "muon": lambda: optim.Muon(model, how.lr, weight_decay=decay),
-    }
-    return kinds[how.optimizer]()
+    return OPTIMIZERS[how.optimizer](model, how.lr, weight_decay=how.weight_decay)
 
 
 def _folder(settings: Settings) -> str:
@@ -243,7 +242,7 @@ def read_settings(path: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _write_json(path: str, values: Any) -> str:
+def _write_json(path: str, values: object) -> str:
     write_atomically(path, json.dumps(values, indent=1) + "\n")
     return path
 
@@ -271,7 +270,7 @@ def _report(
     data: Prepared,
     model: nn.Module,
     history: train.History,
-    results: dict[str, Any],
+    results: Options,
     png: bool,
 ) -> list[str]:
     from .. import report  # only now: it has much to load
@@ -284,6 +283,7 @@ def _report(
         history=history,
         model=model,
         settings={"model": settings.model, "data": settings.data, "train": asdict(how), "test": results},
+        results=results,
         gradients={path: np.asarray(g) for path, g in gradients.items()},
         png=png,
         **task.outcome(model, data),

@@ -7,17 +7,45 @@ import difflib
 import math
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from ..arguments import shown
-from ..errors import FileError, InputError
-from ..optim import schedules
-from ..optim.plateau import Plateau
+from ..core.arguments import shown
+from ..core.errors import FileError, InputError
+from ..nn.attention.absolute_positions import LearnedPositions
+from ..nn.layers.embedding import Embedding
+from ..nn.module.module import Module
+from ..optim import SGD, Adagrad, Adam, AdamW, Lion, Muon, NAdam, Optimizer, Plateau, RMSprop, schedules
+from ..optim.schedules import Schedule
 from ..storage.parsing import LONGEST_TOML, parse_toml
 
-OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adagrad", "adam", "adamw", "nadam", "lion", "muon")
+
+def muon(model: Module, lr: float, weight_decay: float) -> Muon:
+    """Muon for the matrices of layers; AdamW for vectors, and for tables, whose rows are vectors of their own."""
+    tables = {
+        id(p) for part in model.modules() if isinstance(part, (Embedding, LearnedPositions)) for p in part.parameters()
+    }
+    named = list(model.named_parameters())
+    groups = [
+        {"params": [(path, p) for path, p in named if (id(p) in tables) != of_layers], "use_muon": of_layers}
+        for of_layers in (True, False)
+    ]
+    return Muon([group for group in groups if group["params"]], lr, weight_decay=weight_decay)
+
+
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+    "sgd": SGD,
+    "momentum": partial(SGD, momentum=0.9),
+    "rmsprop": RMSprop,
+    "adagrad": Adagrad,
+    "adam": Adam,
+    "adamw": AdamW,
+    "nadam": NAdam,
+    "lion": Lion,
+    "muon": muon,
+}
 SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
 ONE_CYCLE_WARMUP = 0.3
 
@@ -27,6 +55,7 @@ class TrainSettings:
     """How to train. Zero or false switches a thing off."""
 
     epochs: int = 30
+    steps: int = 0  # altogether, in epochs of equal length; 0: an epoch is one pass through the data
     batch_size: int = 64
     lr: float = 3e-3
     optimizer: str = "adamw"
@@ -48,6 +77,7 @@ class TrainSettings:
         """Refuse what makes no sense."""
         limits = {
             "epochs": self.epochs >= 1,
+            "steps": self.steps == 0 or self.steps >= self.epochs,
             "batch_size": self.batch_size >= 1,
             "lr": self.lr > 0,
             "weight_decay": self.weight_decay >= 0,
@@ -99,14 +129,17 @@ class Settings:
             settings.model = {"name": model}
         if data is not None and data != settings.data.get("name"):
             settings.data = {"name": data}
-        elif data is None and file is None and model is not None:
-            settings.data = {"name": _usual_data(model)}
+        usual = data is None and file is None and model is not None
+        if usual:
+            settings.data = {}
         for change in changes:
             settings.change(change)
+        if usual and "name" not in settings.data:  # which may depend on the task that the changes say
+            settings.data = {"name": _usual_data(settings.model), **settings.data}
         return settings
 
     @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Settings:
+    def from_dict(cls, table: Mapping[str, object]) -> Settings:
         """Settings from the sections `model`, `data` and `train`; the first two may be names alone."""
         settings = cls()
         for section, values in table.items():
@@ -121,7 +154,7 @@ class Settings:
                     settings.set("train", key, value)
         return settings
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, dict[str, Any]]:
         """The three sections as plain data."""
         return {"model": dict(self.model), "data": dict(self.data), "train": dict(self.train)}
 
@@ -135,7 +168,7 @@ class Settings:
             raise InputError(f"settings: {text!r}.", "key=value, such as lr=0.01 or model.hidden=[64,32]")
         self.set(section, name, as_value(value))
 
-    def set(self, section: str, name: str, value: Any) -> None:
+    def set(self, section: str, name: str, value: object) -> None:
         """Change one setting; those of `train` must exist and have the right type."""
         if section == "train":
             value = _checked(name, value)
@@ -144,6 +177,8 @@ class Settings:
     def training(self, defaults: Mapping[str, Any]) -> TrainSettings:
         """All training settings: what was said, else the defaults given, else those of `TrainSettings`."""
         known = {**defaults, **self.train}
+        if "epochs" in self.train and "steps" not in self.train:
+            known.pop("steps", None)  # who counts epochs means passes through the data
         if known.get("schedule", TrainSettings.schedule) == "one_cycle":
             known.setdefault("warmup", ONE_CYCLE_WARMUP)
         found = TrainSettings(**known)
@@ -158,17 +193,17 @@ class Settings:
         return dataclasses.replace(how, **{name: getattr(TrainSettings, name) for name in unsuited})
 
 
-def _usual_data(model: str) -> str:
+def _usual_data(model: Mapping[str, Any]) -> str:
     """The data that a model is trained on if nothing is said."""
-    from .catalogue import entry  # here: models take a while to load
+    from .catalogue import entry_for  # here: models take a while to load
 
-    found = entry(model).data
+    found = entry_for(model, {}).data
     if found is None:
-        raise InputError(f"the model {model} has no data of its own.", "--data with the path of a file")
+        raise InputError(f"the model {model['name']} has no data of its own.", "--data with the path of a file")
     return found
 
 
-def _checked(name: str, value: Any) -> Any:
+def _checked(name: str, value: object) -> object:
     if name not in _DEFAULTS:
         near = difflib.get_close_matches(name, _DEFAULTS, 1)
         raise InputError(
@@ -196,7 +231,7 @@ def as_value(text: str) -> Any:
     return value if plain and not (isinstance(value, float) and not math.isfinite(value)) else text
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a value can be written as JSON, as the settings of a run are: TOML has dates as well."""
     if isinstance(value, (list, dict)):
         return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
@@ -216,7 +251,7 @@ def _read(file: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
-def schedule_of(train: TrainSettings, steps: int) -> Any:
+def schedule_of(train: TrainSettings, steps: int) -> Schedule:
     """The function from the step to the learning rate: up in the share `warmup` of the steps, then as it is named."""
     if train.schedule == "one_cycle":  # which rises in its own way
         return schedules.one_cycle(train.lr, max(steps, 2), pct_start=train.warmup)

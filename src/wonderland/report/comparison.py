@@ -8,10 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..core.errors import InputError
 from ..train.history import History
 from ..viz.plot import PALETTE, Curve
-from .curves import DECADES, EVENT, best_epoch, duration, epoch_range, event_epochs, groups, series, thin
+from .curves import (
+    EVENT,
+    best_epoch,
+    duration,
+    epoch_range,
+    event_epochs,
+    groups,
+    series,
+    spans_decades,
+    thin,
+    title_of,
+)
 from .page import figures, is_number, table
 from .pictures import Picture, Plot, Section
 from .provenance import versions_section
@@ -61,9 +72,7 @@ def comparison_pictures(histories: Mapping[str, History]) -> list[Picture]:
                     drawn.append((str(run), name, history, x, y))
         if not drawn:
             continue
-        everything = np.concatenate([y for *_, y in drawn])
-        finite = everything[np.isfinite(everything)]
-        logarithmic = finite.min() > 0 and finite.max() > DECADES * finite.min()
+        logarithmic = spans_decades([y for *_, y in drawn])
         colours = {str(run): PALETTE[i % len(PALETTE)] for i, run in enumerate(histories)}
         both = len({name for _, name, *_ in drawn}) > 1
         lines: list[Curve] = []
@@ -76,9 +85,7 @@ def comparison_pictures(histories: Mapping[str, History]) -> list[Picture]:
             if len(places) and base != "lr":
                 label = "" if dots else "event"
                 dots.append(Curve(places, np.interp(places, x[usable], y[usable]), label, dots=True, colour=EVENT))
-        said = base.replace("_", " ") if base != "lr" else "learning rate"
-        said = said[:1].upper() + said[1:] + (", logarithm (base 10)" if logarithmic else "")
-        said += ": training dashed, validation drawn through" if both else ""
+        said = title_of(base, logarithmic) + (": training dashed, validation drawn through" if both else "")
         pictures.append(Plot(said, [*lines, *dots], x_label="epoch", x_range=epoch_range(lines)))
     return pictures
 

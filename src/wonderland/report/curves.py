@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..core.errors import InputError
+from ..core.typing import Array
 from ..train.history import History, mode_of
-from ..viz.plot import Curve, span
+from ..viz.axes import span
+from ..viz.marks import shortened
+from ..viz.plot import Curve
 from .page import facts, figures, is_number, paragraph, table
 from .pictures import Picture, Plot, Section
 
@@ -48,9 +51,7 @@ def curve_pictures(history: History) -> list[Picture]:
         data = {name: xy for name, xy in data.items() if np.isfinite(xy[1]).any()}
         if not data:
             continue
-        everything = np.concatenate([y for _, y in data.values()])
-        finite = everything[np.isfinite(everything)]
-        logarithmic = finite.min() > 0 and finite.max() > DECADES * finite.min()
+        logarithmic = spans_decades([y for _, y in data.values()])
         shapes: list[Curve] = []
         dots: list[Curve] = []
         for name, (x, y) in data.items():
@@ -70,12 +71,26 @@ def curve_pictures(history: History) -> list[Picture]:
         if first_event is not None:  # named once in the legend
             dot = dots[first_event]
             dots[first_event] = Curve(dot.x, dot.y, "event", dots=True, colour=EVENT)
-        title = {"lr": "learning rate"}.get(base, base.replace("_", " "))
-        title = f"{title}, logarithm (base 10)" if logarithmic else title
-        pictures.append(
-            Plot(title[:1].upper() + title[1:], [*shapes, *dots], x_label="epoch", x_range=epoch_range(shapes))
-        )
+        title = title_of(base, logarithmic)
+        pictures.append(Plot(title, [*shapes, *dots], x_label="epoch", x_range=epoch_range(shapes)))
     return pictures
+
+
+def spans_decades(values: list[Any]) -> bool:
+    """Whether numbers, of which some are finite, are of such different sizes that their logarithms are drawn."""
+    everything = np.concatenate(values)
+    finite = everything[np.isfinite(everything)]
+    return bool(finite.min() > 0 and finite.max() > DECADES * finite.min())
+
+
+def title_of(base: str, logarithmic: bool) -> str:
+    """What a picture of something measured is called.
+
+    >>> title_of("lr", True)
+    'Learning rate, logarithm (base 10)'
+    """
+    title = "learning rate" if base == "lr" else base.replace("_", " ")
+    return title[:1].upper() + title[1:] + (", logarithm (base 10)" if logarithmic else "")
 
 
 def groups(history: History) -> dict[str, list[str]]:
@@ -91,7 +106,7 @@ def groups(history: History) -> dict[str, list[str]]:
     return {base: sorted(found[base], key=lambda name: name.startswith(VALIDATION)) for base in order}
 
 
-def series(history: History, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def series(history: History, name: str) -> tuple[Array, Array]:
     """The epochs that have a number of this name, and the numbers, which may be NaN."""
     pairs = [
         (float(record.get("epoch", i + 1)), float(record[name]))
@@ -102,7 +117,7 @@ def series(history: History, name: str) -> tuple[np.ndarray[Any, Any], np.ndarra
     return x, y
 
 
-def event_epochs(history: History) -> np.ndarray[Any, Any]:
+def event_epochs(history: History) -> Array:
     """Where the events stand on the axis of epochs; those with a step are placed between the epochs by it."""
     known = [(r["step"], r["epoch"]) for r in history.records if "step" in r and "epoch" in r]
     steps, epochs = np.array([(0, 0), *known], np.float64).T
@@ -119,7 +134,7 @@ def epoch_range(curves: list[Curve]) -> tuple[float, float]:
     return span(np.concatenate([np.asarray(curve.x) for curve in curves]), 0.02)
 
 
-def thin(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def thin(x: Array, y: Array) -> tuple[Array, Array]:
     """At most about `MOST_POINTS` of the points: of each stretch the lowest and the highest, so peaks stay.
 
     >>> x = np.arange(10_000.0)
@@ -143,7 +158,7 @@ def thin(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[np.ndarray[A
 
 
 def _headline(history: History, best: dict[str, Any] | None) -> str:
-    pairs: list[tuple[str, Any]] = [("epochs", len(history))]
+    pairs: list[tuple[str, object]] = [("epochs", len(history))]
     if history.records and "step" in history.records[-1]:
         pairs.append(("steps", history.records[-1]["step"]))
     seconds = [r["seconds"] for r in history.records if is_number(r.get("seconds"))]
@@ -192,8 +207,5 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _short(value: Any) -> Any:
-    if value is None or is_number(value):
-        return value
-    text = str(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+def _short(value: object) -> object:
+    return value if value is None or is_number(value) else shortened(str(value), 60)

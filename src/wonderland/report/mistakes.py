@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
+from ..viz.marks import shortened
 from .outcomes import Array, Classified, Estimated
 from .page import figure, paragraph, shown, table
 from .pictures import Image, Section
@@ -16,7 +17,7 @@ MOST_VALUES = 12  # of an example that is no image
 LARGEST = 128  # pixels of a side
 
 
-def mistakes_section(found: Classified | Estimated, examples: Any) -> Section:
+def mistakes_section(found: Classified | Estimated, examples: object) -> Section:
     """A picture or a row of values for each of the worst mistakes."""
     rows = worst(found)
     if not rows:
@@ -40,7 +41,7 @@ def mistakes_section(found: Classified | Estimated, examples: Any) -> Section:
     return Section("Mistakes", paragraph(text) + table(head, listing))
 
 
-def worst(found: Classified | Estimated) -> list[tuple[int, dict[str, Any]]]:
+def worst(found: Classified | Estimated) -> list[tuple[int, dict[str, object]]]:
     """The places of the worst mistakes, the worst first, and what to say of each.
 
     >>> from .outcomes import read
@@ -105,14 +106,13 @@ def _features(examples: Any, found: Classified | Estimated) -> Array:
     return features
 
 
-def _said(what: dict[str, Any]) -> str:
+def _said(what: dict[str, object]) -> str:
     return ", ".join(f"{name} {shown(value)}" for name, value in what.items())
 
 
-def _values(x: Any) -> str:
+def _values(x: Array) -> str:
     if isinstance(x, (str, bytes)):
-        text = str(x)
-        return text if len(text) <= 300 else text[:299] + "…"
+        return shortened(str(x), 300)
     flat = np.ravel(x)
     words = [shown(value) if isinstance(value, (int, float)) else str(value) for value in flat[:MOST_VALUES].tolist()]
     return ", ".join(words) + (", …" if flat.size > MOST_VALUES else "")

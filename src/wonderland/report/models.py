@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..errors import InputError
-from ..graph.ir import Equation, Graph, Var
-from ..nn.summary import summary
-from ..transforms.jit import make_graph
+from ..core.dtypes import is_real
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike
+from ..ir.graph import Equation, Graph, Var
+from ..nn.analysis.summary import summary
+from ..nn.module.module import Module
+from ..transforms.jit.jit import make_graph
 from ..viz.graph import Edge, Node, draw
 from .page import details, facts, figures, inline, paragraph, table
 from .pictures import Picture, Section, histogram_of
@@ -23,12 +27,12 @@ OPENED = 12  # histograms that are not folded away
 IN_PNG = 24
 
 
-def model_section(model: Any, examples: Any = None) -> Section:
+def model_section(model: Module, examples: Any = None) -> Section:
     """The summary, the graph of a forward pass if there is an example, and a table of the parameters."""
     parameters = {path: np.asarray(p) for path, p in model.named_parameters()}
     count = sum(p.size for p in parameters.values())
     trainable = model.num_parameters(trainable_only=True)
-    pairs: list[tuple[str, Any]] = [("model", type(model).__name__), ("parameters", count)]
+    pairs: list[tuple[str, object]] = [("model", type(model).__name__), ("parameters", count)]
     parts = [facts(pairs if trainable == count else [*pairs, ("trainable", trainable)])]
     if examples is not None:
         try:
@@ -45,7 +49,7 @@ def model_section(model: Any, examples: Any = None) -> Section:
     return Section("Model", "\n".join(parts))
 
 
-def spread_section(title: str, arrays: Mapping[str, Any], name: str) -> Section | None:
+def spread_section(title: str, arrays: Mapping[str, ArrayLike], name: str) -> Section | None:
     """Histograms of arrays by path; nothing if there are none."""
     flat = {path: np.asarray(values, np.float64) for path, values in arrays.items()}
     chosen = sorted(flat, key=lambda path: -flat[path].size)[:MOST_HISTOGRAMS]
@@ -70,19 +74,19 @@ def spread_section(title: str, arrays: Mapping[str, Any], name: str) -> Section 
     return Section(title, html, {name: pictures[:IN_PNG]} if pictures else {})
 
 
-def gradients_of(gradients: Any) -> dict[str, Any]:
+def gradients_of(gradients: object) -> dict[str, Any]:
     """Gradients as arrays by path; other things are refused."""
     if not isinstance(gradients, Mapping):
         raise InputError(f"report: gradients of type {type(gradients).__name__}.", "a dict from paths to arrays")
     found = {}
     for path, values in gradients.items():
         found[str(path)] = np.asarray(values)
-        if found[str(path)].dtype.kind not in "fiub" and found[str(path)].dtype.name != "bfloat16":
+        if not is_real(found[str(path)].dtype):
             raise InputError(f"report: the gradient {path!r} is of type {found[str(path)].dtype}.", "numbers")
     return found
 
 
-def _moments(p: np.ndarray[Any, Any]) -> list[Any]:
+def _moments(p: Array) -> list[object]:
     values = p.astype(np.float64)
     if not values.size:
         return [None] * 4
@@ -90,7 +94,7 @@ def _moments(p: np.ndarray[Any, Any]) -> list[Any]:
         return [float(f(values)) for f in (np.mean, np.std, np.min, np.max)]
 
 
-def _forward_pass(model: Any, example: Any) -> str:
+def _forward_pass(model: Module, example: Tensor) -> str:
     told = summary(model, example)
     head = ["path", "module", "output shape", "parameters", "multiply-adds"]
     rows = [[row.path or "·", row.kind, _shape(row.shape), row.parameters, row.multiply_adds] for row in told.rows]
@@ -101,7 +105,7 @@ def _forward_pass(model: Any, example: Any) -> str:
     return table(head, [*rows, total], caption="A forward pass of one example") + drawn
 
 
-def graph_picture(model: Any, graph: Graph) -> str | None:
+def graph_picture(model: Module, graph: Graph) -> str | None:
     """The modules that a forward pass goes through and what flows between them; None if there are too many to show.
 
     Equations of one module that follow each other are one card. The modules are as deep as there is room for.
@@ -115,7 +119,7 @@ def graph_picture(model: Any, graph: Graph) -> str | None:
     return None
 
 
-def _drawn(model: Any, graph: Graph, runs: list[tuple[str, list[Equation]]], depth: int) -> str:
+def _drawn(model: Module, graph: Graph, runs: list[tuple[str, list[Equation]]], depth: int) -> str:
     counts: dict[str, int] = {}
     for path, p in model.named_parameters():
         key = _cut(path.rpartition(".")[0], depth)
@@ -150,7 +154,7 @@ def _cut(path: str, depth: int) -> str:
     return ".".join(path.split(".")[:depth])
 
 
-def _shape(shape: Any) -> str:
+def _shape(shape: object) -> str:
     return (
         " × ".join(map(str, shape)) if isinstance(shape, tuple) and all(type(n) is int for n in shape) else str(shape)
     )

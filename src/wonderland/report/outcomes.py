@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import is_real
+from ..core.errors import InputError, ShapeError
+from ..core.typing import Array, ArrayLike
 from ..decisions.thresholds import as_probabilities
-from ..errors import InputError, ShapeError
 
-Array = np.ndarray[Any, Any]
 FITTING = "probabilities (n, classes) for classes (n,), or numbers for numbers of the same shape, (n,) or (n, k)"
 
 
@@ -43,7 +43,7 @@ class Estimated:
     left_out: int
 
 
-def read(predictions: Any, targets: Any, class_names: Sequence[str] = ()) -> Classified | Estimated:
+def read(predictions: ArrayLike, targets: ArrayLike, class_names: Sequence[str] = ()) -> Classified | Estimated:
     """What predictions and targets mean, by their shapes and values.
 
     >>> type(read([[0.2, 0.8]], [1])).__name__, type(read([0.2], [0.3])).__name__
@@ -54,9 +54,9 @@ def read(predictions: Any, targets: Any, class_names: Sequence[str] = ()) -> Cla
     """
     p, y = np.asarray(predictions), np.asarray(targets)
     names = [str(name) for name in class_names]
-    if p.dtype.kind not in "fiub" and p.dtype.name != "bfloat16":
+    if not is_real(p.dtype):
         raise InputError(f"report: predictions of type {p.dtype}.", FITTING)
-    if y.dtype.kind not in "fiub" and y.dtype.name != "bfloat16":
+    if not is_real(y.dtype):
         raise InputError(
             f"report: targets of type {y.dtype}.", "the numbers of the classes; class_names has their names"
         )

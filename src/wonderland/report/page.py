@@ -7,14 +7,13 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from ..data.transforms.preview import png_bytes
 from ..viz.graph import STYLE as GRAPH_STYLE
-from ..viz.heatmap import OWN_STYLE as HEAT_STYLE
-from ..viz.plot import STYLE as PLOT_STYLE
+from ..viz.heatmap import HEAT_LOOKS
+from ..viz.marks import PLOT_LOOKS, style_sheet
 from .pictures import Image, Picture, Section
 
 CSS = """
@@ -54,6 +53,11 @@ thead th { color: var(--soft); font-weight: 600; }
 .facts dd { margin: 0; font-size: 1.35rem; font-weight: 600; }
 details { margin: .8rem 0; } summary { cursor: pointer; color: var(--accent); padding: .2rem 0; }
 code { font: .92em ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+.written { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--mark); border-radius: 8px; padding: .8rem;
+  font: .92rem/1.5 ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; margin: .4rem 0 1rem;
+  max-height: 24rem; overflow-y: auto; }
+.prompt { color: var(--soft); } .token { border-radius: 3px; }
+.right { color: #15803d; } .wrong { color: #b91c1c; }
 footer { padding-bottom: 2rem; font-size: .9rem; }
 """
 # after the styles of the pictures, which it changes
@@ -64,6 +68,7 @@ DARK = """
   .wl-plot text { fill: #cbd5e1; } .wl-plot .title { fill: #e2e8f0; } .wl-plot .strong { fill: #ffffff; }
   .wl-plot .paper { fill: #111a2c; } .wl-plot .grid { stroke: #24324a; } .wl-plot .axis { stroke: #64748b; }
   .wl-plot .cell, .wl-plot .legend { stroke: #2b3a52; } .wl-plot .bar { stroke: #111a2c; }
+  .right { color: #4ade80; } .wrong { color: #f87171; }
   .wl-plot .curve, .wl-plot circle, .wl-plot .bar { filter: brightness(1.35); }
 }
 @media print { section { border: 0; padding: 0; } nav { display: none; } }
@@ -71,7 +76,7 @@ DARK = """
 LONG = 20  # characters of a cell
 # nothing is loaded and nothing runs, whatever a title or a class name says
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-STYLES = CSS + PLOT_STYLE + HEAT_STYLE + GRAPH_STYLE + DARK
+STYLES = CSS + style_sheet("wl-plot", PLOT_LOOKS) + style_sheet("wl-heat", HEAT_LOOKS) + GRAPH_STYLE + DARK
 
 
 def page(title: str, lead: str, sections: Sequence[Section]) -> str:
@@ -110,7 +115,7 @@ def page(title: str, lead: str, sections: Sequence[Section]) -> str:
 """
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = "") -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> str:
     """A table; numbers stand to the right, and the first cell of a row is its heading.
 
     >>> table(["class", "n"], [["<a>", 3]])[-86:]
@@ -136,7 +141,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str = 
     )
 
 
-def facts(pairs: Iterable[tuple[str, Any]]) -> str:
+def facts(pairs: Iterable[tuple[str, object]]) -> str:
     """A few numbers that matter most, large."""
     return (
         '<dl class="facts">'
@@ -153,7 +158,9 @@ def figure(picture: Picture, caption: str = "") -> str:
         h, w = picture.pixels.shape[:2]
         place = f'width="{w}" height="{h}" alt="{escape(picture.title)}"'
         return f'<figure><img src="data:image/png;base64,{data}" {place}><figcaption>{text}</figcaption></figure>'
-    return f'<figure><figcaption>{text}</figcaption><div class="scroll">{inline(picture.svg())}</div></figure>'
+    return (
+        f'<figure><figcaption>{text}</figcaption><div class="scroll">{inline(picture.drawing().svg())}</div></figure>'
+    )
 
 
 def figures(pictures: Iterable[Picture], kind: str = "") -> str:
@@ -176,7 +183,7 @@ def inline(svg: str) -> str:
     return svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1).strip()
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A number with four digits that matter, any other thing as text.
 
     >>> shown(0.123456), shown(1234567), shown(float("nan")), shown(None)
@@ -192,5 +199,5 @@ def shown(value: Any) -> str:
     return f"{value:,}"
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)

@@ -1,67 +1,18 @@
-"""The pictures of a report as data: each can be drawn as SVG for the page, and by `png.py` as a PNG file."""
+"""The pictures of a report as data: plots and tables of shades (`wl.viz`), and images."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from ..viz.heatmap import heatmap
+from ..core.typing import Array, ArrayLike
+from ..viz.heatmap import Heat
 from ..viz.histogram import binned
-from ..viz.plot import Bars, Curve, plot
+from ..viz.plot import Bars, Plot
 
-WIDE = (440, 280)
 SQUARE = (400, 370)
 SMALL = (300, 170)
-
-
-@dataclass(frozen=True)
-class Plot:
-    """Curves and bars in one frame."""
-
-    title: str
-    shapes: Sequence[Curve | Bars]
-    x_label: str = ""
-    y_label: str = ""
-    size: tuple[int, int] = WIDE
-    x_range: tuple[float, float] | None = None
-    y_range: tuple[float, float] | None = None
-
-    def svg(self) -> str:
-        return plot(
-            self.shapes,
-            description=self.title,
-            x_label=self.x_label,
-            y_label=self.y_label,
-            size=self.size,
-            x_range=self.x_range,
-            y_range=self.y_range,
-        )
-
-
-@dataclass(frozen=True)
-class Heat:
-    """Counts on shades, with the same names for rows and columns."""
-
-    title: str
-    counts: np.ndarray[Any, Any]
-    shares: np.ndarray[Any, Any]
-    names: Sequence[str]
-    x_label: str = ""
-    y_label: str = ""
-
-    def svg(self) -> str:
-        return heatmap(
-            self.counts,
-            shares=self.shares,
-            rows=self.names,
-            columns=self.names,
-            description=self.title,
-            x_label=self.x_label,
-            y_label=self.y_label,
-        )
 
 
 @dataclass(frozen=True)
@@ -69,7 +20,7 @@ class Image:
     """Pixels (h, w, 1 or 3), bytes, with what is to be said of them."""
 
     title: str
-    pixels: np.ndarray[Any, Any]
+    pixels: Array
 
 
 Picture = Plot | Heat | Image
@@ -84,7 +35,7 @@ class Section:
     pictures: dict[str, list[Picture]] = field(default_factory=dict)
 
 
-def histogram_of(title: str, values: Any, *, size: tuple[int, int] = SMALL, x_label: str = "") -> Plot:
+def histogram_of(title: str, values: ArrayLike, *, size: tuple[int, int] = SMALL, x_label: str = "") -> Plot:
     """A histogram of the finite ones of some values, of which there must be one; few values have few bins.
 
     >>> histogram_of("weights", [1.0, 2.0, 2.0]).shapes[0].heights.tolist()

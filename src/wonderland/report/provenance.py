@@ -6,17 +6,18 @@ import platform
 from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
-from ..compiler.threads import get_threads
-from ..errors import InputError
+from ..core.errors import InputError
+from ..core.version import __version__
+from ..engines.native.threads import get_threads
+from ..viz.marks import shortened
 from .page import table
 from .pictures import Section
 
 LONGEST = 400  # characters of a setting
 
 
-def settings_section(settings: Any) -> Section | None:
+def settings_section(settings: object) -> Section | None:
     """A table of all settings; nothing if there are none."""
     if not isinstance(settings, Mapping):
         raise InputError(f"report: settings of type {type(settings).__name__}.", "a dict")
@@ -24,7 +25,7 @@ def settings_section(settings: Any) -> Section | None:
     return Section("Settings", table(["setting", "value"], rows)) if rows else None
 
 
-def flat(settings: Mapping[Any, Any], prefix: str = "") -> dict[str, str]:
+def flat(settings: Mapping[object, object], prefix: str = "") -> dict[str, str]:
     """Nested settings as texts by dotted names.
 
     >>> flat({"lr": 0.1, "model": {"hidden": [32, 32], "name": "mlp"}})
@@ -36,8 +37,7 @@ def flat(settings: Mapping[Any, Any], prefix: str = "") -> dict[str, str]:
         if isinstance(value, Mapping) and value:
             found |= flat(value, f"{name}.")
         else:
-            text = str(value)
-            found[name] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+            found[name] = shortened(str(value), LONGEST)
     return found
 
 
@@ -52,8 +52,6 @@ def versions() -> dict[str, str]:
     >>> list(versions())[:3]
     ['date', 'wonderland', 'python']
     """
-    from .. import __version__
-
     found = {
         "date": datetime.now().astimezone().isoformat(sep=" ", timespec="seconds"),
         "wonderland": __version__,

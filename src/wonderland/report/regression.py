@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..viz.plot import Curve, span
+from ..viz.axes import span
+from ..viz.plot import Curve
 from .outcomes import Array, Estimated
 from .page import facts, figures, paragraph, table
 from .pictures import SQUARE, Picture, Plot, Section, histogram_of

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
-from ..errors import InputError
+from ..core.errors import InputError
+from ..core.typing import ArrayLike
+from ..nn.module.module import Module
 from ..storage.atomic import write_atomically
 from ..train.history import History
 from . import png as png_files
 from .classification import classification_section
 from .curves import curves_section
+from .language import language_sections
 from .mistakes import mistakes_section
 from .models import gradients_of, model_section, spread_section
 from .outcomes import Classified, read
-from .page import page
+from .page import facts, page
 from .pictures import Section
 from .provenance import settings_section, versions, versions_section
 from .regression import regression_section
@@ -27,13 +29,15 @@ def write(
     *,
     title: str,
     history: History,
-    model: Any = None,
-    settings: Mapping[str, Any] | None = None,
-    predictions: Any = None,
-    targets: Any = None,
+    model: Module | None = None,
+    settings: Mapping[str, object] | None = None,
+    predictions: ArrayLike | None = None,
+    targets: ArrayLike | None = None,
     class_names: Sequence[str] = (),
-    examples: Any = None,
-    gradients: Mapping[str, Any] | None = None,
+    examples: object = None,
+    gradients: Mapping[str, ArrayLike] | None = None,
+    results: Mapping[str, object] | None = None,
+    language: Mapping[str, object] | None = None,
     png: bool = True,
 ) -> list[str]:
     """Write a report of a run: one HTML file that needs nothing else, and its pictures as PNG; returns the paths.
@@ -59,7 +63,11 @@ def write(
       images (n, h, w, 1 or 3).
     - `model`: a summary, the graph of a forward pass on one of the examples, histograms of the parameters. `gradients`:
       a dict from paths to arrays, as `wl.train.Watch().gradients`, gives histograms of those.
-    - `settings`: a nested dict.
+    - `results`: what was measured, by name; it comes first. `settings`: a nested dict.
+    - `language`: of models that write. "samples", pairs of a prompt and what was written; "trace", what
+      `wl.generation.trace` gives; "attention", a list of (title, weights (t, t)) and the names of the t tokens;
+      "positions", similarities (n, n); "pairs", rows (source, target, output, whether it is right); "filled", texts as
+      lists of (token, None), or (token, (guess, truth, probability)) where one was hidden.
     - `png`: also write `report-curves.png` and the like beside `report.html`, if matplotlib is installed.
 
     What is not given is left out. Files appear whole or not at all. Book, sections 4.3.3 and 9.2.
@@ -70,8 +78,12 @@ def write(
     if (predictions is None) != (targets is None):
         given, missing = ("predictions", "targets") if targets is None else ("targets", "predictions")
         raise InputError(f"report: {given} without {missing}.", "both or neither")
-    sections: list[Section | None] = [curves_section(history)]
-    if predictions is not None:
+    measured = [(str(name).replace("_", " "), value) for name, value in (results or {}).items()]
+    sections: list[Section | None] = [Section("Results", facts(measured)) if measured else None]
+    sections.append(curves_section(history))
+    if language is not None:
+        sections += language_sections(language)
+    if predictions is not None and targets is not None:
         found = read(predictions, targets, class_names)
         sections += classification_section(found) if isinstance(found, Classified) else [regression_section(found)]
         if examples is not None:

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int, as_number
+from ..core.arguments import as_int, as_number
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.typing import Array, ArrayLike
 from ..data.transforms import Compose, Transform
-from ..errors import DTypeError, InputError, ShapeError
-
-__all__ = ["Jitter", "RandomGain", "RandomTimeMask", "augmentation"]
-
-Array = np.ndarray[Any, Any]
 
 
 class _SeriesTransform(Transform):
@@ -24,10 +21,10 @@ class _SeriesTransform(Transform):
 
     random = True
 
-    def sample_params(self, rng: np.random.Generator, count: int = 1) -> Any:
+    def sample_params(self, rng: np.random.Generator, count: int = 1) -> np.random.Generator:
         return rng
 
-    def apply(self, x: Any, params: Any = None) -> Array:
+    def apply(self, x: ArrayLike, params: Any = None) -> Array:
         values = np.asarray(x)
         name = type(self).__name__
         if values.ndim != 2:
@@ -108,7 +105,7 @@ def augmentation() -> Compose:
     return Compose([Jitter(), RandomGain(), RandomTimeMask()], deny=("horizontal_flip", "vertical_flip"))
 
 
-def _at_least_zero(name: str, what: str, value: Any) -> float:
+def _at_least_zero(name: str, what: str, value: float) -> float:
     if not as_number(name, what, value) >= 0:
         raise InputError(f"{name}: {what}={value}.", f"{what} >= 0")
     return float(value)

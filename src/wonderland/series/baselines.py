@@ -5,18 +5,15 @@ Each takes a series (..., time, channels) and gives (..., horizon, channels).
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import arrays
-from ..arguments import as_int
 from ..arrays.conversion import as_real, as_tensor
-from ..errors import ShapeError
-from ..tensor import Tensor
+from ..core.arguments import as_int
+from ..core.errors import ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 
-__all__ = ["drift", "historical_mean", "naive", "seasonal_naive"]
 
-
-def naive(x: Any, horizon: int = 1) -> Tensor:
+def naive(x: ArrayLike, horizon: int = 1) -> Tensor:
     r"""\(\hat x_{n+h} = x_n\): nothing changes. No forecast of a random walk has a smaller error.
 
     >>> import wonderland as wl
@@ -26,7 +23,7 @@ def naive(x: Any, horizon: int = 1) -> Tensor:
     return seasonal_naive(x, horizon, 1)
 
 
-def seasonal_naive(x: Any, horizon: int, period: int) -> Tensor:
+def seasonal_naive(x: ArrayLike, horizon: int, period: int) -> Tensor:
     r"""\(\hat x_{n+h} = x_{n+h-p}\): the last season again and again.
 
     >>> import wonderland as wl
@@ -39,7 +36,7 @@ def seasonal_naive(x: Any, horizon: int, period: int) -> Tensor:
     return arrays.concat([season] * -(-horizon // period), axis=-2)[..., :horizon, :]
 
 
-def drift(x: Any, horizon: int = 1) -> Tensor:
+def drift(x: ArrayLike, horizon: int = 1) -> Tensor:
     r"""\(\hat x_{n+h} = x_n + h\,\frac{x_n - x_1}{n - 1}\): on along the line from the first to the last value.
 
     >>> import wonderland as wl
@@ -52,7 +49,7 @@ def drift(x: Any, horizon: int = 1) -> Tensor:
     return last + slope * arrays.arange(1, horizon + 1, dtype=x.dtype)[:, None]
 
 
-def historical_mean(x: Any, horizon: int = 1) -> Tensor:
+def historical_mean(x: ArrayLike, horizon: int = 1) -> Tensor:
     r"""\(\hat x_{n+h} = \frac1n \sum_i x_i\).
 
     >>> import wonderland as wl
@@ -64,7 +61,7 @@ def historical_mean(x: Any, horizon: int = 1) -> Tensor:
     return arrays.broadcast_to(mean, (*x.shape[:-2], horizon, x.shape[-1]))
 
 
-def _series(name: str, x: Tensor, horizon: Any, least: int) -> tuple[Tensor, int]:
+def _series(name: str, x: Tensor, horizon: int, least: int) -> tuple[Tensor, int]:
     if x.ndim < 2 or x.shape[-2] < least:
         raise ShapeError(f"{name}: a series of shape {x.shape}.", f"(..., time, channels) with {least} times or more")
     return x, as_int(name, "horizon", horizon, least=1)

@@ -11,14 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int, as_list
+from ..core.arguments import as_int, as_list
+from ..core.errors import InputError, ShapeError
+from ..core.typing import Array, ArrayLike
 from ..data.dataset import Dataset, check_rows_finite
-from ..errors import InputError, ShapeError
 from .windows import as_series
-
-__all__ = ["ForecastDataset", "forecast_split"]
-
-Array = np.ndarray[Any, Any]
 
 
 class ForecastDataset(Dataset):
@@ -44,14 +41,14 @@ class ForecastDataset(Dataset):
 
     def __init__(
         self,
-        series: Any,
+        series: ArrayLike,
         context: int,
         horizon: int | None = None,
         *,
         stride: int = 1,
         gap: int = 0,
         targets: Sequence[int] | None = None,
-        exogenous: Any = None,
+        exogenous: ArrayLike | None = None,
         every_step: bool = False,
         within: tuple[int, int] | None = None,
     ) -> None:
@@ -108,7 +105,7 @@ class ForecastDataset(Dataset):
         x, y = self.__getitems__([index])
         return (x[0] if self._known is None else (x[0][0], x[1][0])), y[0]
 
-    def __getitems__(self, indices: Any) -> tuple[Any, Array]:
+    def __getitems__(self, indices: Sequence[int] | Array) -> tuple[Any, Array]:
         places = np.array([self._place(index) for index in np.asarray(indices).tolist()])
         starts = self._starts[places][:, None]
         x: Any = self._values[starts + np.arange(self.context)]  # (windows, context, channels)
@@ -120,7 +117,7 @@ class ForecastDataset(Dataset):
 
 
 def forecast_split(
-    series: Any,
+    series: ArrayLike,
     context: int,
     horizon: int | None = None,
     *,
@@ -164,7 +161,7 @@ def _many(name: str, what: str, series: Any) -> list[Array]:
     return found
 
 
-def _columns(name: str, targets: Any, channels: int) -> list[int]:
+def _columns(name: str, targets: Sequence[int], channels: int) -> list[int]:
     found = [as_int(name, "a target", c) for c in as_list(name, "targets", targets)]
     if not found or not all(-channels <= c < channels for c in found):
         raise InputError(f"{name}: targets={targets} of {channels} channels.", f"channels from 0 to {channels - 1}")

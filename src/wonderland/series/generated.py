@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int, as_list, as_number
+from ..core.arguments import as_int, as_list, as_number
+from ..core.errors import InputError
+from ..core.typing import Array, DTypeLike
+from ..data.generators import Seed
 from ..data.randomness import as_generator
-from ..errors import InputError
-
-__all__ = ["make_ar", "make_lorenz", "make_random_walk", "make_seasonal", "make_sines"]
-
-Array = np.ndarray[Any, Any]
 
 
 def make_sines(
@@ -22,8 +19,8 @@ def make_sines(
     amplitudes: Sequence[float] | None = None,
     *,
     noise: float = 0.0,
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Array:
     r"""\(x_t = \sum_j a_j \sin(2\pi t / p_j) + \epsilon_t\).
 
@@ -51,8 +48,8 @@ def make_seasonal(
     trend: float = 0.05,
     amplitude: float = 2.0,
     noise: float = 0.2,
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Array:
     r"""A level, a trend and a season that repeats: \(x_t = l + b\,t + a\sin(2\pi t/p) + \epsilon_t\).
 
@@ -73,9 +70,9 @@ def make_ar(
     *,
     noise: float = 1.0,
     constant: float = 0.0,
-    seed: Any = 0,
+    seed: Seed = 0,
     burn_in: int = 200,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
 ) -> Array:
     r"""An autoregressive series \(x_t = c + \sum_{j=1}^p a_j x_{t-j} + \epsilon_t\) with normal \(\epsilon_t\).
 
@@ -101,8 +98,48 @@ def make_ar(
     return x[-n:, None].astype(dtype)
 
 
+def make_narma(
+    n: int = 1000,
+    order: int = 10,
+    *,
+    seed: Seed = 0,
+    burn_in: int = 200,
+    dtype: DTypeLike = np.float32,
+) -> tuple[Array, Array]:
+    r"""NARMA, a nonlinear moving average: inputs u and the series y that they drive, both (n, 1).
+
+    \(y_{t+1} = 0.3\,y_t + 0.05\,y_t \sum_{i=0}^{k-1} y_{t-i} + 1.5\,u_{t-k+1} u_t + 0.1\), with u uniform in [0, 0.5)
+
+    >>> import wonderland as wl
+    >>> u, y = wl.series.make_narma(500)
+    >>> u.shape, y.shape
+    ((500, 1), (500, 1))
+
+    To tell y from u a model has to remember products of inputs k = `order` steps back; the task is the usual test of a
+    reservoir. `y[t]` depends on inputs before `u[t]`. `burn_in` values before the first are thrown away. Orders above
+    10 may diverge, and are refused.
+    """
+    n, order = as_int("make_narma", "n", n, least=1), as_int("make_narma", "order", order, least=1)
+    burn_in = as_int("make_narma", "burn_in", burn_in, least=0)
+    if order > 10:
+        raise InputError(f"make_narma: order={order} may diverge.", "an order from 1 to 10")
+    count = n + burn_in + order
+    u = as_generator("make_narma", seed).uniform(0.0, 0.5, count)
+    y = np.zeros(count)
+    for t in range(order - 1, count - 1):
+        past = y[t - order + 1 : t + 1].sum()
+        y[t + 1] = 0.3 * y[t] + 0.05 * y[t] * past + 1.5 * u[t - order + 1] * u[t] + 0.1
+    return u[-n:, None].astype(dtype), y[-n:, None].astype(dtype)
+
+
 def make_random_walk(
-    n: int = 500, channels: int = 1, *, drift: float = 0.0, noise: float = 1.0, seed: Any = 0, dtype: Any = np.float32
+    n: int = 500,
+    channels: int = 1,
+    *,
+    drift: float = 0.0,
+    noise: float = 1.0,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Array:
     r"""\(x_t = x_{t-1} + \mathrm{drift} + \epsilon_t\) from 0 on; its best forecast is `naive`.
 
@@ -126,7 +163,7 @@ def make_lorenz(
     rho: float = 28.0,
     beta: float = 8 / 3,
     substeps: int = 4,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
 ) -> Array:
     r"""The Lorenz system \(\dot x = \sigma(y - x),\ \dot y = x(\rho - z) - y,\ \dot z = xy - \beta z\): (n, 3).
 
@@ -159,13 +196,13 @@ def make_lorenz(
     return states.astype(dtype)
 
 
-def _deviation(name: str, noise: Any) -> float:
+def _deviation(name: str, noise: float) -> float:
     if not as_number(name, "noise", noise) >= 0:
         raise InputError(f"{name}: noise={noise}.", "a standard deviation, 0 or more")
     return float(noise)
 
 
-def _noisy(name: str, x: Any, noise: Any, seed: Any) -> Array:
+def _noisy(name: str, x: Array, noise: float, seed: Seed) -> Array:
     deviation = _deviation(name, noise)
     x = np.asarray(x, np.float64)
     if deviation:

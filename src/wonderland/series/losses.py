@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from .. import arrays
-from ..arguments import as_function
 from ..arrays.conversion import as_tensor, promote
-from ..errors import InputError, ShapeError
+from ..core.arguments import as_function
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..nn.functional.losses.reduction import REDUCTIONS, counted_mean, reduced
 from ..nn.functional.losses.regression import mse_loss
-from ..tensor import Tensor
 from .normalization import as_time_mask
 
-__all__ = ["sequence_loss", "shift_targets"]
 
-
-def shift_targets(x: Any, y: Any) -> Tensor:
+def shift_targets(x: ArrayLike, y: ArrayLike) -> Tensor:
     r"""\(Y = (X_2, \dots, X_t, y)\): the next value at each time. Book, section 8.3.2.
 
     >>> import wonderland as wl
@@ -36,9 +34,9 @@ def shift_targets(x: Any, y: Any) -> Tensor:
 
 
 def sequence_loss(
-    predictions: Any,
-    targets: Any,
-    mask: Any = None,
+    predictions: ArrayLike,
+    targets: ArrayLike,
+    mask: ArrayLike | None = None,
     *,
     loss: Callable[..., Tensor] = mse_loss,
     reduction: str = "mean",

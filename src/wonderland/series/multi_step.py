@@ -10,19 +10,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import arrays
-from ..arguments import as_function, as_int, as_list
 from ..arrays.conversion import as_real, as_tensor
-from ..errors import InputError, ShapeError
+from ..core.arguments import as_function, as_int, as_list
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..random.arguments import check
-from ..tensor import Tensor
-from ..transforms.loops import scan
-
-__all__ = ["causal_rollout", "direct_forecast", "rollout"]
+from ..transforms.control.loops import scan
 
 Model = Callable[[Any], Any]
 
 
-def rollout(model: Model, context: Any, steps: int, *, every_step: bool = False, exogenous: Any = None) -> Tensor:
+def rollout(
+    model: Model, context: ArrayLike, steps: int, *, every_step: bool = False, exogenous: ArrayLike | None = None
+) -> Tensor:
     r"""\(X' = (X_2, \dots, X_t, \hat y)\) with \(\hat y = f(X)\), again and again: (..., t, c) to (..., steps, c).
 
     >>> import wonderland as wl
@@ -48,7 +49,7 @@ def rollout(model: Model, context: Any, steps: int, *, every_step: bool = False,
             )
         known = arrays.stack([known[..., k : k + t + 1, :] for k in range(steps)])  # (steps, ..., t + 1, e)
 
-    def one(window: Any, ahead: Any) -> Any:
+    def one(window: Tensor, ahead: Tensor | None) -> tuple[Tensor, Tensor]:
         y = as_tensor("rollout", model(window if ahead is None else (window, ahead)))
         y = _last("rollout", y, window) if every_step else y
         y = _next("rollout", y, window)
@@ -58,7 +59,9 @@ def rollout(model: Model, context: Any, steps: int, *, every_step: bool = False,
     return arrays.moveaxis(predictions, 0, -2)
 
 
-def causal_rollout(model: Model, context: Any, steps: int, *, window: int | None = None, lengths: Any = None) -> Tensor:
+def causal_rollout(
+    model: Model, context: ArrayLike, steps: int, *, window: int | None = None, lengths: ArrayLike | None = None
+) -> Tensor:
     r"""Forecasts of a causal model \(\hat Y = f(X)\) from a context shorter than its window: (..., steps, c).
 
     >>> import wonderland as wl
@@ -91,7 +94,7 @@ def causal_rollout(model: Model, context: Any, steps: int, *, window: int | None
     x = arrays.pad(x, ((0, 0),) * (x.ndim - 2) + ((0, max(0, window - n)), (0, 0)))
     x = arrays.where((places < count[..., None])[..., None], x, 0.0)
 
-    def one(carry: Any, _: Any) -> Any:
+    def one(carry: tuple[Tensor, Tensor], _: None) -> tuple[tuple[Tensor, Tensor], Tensor]:
         x, count = carry
         outputs = as_tensor("causal_rollout", model(x))
         _last("causal_rollout", outputs, x)
@@ -108,7 +111,7 @@ def causal_rollout(model: Model, context: Any, steps: int, *, window: int | None
     return arrays.moveaxis(predictions, 0, -2)
 
 
-def direct_forecast(models: Model | Sequence[Model], context: Any, horizon: int | None = None) -> Tensor:
+def direct_forecast(models: Model | Sequence[Model], context: ArrayLike, horizon: int | None = None) -> Tensor:
     r"""\(\hat x_{n+h} = f_h(X)\) for each h: one model that gives (..., horizon, c), or a model of (..., c) per step.
 
     >>> import wonderland as wl
@@ -134,7 +137,7 @@ def direct_forecast(models: Model | Sequence[Model], context: Any, horizon: int 
     return arrays.stack(each, axis=-2)
 
 
-def _context(name: str, context: Any, steps: Any) -> tuple[Tensor, int]:
+def _context(name: str, context: ArrayLike, steps: int) -> tuple[Tensor, int]:
     x = as_real(name, context)
     if x.ndim < 2 or not x.shape[-2]:
         raise ShapeError(f"{name}: a context of shape {x.shape}.", "(..., time, channels), one time or more")

@@ -6,16 +6,15 @@ section 8.3.1.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import arrays
-from ..arguments import as_int
 from ..arrays.conversion import as_inexact, as_real, as_tensor, promote_inexact
-from ..broadcasting import normalize_axis
-from ..errors import ShapeError
-from ..tensor import Tensor
-
-__all__ = ["Normalized", "difference", "integrate", "normalize"]
+from ..core.arguments import as_int
+from ..core.broadcasting import normalize_axis
+from ..core.errors import ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 
 
 class Normalized(NamedTuple):
@@ -25,12 +24,12 @@ class Normalized(NamedTuple):
     center: Tensor
     scale: Tensor
 
-    def restore(self, y: Any) -> Tensor:
+    def restore(self, y: Tensor) -> Tensor:
         """A forecast (..., horizon, channels) in the units of the series."""
         return y * self.scale + self.center
 
 
-def normalize(x: Any, mask: Any = None, eps: float = 1e-5) -> Normalized:
+def normalize(x: ArrayLike, mask: ArrayLike | None = None, eps: float = 1e-5) -> Normalized:
     r"""\((x - \mu) / \sqrt{\sigma^2 + \epsilon}\) with the statistics of each series over its own time.
 
     >>> import wonderland as wl
@@ -58,7 +57,7 @@ def normalize(x: Any, mask: Any = None, eps: float = 1e-5) -> Normalized:
     return Normalized(apart / scale, center, scale)
 
 
-def as_time_mask(name: str, mask: Any, shape: tuple[int, ...]) -> Tensor:
+def as_time_mask(name: str, mask: ArrayLike, shape: tuple[int, ...]) -> Tensor:
     """A mask of booleans for steps of a shape (..., time)."""
     mask = as_tensor(name, arrays.asarray(mask))
     if mask.shape != shape:
@@ -66,7 +65,7 @@ def as_time_mask(name: str, mask: Any, shape: tuple[int, ...]) -> Tensor:
     return mask != 0
 
 
-def difference(x: Any, lag: int = 1, axis: int = -2) -> Tensor:
+def difference(x: ArrayLike, lag: int = 1, axis: int = -2) -> Tensor:
     r"""\(d_t = x_t - x_{t-l}\): steps instead of levels, or with the period as lag what a season does not explain.
 
     >>> import wonderland as wl
@@ -83,7 +82,7 @@ def difference(x: Any, lag: int = 1, axis: int = -2) -> Tensor:
     return arrays.moveaxis(x[lag:] - x[:-lag], 0, axis)
 
 
-def integrate(d: Any, start: Any, axis: int = -2) -> Tensor:
+def integrate(d: ArrayLike, start: ArrayLike, axis: int = -2) -> Tensor:
     r"""\(x_t = x_{t-l} + d_t\), the inverse of `difference`: `start` are the l values before the first difference.
 
     >>> import wonderland as wl

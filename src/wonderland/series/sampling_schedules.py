@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 
-from ..arguments import as_number
-from ..errors import InputError
+from ..core.arguments import as_number
+from ..core.errors import InputError
 from ..optim.schedules import Schedule, _schedule
 from ..optim.schedules import linear as _linear
 

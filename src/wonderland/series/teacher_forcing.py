@@ -13,21 +13,21 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import arrays
-from ..arguments import as_function, as_int
 from ..arrays import stop_gradient
 from ..arrays.conversion import as_tensor
-from ..dtypes import is_integer
-from ..errors import InputError, ShapeError
+from ..core import trees
+from ..core.arguments import as_function, as_int
+from ..core.dtypes import is_integer
+from ..core.errors import InputError, ShapeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, KeyLike
 from ..random.arguments import check
 from ..random.discrete import bernoulli
 from ..random.streams import take_key
-from ..tensor import Tensor
-from ..transforms.loops import scan
-
-__all__ = ["scheduled_sampling", "shift_right", "unroll"]
+from ..transforms.control.loops import scan
 
 
-def shift_right(targets: Any, start: Any = 0) -> Tensor:
+def shift_right(targets: ArrayLike, start: ArrayLike = 0) -> Tensor:
     r"""The inputs of teacher forcing, \((s, y_1, \dots, y_{t-1})\): at each step the target of the one before.
 
     >>> import wonderland as wl
@@ -42,15 +42,47 @@ def shift_right(targets: Any, start: Any = 0) -> Tensor:
     return arrays.moveaxis(arrays.concat([first[None], y[:-1]]), 0, axis)
 
 
+def next_tokens(
+    tokens: ArrayLike, prompts: ArrayLike | None = None, lengths: ArrayLike | None = None, ignore_index: int = -100
+) -> Tensor:
+    r"""What a language model has to predict at each place, \((x_2, \dots, x_t, -)\), where it counts. Book, 11.1.3.
+
+    >>> import wonderland as wl
+    >>> tokens = wl.tensor([[5, 6, 1, 6, 5, 2]])  # 5 6 and a separator, then what the model shall write
+    >>> wl.series.next_tokens(tokens, prompts=[3])
+    tensor([[-100, -100,    6,    5,    2, -100]])
+
+    Of tokens (batch, time) the first `prompts` of each row, one number or (batch,), are given and not learned: with
+    source and target in a row a model without an encoder learns to make one from the other. `lengths` (batch,) are
+    those of the rows without padding. Places that do not count have `ignore_index`, as `cross_entropy` has it.
+    """
+    x = as_tensor("next_tokens", tokens)
+    if x.ndim != 2 or not is_integer(x.dtype):
+        raise ShapeError(f"next_tokens: tokens {x.dtype}{list(x.shape)}.", "integers (batch, time)")
+    ends, starts = x.shape[1] if lengths is None else lengths, 0 if prompts is None else prompts
+    bounds = []
+    for what, given in (("prompts", starts), ("lengths", ends)):
+        bound = as_tensor("next_tokens", arrays.asarray(given))
+        if bound.shape not in ((), x.shape[:1]) or not is_integer(bound.dtype):
+            raise ShapeError(
+                f"next_tokens: {what} {bound.dtype}{list(bound.shape)} for tokens of shape {x.shape}.",
+                f"one integer, or {x.shape[0]} of them",
+            )
+        bounds.append(arrays.reshape(bound, (-1, 1)))
+    following = arrays.concat([x[:, 1:], x[:, :1]], axis=1)
+    places = arrays.arange(1, x.shape[1] + 1)  # of what follows
+    return arrays.where((places >= bounds[0]) & (places < bounds[1]), following, ignore_index)
+
+
 def unroll(
-    step: Callable[[Any, Any], tuple[Any, Any]],
-    inputs: Any,
+    step: Callable[[Any, Any], tuple[Tensor, Any]],
+    inputs: ArrayLike,
     state: Any = None,
     *,
-    p: Any = 0.0,
-    feed: Callable[[Any], Any] | None = None,
+    p: ArrayLike = 0.0,
+    feed: Callable[[Any], ArrayLike] | None = None,
     detach: bool = True,
-    key: Any = None,
+    key: KeyLike = None,
 ) -> tuple[Tensor, Any]:
     r"""Run \(y_i, s_{i+1} = f(\tilde x_i, s_i)\), where \(\tilde x_i\) is \(x_i\), or with probability p \(y_{i-1}\).
 
@@ -75,25 +107,28 @@ def unroll(
     if xs.shape[0] == 1:
         return arrays.expand_dims(first, axis), state
 
-    def one(carry: Any, now: Any) -> Any:
+    cache = state if trees.is_stateful(state) else None  # it is changed in place, and no value of the loop
+
+    def one(carry: Any, now: tuple[Tensor, Tensor]) -> tuple[tuple[object, Tensor], Tensor]:
         state, fed = carry
         truth, own = now
-        y, state = step(arrays.where(own, fed, truth), state)
-        return (state, _fed("unroll", y, truth, feed, detach)), y
+        y, state = step(arrays.where(own, fed, truth), state if cache is None else cache)
+        return (state if cache is None else None, _fed("unroll", y, truth, feed, detach)), y
 
-    (state, _), rest = scan(one, (state, fed), (xs[1:], chosen[1:]))
+    (last, _), rest = scan(one, (state if cache is None else None, fed), (xs[1:], chosen[1:]))
+    state = last if cache is None else cache
     return arrays.moveaxis(arrays.concat([arrays.expand_dims(first, 0), rest]), 0, axis), state
 
 
 def scheduled_sampling(
-    model: Callable[[Any], Any],
-    inputs: Any,
-    p: Any,
+    model: Callable[[Any], ArrayLike],
+    inputs: ArrayLike,
+    p: ArrayLike,
     *,
     passes: int = 1,
-    feed: Callable[[Any], Any] | None = None,
+    feed: Callable[[Any], ArrayLike] | None = None,
     detach: bool = True,
-    key: Any = None,
+    key: KeyLike = None,
 ) -> Tensor:
     r"""Inputs for a causal model of whole sequences, each replaced by the model's prediction of it with probability p.
 
@@ -126,7 +161,7 @@ def scheduled_sampling(
     return mixed
 
 
-def _sequence(name: str, x: Any) -> tuple[Tensor, int]:
+def _sequence(name: str, x: ArrayLike) -> tuple[Tensor, int]:
     """The sequence and its axis of time: the last one of tokens, the one before the channels of numbers."""
     x = as_tensor(name, x)
     axis = x.ndim - (1 if is_integer(x.dtype) else 2)
@@ -137,7 +172,7 @@ def _sequence(name: str, x: Any) -> tuple[Tensor, int]:
     return x, axis
 
 
-def _chosen(name: str, p: Any, steps: tuple[int, ...], key: Any, ndim: int) -> Tensor:
+def _chosen(name: str, p: ArrayLike, steps: tuple[int, ...], key: KeyLike, ndim: int) -> Tensor:
     """Which steps are fed a prediction: (time, ..., 1), drawn for each step of each sequence."""
     check(name, "p", p, lambda v: (v >= 0) & (v <= 1), "a probability from 0 to 1")
     if isinstance(p, (int, float)) and p in (0, 1):
@@ -147,7 +182,7 @@ def _chosen(name: str, p: Any, steps: tuple[int, ...], key: Any, ndim: int) -> T
     return arrays.reshape(drawn, (*steps, *[1] * (ndim - len(steps))))
 
 
-def _fed(name: str, y: Any, x: Tensor, feed: Any, detach: bool) -> Tensor:
+def _fed(name: str, y: Tensor, x: Tensor, feed: Callable[[Any], ArrayLike] | None, detach: bool) -> Tensor:
     """An output as an input."""
     fed = as_tensor(name, y if feed is None else feed(y))
     if fed.shape != x.shape:

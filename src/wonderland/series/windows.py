@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..arguments import as_int
+from ..core.arguments import as_int
+from ..core.errors import ShapeError
+from ..core.typing import Array, ArrayLike
 from ..data.dataset import as_column
-from ..errors import ShapeError
-
-__all__ = ["make_windows", "sliding_windows"]
-
-Array = np.ndarray[Any, Any]
 
 
-def as_series(name: str, series: Any) -> Array:
+def as_series(name: str, series: ArrayLike) -> Array:
     """An array (time, channels); one without channels gets one."""
     found = as_column(series)
     if found.ndim not in (1, 2) or not found.size:
@@ -23,7 +18,7 @@ def as_series(name: str, series: Any) -> Array:
     return found[:, None] if found.ndim == 1 else found
 
 
-def sliding_windows(series: Any, length: int, stride: int = 1) -> Array:
+def sliding_windows(series: ArrayLike, length: int, stride: int = 1) -> Array:
     """All stretches of `length` times, one every `stride`: (time, channels) to (windows, length, channels).
 
     >>> import numpy as np, wonderland as wl
@@ -40,7 +35,7 @@ def sliding_windows(series: Any, length: int, stride: int = 1) -> Array:
 
 
 def make_windows(
-    series: Any, context: int, horizon: int | None = None, *, stride: int = 1, gap: int = 0
+    series: ArrayLike, context: int, horizon: int | None = None, *, stride: int = 1, gap: int = 0
 ) -> tuple[Array, Array]:
     r"""The windows \(X_i = (x_i, \dots, x_{i+t-1})\) of a series and their targets \(y_i = x_{i+t}\).
 

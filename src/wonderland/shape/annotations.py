@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..dtypes import KIND
-from ..errors import DTypeError, InputError, ShapeError
-from ..tensor import Tensor
+from ..core.dtypes import KIND
+from ..core.errors import DTypeError, InputError, ShapeError
+from ..core.tensor import Tensor
 from .patterns import Bindings, parse, shape_of
 
 __all__ = ["Any", "Bool", "Complex", "Float", "Int", "Num", "checked", "enable_checks"]
@@ -66,18 +66,18 @@ else:
     Any, Bool, Complex, Float, Int, Num = map(Annotation, ("Any", "Bool", "Complex", "Float", "Int", "Num"))
 
 
-def _specs(hint: Value) -> list[Spec]:
+def _specs(hint: object) -> list[Spec]:
     """The specs of an annotation itself."""
     return [meta for meta in getattr(hint, "__metadata__", ()) if isinstance(meta, Spec)]
 
 
-def _has_spec(hint: Value) -> bool:
+def _has_spec(hint: object) -> bool:
     return bool(_specs(hint)) or any(_has_spec(part) for part in typing.get_args(hint))
 
 
-def _verify(where: str, value: Value, hint: Value, bindings: Bindings) -> None:
+def _verify(where: str, value: object, hint: object, bindings: Bindings) -> None:
     """Check a value against an annotation: of a tensor, of an optional one, or of a list or tuple of them."""
-    origin: Value = typing.get_origin(hint)
+    origin = typing.get_origin(hint)
     parts = typing.get_args(hint)
     if specs := _specs(hint):
         for spec in specs:
@@ -100,7 +100,7 @@ def _verify(where: str, value: Value, hint: Value, bindings: Bindings) -> None:
             _verify(f"{where}[{i}]", item, parts[0], bindings)
 
 
-def _verify_one(where: str, value: Value, hints: list[Value], bindings: Bindings) -> None:
+def _verify_one(where: str, value: object, hints: list[object], bindings: Bindings) -> None:
     """Check a value against alternatives, one of which must fit."""
     for i, hint in enumerate(hints):
         trial = bindings.copy()
@@ -114,7 +114,7 @@ def _verify_one(where: str, value: Value, hints: list[Value], bindings: Bindings
             return
 
 
-def _verify_kind(where: str, value: Value, kind: str) -> None:
+def _verify_kind(where: str, value: object, kind: str) -> None:
     dtype = getattr(value, "dtype", None)
     if dtype is None and isinstance(value, (bool, int, float, complex)):
         dtype = np.dtype(type(value))
@@ -123,7 +123,7 @@ def _verify_kind(where: str, value: Value, kind: str) -> None:
         raise DTypeError(f"{where}: {found} is not {kind}.", f"x.astype(...), or another annotation than {kind}")
 
 
-def _hints(f: Callable[..., object]) -> dict[str, Value]:
+def _hints(f: Callable[..., object]) -> dict[str, object]:
     """The annotations of a function that have patterns."""
     try:
         found = typing.get_type_hints(f, include_extras=True)
@@ -151,10 +151,10 @@ def checked(f: F) -> F:
     Annotations may be optional (`Float["n"] | None`), and may stand in `list[...]` and `tuple[...]`.
     """
     signature = inspect.signature(f)
-    hints: dict[str, Value] | None = None  # read at the first call, when all names are defined
+    hints: dict[str, object] | None = None  # read at the first call, when all names are defined
 
     @functools.wraps(f)
-    def wrapper(*args: Value, **kwargs: Value) -> Value:
+    def wrapper(*args: object, **kwargs: object) -> object:
         nonlocal hints
         if hints is None:
             hints = _hints(f)
@@ -178,7 +178,7 @@ def checked(f: F) -> F:
     return typing.cast(F, wrapper)
 
 
-def _items(parameter: inspect.Parameter, value: Value) -> Iterable[Value]:
+def _items(parameter: inspect.Parameter, value: Value) -> Iterable[object]:
     """The values that the annotation of a parameter speaks of: all of them for `*args` and `**kwargs`."""
     if parameter.kind is parameter.VAR_KEYWORD:
         return list(value.values())
@@ -189,9 +189,9 @@ class Checks:
     """The functions that `enable_checks` put checks around; `disable()` or the end of a `with` takes them off."""
 
     def __init__(self) -> None:
-        self.changed: list[tuple[Value, str, Value]] = []
+        self.changed: list[tuple[types.ModuleType | type, str, object]] = []
 
-    def wrap(self, owner: Value) -> None:
+    def wrap(self, owner: types.ModuleType | type) -> None:
         """Put checks around the annotated functions of a module or a class."""
         module = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
         for name, value in list(vars(owner).items()):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
-from ..errors import DTypeError, InputError, ShapeError
+from ..core.errors import DTypeError, InputError, ShapeError
 
 __all__ = ["check"]
 
 Shape = tuple[int, ...]
 
 
-def check(x: Any, pattern: str, /, *more: Any, **sizes: Any) -> dict[str, Any]:
+def check(x: object, pattern: str, /, *more: Any, **sizes: int | Shape) -> dict[str, Any]:
     """Check the shape of a tensor against a pattern, and return the sizes that its names stand for.
 
     >>> import wonderland as wl
@@ -113,7 +113,7 @@ def _evaluate(node: ast.AST, sizes: dict[str, Any]) -> int:
 class Bindings:
     """The sizes that names stand for, and where each was seen first."""
 
-    def __init__(self, sizes: dict[str, Any] | None = None) -> None:
+    def __init__(self, sizes: Mapping[str, int | Shape] | None = None) -> None:
         self.sizes: dict[str, Any] = dict(sizes or {})
         self.seen: dict[str, str] = dict.fromkeys(self.sizes, "given")
         self.formulas: list[tuple[str, Shape, str, int, str]] = []
@@ -156,7 +156,7 @@ class Bindings:
         else:
             self.formulas.append((where, shape, pattern, axis, dim.text))
 
-    def bind(self, where: str, shape: Shape, pattern: str, name: str, size: Any, axis: int | None) -> None:
+    def bind(self, where: str, shape: Shape, pattern: str, name: str, size: int | Shape, axis: int | None) -> None:
         place = f"axis {axis} of shape {shape}" if axis is not None else f"shape {shape}"
         if name in self.sizes and self.sizes[name] != size:
             raise ShapeError(
@@ -186,7 +186,7 @@ class Bindings:
                 )
 
 
-def shape_of(where: str, value: Any) -> Shape:
+def shape_of(where: str, value: object) -> Shape:
     """The shape of a tensor, an array or a number."""
     if isinstance(value, (bool, int, float, complex)):
         return ()

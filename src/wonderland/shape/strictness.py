@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..settings import set_from_now_on, setting
+from ..core.settings import set_from_now_on, setting
 
 __all__ = ["set_strict", "strict"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..arrays.conversion import as_real
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import bessel as p
-from ..tensor import Tensor
 
 
-def i0(x: Any, /) -> Tensor:
+def i0(x: ArrayLike, /) -> Tensor:
     r"""\(I_0(x) = \frac1\pi\int_0^\pi e^{x\cos\theta}\,d\theta\).
 
     >>> import wonderland as wl
@@ -19,7 +18,7 @@ def i0(x: Any, /) -> Tensor:
     return p.i0(as_real("i0", x))
 
 
-def i0e(x: Any, /) -> Tensor:
+def i0e(x: ArrayLike, /) -> Tensor:
     r"""\(e^{-|x|} I_0(x)\), which does not overflow.
 
     >>> import wonderland as wl
@@ -29,7 +28,7 @@ def i0e(x: Any, /) -> Tensor:
     return p.i0e(as_real("i0e", x))
 
 
-def i1(x: Any, /) -> Tensor:
+def i1(x: ArrayLike, /) -> Tensor:
     r"""\(I_1(x) = \frac1\pi\int_0^\pi e^{x\cos\theta}\cos\theta\,d\theta\), the derivative of \(I_0\).
 
     >>> import wonderland as wl
@@ -39,7 +38,7 @@ def i1(x: Any, /) -> Tensor:
     return p.i1(as_real("i1", x))
 
 
-def i1e(x: Any, /) -> Tensor:
+def i1e(x: ArrayLike, /) -> Tensor:
     r"""\(e^{-|x|} I_1(x)\), which does not overflow.
 
     >>> import wonderland as wl

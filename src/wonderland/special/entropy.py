@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import arrays
 from ..arrays.conversion import as_real, promote_inexact
-from ..tensor import Tensor
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 
 
-def entr(x: Any, /) -> Tensor:
+def entr(x: ArrayLike, /) -> Tensor:
     r"""\(-x\ln x\), 0 at 0 and \(-\infty\) below.
 
     >>> import wonderland as wl
@@ -21,7 +21,7 @@ def entr(x: Any, /) -> Tensor:
     return arrays.where(x < 0, -math.inf, -arrays.xlogy(x, arrays.where(x < 0, 1.0, x)))
 
 
-def xlog1py(x: Any, y: Any, /) -> Tensor:
+def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     r"""\(x \ln(1 + y)\), and 0 where x is 0 (also for y = -1).
 
     >>> import wonderland as wl
@@ -33,7 +33,7 @@ def xlog1py(x: Any, y: Any, /) -> Tensor:
     return arrays.where(zero, 0.0, x * arrays.log1p(arrays.where(zero, 0.0, y)))
 
 
-def rel_entr(x: Any, y: Any, /) -> Tensor:
+def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     r"""\(x\ln(x/y)\), 0 for x = 0 and y >= 0, and infinite where it is not defined.
 
     >>> import wonderland as wl
@@ -47,7 +47,7 @@ def rel_entr(x: Any, y: Any, /) -> Tensor:
     return arrays.where(inside, a * (arrays.log(a) - arrays.log(b)), outside)
 
 
-def kl_div(x: Any, y: Any, /) -> Tensor:
+def kl_div(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     r"""\(x\ln(x/y) - x + y\): the terms of the Kullback-Leibler divergence, none of which is negative.
 
     >>> import wonderland as wl

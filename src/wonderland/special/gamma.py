@@ -3,17 +3,17 @@ r"""The gamma function \(\Gamma(x) = \int_0^\infty t^{x-1}e^{-t}\,dt\) and its r
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import arrays
-from ..arguments import as_int
 from ..arrays.conversion import as_real, promote_inexact
-from ..dtypes import float64
-from ..errors import DTypeError
-from ..graph.expansion import differentiate_formula
+from ..core.arguments import as_int
+from ..core.dtypes import float64
+from ..core.errors import DTypeError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives import gamma as p
 from ..primitives import incomplete
-from ..tensor import Tensor
+from .formulas import differentiate_formula
 
 differentiate_formula(p.zeta, 0)
 differentiate_formula(incomplete.gammainc, 0)
@@ -21,7 +21,7 @@ differentiate_formula(incomplete.gammaincc, 0)
 differentiate_formula(incomplete.betainc, 0, 1)
 
 
-def _real(name: str, *xs: Any) -> list[Any]:
+def _real(name: str, *xs: ArrayLike) -> list[Tensor]:
     """Operands of one floating type."""
     found = promote_inexact(name, *xs)
     if found[0].dtype.kind == "c":
@@ -29,7 +29,7 @@ def _real(name: str, *xs: Any) -> list[Any]:
     return found
 
 
-def lgamma(x: Any, /) -> Tensor:
+def lgamma(x: ArrayLike, /) -> Tensor:
     r"""\(\ln|\Gamma(x)|\); infinite at 0, -1, -2, ... The derivative is `digamma`.
 
     >>> import wonderland as wl
@@ -42,7 +42,7 @@ def lgamma(x: Any, /) -> Tensor:
 gammaln = lgamma
 
 
-def digamma(x: Any, /) -> Tensor:
+def digamma(x: ArrayLike, /) -> Tensor:
     r"""\(\psi(x) = \frac{d}{dx}\ln\Gamma(x)\); NaN at -1, -2, ...
 
     >>> import wonderland as wl
@@ -55,7 +55,7 @@ def digamma(x: Any, /) -> Tensor:
 psi = digamma
 
 
-def polygamma(n: int, x: Any, /) -> Tensor:
+def polygamma(n: int, x: ArrayLike, /) -> Tensor:
     r"""\(\psi^{(n)}(x)\), the n-th derivative of `digamma`; n is a Python integer.
 
     >>> import wonderland as wl
@@ -67,7 +67,7 @@ def polygamma(n: int, x: Any, /) -> Tensor:
     return p.polygamma(x, n=order) if order else p.digamma(x)
 
 
-def zeta(s: Any, q: Any = 1.0, /) -> Tensor:
+def zeta(s: ArrayLike, q: ArrayLike = 1.0, /) -> Tensor:
     r"""Hurwitz's zeta function \(\sum_{k \ge 0} (q + k)^{-s}\) for s > 1 and q > 0; Riemann's for q = 1.
 
     >>> import wonderland as wl
@@ -81,7 +81,7 @@ def zeta(s: Any, q: Any = 1.0, /) -> Tensor:
     return arrays.where(inside, p.zeta(arrays.where(inside, s, 2.0), arrays.where(inside, q, 1.0)), math.nan)
 
 
-def gamma(x: Any, /) -> Tensor:
+def gamma(x: ArrayLike, /) -> Tensor:
     r"""\(\Gamma(x)\); \(\Gamma(n + 1) = n!\). NaN at -1, -2, ...
 
     >>> import wonderland as wl
@@ -96,7 +96,7 @@ def gamma(x: Any, /) -> Tensor:
     return arrays.where((x < 0) & (below == x), math.nan, found)
 
 
-def beta(a: Any, b: Any, /) -> Tensor:
+def beta(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     r"""\(B(a, b) = \Gamma(a)\Gamma(b)/\Gamma(a + b)\) for positive a and b.
 
     >>> import wonderland as wl
@@ -106,7 +106,7 @@ def beta(a: Any, b: Any, /) -> Tensor:
     return arrays.exp(betaln(a, b))
 
 
-def betaln(a: Any, b: Any, /) -> Tensor:
+def betaln(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     r"""\(\ln B(a, b) = \ln\Gamma(a) + \ln\Gamma(b) - \ln\Gamma(a + b)\) for positive a and b.
 
     >>> import wonderland as wl
@@ -118,7 +118,7 @@ def betaln(a: Any, b: Any, /) -> Tensor:
     return arrays.astype(p.lgamma(x) + p.lgamma(y) - p.lgamma(x + y), a.dtype)
 
 
-def multigammaln(x: Any, d: int, /) -> Tensor:
+def multigammaln(x: ArrayLike, d: int, /) -> Tensor:
     r"""\(\ln\Gamma_d(x) = \frac{d(d-1)}4\ln\pi + \sum_{j<d}\ln\Gamma(x - j/2)\), for \(x > (d-1)/2\).
 
     >>> import wonderland as wl
@@ -133,7 +133,7 @@ def multigammaln(x: Any, d: int, /) -> Tensor:
 # --- incomplete
 
 
-def gammainc(a: Any, x: Any, /) -> Tensor:
+def gammainc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
     r"""\(P(a, x) = \frac{1}{\Gamma(a)}\int_0^x t^{a-1}e^{-t}\,dt\): a gamma variable is below x with this probability.
 
     >>> import wonderland as wl
@@ -145,7 +145,7 @@ def gammainc(a: Any, x: Any, /) -> Tensor:
     return incomplete.gammainc(*_real("gammainc", a, x))
 
 
-def gammaincc(a: Any, x: Any, /) -> Tensor:
+def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
     r"""\(Q(a, x) = 1 - P(a, x)\), exact also where it is small.
 
     >>> import wonderland as wl
@@ -155,7 +155,7 @@ def gammaincc(a: Any, x: Any, /) -> Tensor:
     return incomplete.gammaincc(*_real("gammaincc", a, x))
 
 
-def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Tensor:
     r"""\(I_x(a, b) = \frac{1}{B(a, b)}\int_0^x t^{a-1}(1-t)^{b-1}\,dt\): a beta variable is below x so often.
 
     >>> import wonderland as wl

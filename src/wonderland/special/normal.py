@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import arrays
 from ..arrays.conversion import as_real
-from ..dtypes import float64
+from ..core.dtypes import float64
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives.roots import erfcinv as primitive
-from ..tensor import Tensor
 
 FAR = -10.0  # below it the series in 1 / x^2 has all digits
 
 
-def erfcinv(x: Any, /) -> Tensor:
+def erfcinv(x: ArrayLike, /) -> Tensor:
     """The inverse of erfc on [0, 2], exact also near 0.
 
     >>> import wonderland as wl
@@ -24,7 +24,7 @@ def erfcinv(x: Any, /) -> Tensor:
     return primitive(as_real("erfcinv", x))
 
 
-def ndtr(x: Any, /) -> Tensor:
+def ndtr(x: ArrayLike, /) -> Tensor:
     r"""\(\Phi(x) = \frac12\operatorname{erfc}(-x/\sqrt2)\): a normal variable is below x with this probability.
 
     >>> import wonderland as wl
@@ -36,7 +36,7 @@ def ndtr(x: Any, /) -> Tensor:
     return arrays.astype(0.5 * arrays.erfc(wide * -math.sqrt(0.5)), x.dtype)
 
 
-def ndtri(p: Any, /) -> Tensor:
+def ndtri(p: ArrayLike, /) -> Tensor:
     r"""\(\Phi^{-1}(p)\), the quantile of the normal distribution.
 
     >>> import wonderland as wl
@@ -47,7 +47,7 @@ def ndtri(p: Any, /) -> Tensor:
     return arrays.astype(-math.sqrt(2) * primitive(2 * arrays.astype(p, float64)), p.dtype)
 
 
-def log_ndtr(x: Any, /) -> Tensor:
+def log_ndtr(x: ArrayLike, /) -> Tensor:
     r"""\(\ln\Phi(x)\), also where \(\Phi\) underflows.
 
     >>> import wonderland as wl
@@ -58,7 +58,7 @@ def log_ndtr(x: Any, /) -> Tensor:
     x = arrays.astype(narrow, float64)
     far = arrays.where(x < FAR, x, FAR)
     w = 1 / (far * far)
-    series: Any = 1.0
+    series: Tensor | float = 1.0
     for k in range(16, 0, -1):
         series = 1 - (2 * k - 1) * w * series
     tail = -0.5 * far * far - arrays.log(-far) - 0.5 * math.log(2 * math.pi) + arrays.log(series)

@@ -7,12 +7,11 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterable
-from typing import Any
 
-from ..errors import FileError
+from ..core.errors import FileError
 
 
-def write_atomically(path: str | os.PathLike[str], parts: bytes | str | Iterable[Any]) -> None:
+def write_atomically(path: str | os.PathLike[str], parts: bytes | str | Iterable[bytes]) -> None:
     """Write bytes (or several pieces of them, or text) to `path`; until all of it is on the disk, the old file stays.
 
     >>> import os, tempfile
@@ -29,9 +28,9 @@ def write_atomically(path: str | os.PathLike[str], parts: bytes | str | Iterable
     """
     path = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(path))
-    pieces: Iterable[Any] = parts
-    if isinstance(parts, (bytes, str)):
-        pieces = [parts.encode("utf-8") if isinstance(parts, str) else parts]
+    if isinstance(parts, str):
+        parts = parts.encode("utf-8")
+    pieces = [parts] if isinstance(parts, bytes) else parts
     temporary = None
     try:
         os.makedirs(folder, exist_ok=True)

@@ -11,7 +11,7 @@ import io
 import math
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 RATIO = 100
 LEAST_ARRAY = 1 << 27  # bytes that numbers or pixels may always unpack to
@@ -55,7 +55,13 @@ def array_bytes(shape: Sequence[int], itemsize: int) -> int:
     return math.prod(shape) * itemsize
 
 
-def drained(file: Any, most: int) -> bytes:
+class Readable(Protocol):
+    """A stream of bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def drained(file: Readable, most: int) -> bytes:
     """All bytes of a stream that unpacks as it is read; ValueError as soon as there are more than `most`."""
     pieces, size = [], 0
     while piece := file.read(min(_STEP, most + 1 - size)):

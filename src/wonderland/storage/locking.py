@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-from ..errors import FileError
+from ..core.errors import FileError
 
 NAME = ".lock"
 _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)

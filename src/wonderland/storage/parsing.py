@@ -53,14 +53,14 @@ def parse_toml(text: str | bytes) -> dict[str, Any]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name comes twice")
     return found
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(value: object) -> None:
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEEPEST):
         if not level:

@@ -11,17 +11,19 @@ that overlap or leave gaps, sizes that do not fit shapes.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from .. import dtypes
 from ..arrays import asarray
-from ..errors import DTypeError, FileError, InputError, SizeError
-from ..tensor import Tensor, wrap
+from ..core import dtypes
+from ..core.errors import DTypeError, FileError, InputError, SizeError
+from ..core.tensor import Tensor, wrap
+from ..core.typing import ArrayLike
 from .atomic import write_atomically
 from .bounds import array_bytes
 from .parsing import parse_json
@@ -47,7 +49,15 @@ _LONGEST_HEADER = 100_000_000  # as other readers of the format demand
 _METADATA = "__metadata__"
 
 
-def save(values: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
+class HasState(Protocol):
+    """A module, an optimizer."""
+
+    def state_dict(self) -> Mapping[str, ArrayLike]: ...
+
+
+def save(
+    values: HasState | Mapping[str, ArrayLike], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
+) -> None:
     """Write named tensors, or the state of a module, as a safetensors file.
 
     >>> import os, tempfile, wonderland as wl
@@ -73,15 +83,31 @@ def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     return decode(_read(path), os.fspath(path))[0]
 
 
+def load_mapped(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """The tensors of a file as views of it on the disk: nothing is read before it is used.
+
+    They are for copying, so that large weights are never in memory twice. What somebody writes into the file is seen in
+    them, so they should not be kept. Otherwise it is `load`.
+    """
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            few = os.fstat(file.fileno()).st_size < 8  # an empty file cannot be mapped, and the error says why
+            contents = file.read() if few else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {name}: {error}.", "the path of a file that exists") from None
+    return decode(contents, name)[0]
+
+
 def metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     """The texts that were saved with the tensors."""
     return decode(_read(path), os.fspath(path))[1]
 
 
-def encode(values: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> list[bytes]:
+def encode(values: Mapping[str, ArrayLike], metadata: Mapping[str, str] | None = None) -> list[bytes]:
     """The pieces of a file: its head and the bytes of each tensor."""
     arrays = {name: np.asarray(value) for name, value in values.items()}
-    header: dict[str, Any] = {}
+    header: dict[str, object] = {}
     if metadata:
         if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
             raise InputError("save: metadata are texts by name.", "json.dumps(...) for anything else")
@@ -104,7 +130,7 @@ def encode(values: Mapping[str, Any], metadata: Mapping[str, str] | None = None)
     return [struct.pack("<Q", len(text)), text, *pieces]
 
 
-def decode(contents: bytes, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+def decode(contents: bytes | mmap.mmap, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and texts in the bytes of a file; `name` is for messages."""
     header, start = _header(contents, name)
     texts = header.pop(_METADATA, {})
@@ -138,7 +164,7 @@ def decode(contents: bytes, name: str) -> tuple[dict[str, Tensor], dict[str, str
     return dict(sorted(tensors.items())), texts
 
 
-def _named(values: Any) -> Mapping[str, Any]:
+def _named(values: object) -> Mapping[str, Tensor]:
     if hasattr(values, "state_dict"):
         values = values.state_dict()
     if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
@@ -159,7 +185,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         raise SizeError(f"{os.fspath(path)} does not fit into memory.", "a machine with more of it") from None
 
 
-def _header(contents: bytes, name: str) -> tuple[dict[str, Any], int]:
+def _header(contents: bytes | mmap.mmap, name: str) -> tuple[dict[str, Any], int]:
     if len(contents) < 8:
         raise _damaged(name, f"it has {len(contents)} bytes")
     length = struct.unpack("<Q", contents[:8])[0]
@@ -176,7 +202,7 @@ def _header(contents: bytes, name: str) -> tuple[dict[str, Any], int]:
     return header, 8 + length
 
 
-def _offsets(name: str, key: str, entry: Any) -> tuple[int, int]:
+def _offsets(name: str, key: str, entry: object) -> tuple[int, int]:
     """Where a tensor lies, after a look at the form of its entry."""
     whole = lambda values: isinstance(values, list) and all(type(v) is int and v >= 0 for v in values)  # noqa: E731
     if (

@@ -10,28 +10,21 @@
 them, and `wl.generation` writes text. Book, section 8.2.2.
 """
 
-from . import normalizers, pre_tokenizers
+from . import decoders, normalizers, post_processors, pre_tokenizers
 from .bpe import BPE
 from .bpe_training import train_bpe
+from .charsmap import Precompiled
 from .ranks import from_ranks
 from .special_tokens import AddedToken, SpecialTokens
 from .tokenizer import Encoding, Tokenizer
-from .trained import BPETokenizer, ByteTokenizer, CharTokenizer, WordTokenizer
+from .trained import BPETokenizer, ByteTokenizer, CharTokenizer, WordPieceTokenizer, WordTokenizer
+from .unigram import Unigram
 from .word_level import WordLevel
+from .word_piece import WordPiece
 
+# fmt: off
 __all__ = [
-    "BPE",
-    "AddedToken",
-    "BPETokenizer",
-    "ByteTokenizer",
-    "CharTokenizer",
-    "Encoding",
-    "SpecialTokens",
-    "Tokenizer",
-    "WordLevel",
-    "WordTokenizer",
-    "from_ranks",
-    "normalizers",
-    "pre_tokenizers",
-    "train_bpe",
+    "BPE", "AddedToken", "BPETokenizer", "ByteTokenizer", "CharTokenizer", "Encoding", "Precompiled", "SpecialTokens",
+    "Tokenizer", "Unigram", "WordLevel", "WordPiece", "WordPieceTokenizer", "WordTokenizer", "decoders", "from_ranks",
+    "normalizers", "post_processors", "pre_tokenizers", "train_bpe",
 ]

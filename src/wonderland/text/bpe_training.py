@@ -19,6 +19,7 @@ def train_bpe(
     alphabet: Iterable[str] = (),
     special_tokens: Iterable[str] = (),
     min_frequency: int = 0,
+    continuing_prefix: str = "",
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """The vocabulary and the merges for some pieces of text and how often each comes.
 
@@ -28,15 +29,19 @@ def train_bpe(
 
     The vocabulary has the special tokens, the characters of the alphabet and of the pieces in the order of their codes,
     then what the merges make, up to `vocab_size`. Of equally frequent pairs the one with the smaller ids comes first.
-    Pairs that come less than `min_frequency` times are not merged.
+    Pairs that come less than `min_frequency` times are not merged. With a `continuing_prefix`, as "##", tokens that do
+    not begin a piece are spelled with it, and are other tokens than those that do.
 
     Counts of pairs are kept up to date instead of counted anew: a merge touches the words that have the pair and
     nothing else. The queue may hold a pair with a count that has fallen since; it is put back when it comes up.
     Vocabulary and merges are those that the `tokenizers` library learns.
     """
-    tokens = list(dict.fromkeys([*special_tokens, *sorted({*alphabet, *(c for piece in counts for c in piece)})]))
+    spelled = [[continuing_prefix * (place > 0) + c for place, c in enumerate(piece)] for piece in counts]
+    characters = sorted({*alphabet, *(c for piece in counts for c in piece)})
+    continued = sorted({symbol for word in spelled for symbol in word} - set(characters))
+    tokens = list(dict.fromkeys([*special_tokens, *characters, *continued]))
     ids = {token: place for place, token in enumerate(tokens)}
-    words = [[ids[character] for character in piece] for piece in counts]
+    words = [[ids[symbol] for symbol in word] for word in spelled]
     frequencies = list(counts.values())
 
     totals: dict[Pair, int] = defaultdict(int)
@@ -60,7 +65,7 @@ def train_bpe(
             continue
         if total < max(1, min_frequency):
             break
-        made = tokens[pair[0]] + tokens[pair[1]]
+        made = tokens[pair[0]] + tokens[pair[1]].removeprefix(continuing_prefix)
         new = ids.setdefault(made, len(tokens))
         if new == len(tokens):
             tokens.append(made)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..errors import InputError
+from ..core.errors import InputError
 
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
@@ -27,8 +27,17 @@ def spelled(text: str) -> str:
     >>> spelled("né a")
     'nÃ©Ġa'
     """
+    return utf8(text).decode("latin-1").translate(_TABLE)
+
+
+def utf8(text: str) -> bytes:
+    """The bytes of a text.
+
+    >>> utf8("né")
+    b'n\\xc3\\xa9'
+    """
     try:
-        return text.encode("utf-8").decode("latin-1").translate(_TABLE)
+        return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
             f"tokenizer: character {error.start} of the text is half of a surrogate pair, which has no bytes.",

@@ -13,10 +13,9 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
 
-from ..arguments import shown
-from ..errors import InputError
+from ..core.arguments import shown
+from ..core.errors import InputError
 from .backtracking import check_time
 
 Ranges = tuple[tuple[int, int], ...]
@@ -25,7 +24,7 @@ LONGEST = 4000  # characters of a pattern; those of known tokenizers have less t
 _ASCII = 128
 _UNICODE = sys.maxunicode + 1
 # what Unicode calls white space; Python's \s has the four separators 1c to 1f as well
-_WHITE = frozenset(map(ord, "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000")) | frozenset(
+WHITE = frozenset(map(ord, "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000")) | frozenset(
     range(0x2000, 0x200B)
 )
 # letters by their property Other_Alphabetic, whose category is "symbol", and the two joiners of words
@@ -77,7 +76,7 @@ def compiled(pattern: str, only_ascii: bool) -> re.Pattern[str]:
     return found
 
 
-def check_pattern(name: str, pattern: Any, literal: bool) -> None:
+def check_pattern(name: str, pattern: object, literal: bool) -> None:
     """Refuse what is no pattern when it is given, not when it meets a text."""
     if not isinstance(pattern, str):
         raise InputError(f"{name}: the pattern {shown(pattern)}.", "a text")
@@ -147,7 +146,7 @@ def _body(kind: str, limit: int) -> str:
 @lru_cache(maxsize=256)
 def _ranges(name: str, limit: int) -> Ranges:
     if name == "s":
-        return _joined(sorted((code, code) for code in _WHITE if code < limit))
+        return _joined(sorted((code, code) for code in WHITE if code < limit))
     if name == "d":
         name = "Nd"
     wanted = _WORD if name == "w" else name

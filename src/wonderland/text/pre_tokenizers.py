@@ -5,12 +5,13 @@ Each is a record with the fields of its entry in a `tokenizer.json`, and a funct
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..arguments import shown
-from ..errors import InputError
+from ..core.arguments import shown
+from ..core.errors import InputError
 from . import byte_characters
 from .patterns import check_pattern, find_all
 
@@ -21,15 +22,30 @@ GPT4_PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
     r"|\s+(?!\S)|\s"
 )
+MOST_GROWTH = 16  # times the length of a text: bytes make four of a character, a sign in front of it two
+SCHEMES = ("first", "always", "never")
 BEHAVIORS = ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+_PUNCTUATION = r"\p{P}!-/:-@\[-`{-~"
 
 
 class Piece(NamedTuple):
-    """A part of a text: what the model sees of it, and where it comes from."""
+    """A part of a text: what the model sees of it, and for each of these characters the place that it comes from."""
 
     text: str
-    start: int
-    end: int
+    places: Sequence[int]
+
+    @classmethod
+    def of(cls, text: str, start: int = 0) -> Piece:
+        """A text that nothing was done to.
+
+        >>> Piece.of("cat", 4)
+        Piece(text='cat', places=range(4, 7))
+        """
+        return cls(text, range(start, start + len(text)))
+
+    def led_by(self, sign: str) -> Piece:
+        """With a sign in front, which belongs to the first character."""
+        return Piece(sign + self.text, [*self.places[:1], *self.places])
 
 
 PreTokenizer = Callable[[list[Piece]], list[Piece]]
@@ -39,9 +55,9 @@ PreTokenizer = Callable[[list[Piece]], list[Piece]]
 class Split:
     r"""Cuts at the matches of a pattern; `behavior` says what becomes of the matches.
 
-    >>> [piece.text for piece in Split(r"\s+", "Removed")([Piece("the cat", 0, 7)])]
+    >>> [piece.text for piece in Split(r"\s+", "Removed")([Piece.of("the cat")])]
     ['the', 'cat']
-    >>> [piece.text for piece in Split(" ", "MergedWithNext")([Piece("the cat", 0, 7)])]
+    >>> [piece.text for piece in Split(" ", "MergedWithNext")([Piece.of("the cat")])]
     ['the', ' cat']
 
     "Removed", "Isolated" (a piece of its own), "MergedWithPrevious", "MergedWithNext", or "Contiguous" (adjacent
@@ -60,8 +76,14 @@ class Split:
 
     def __call__(self, pieces: list[Piece]) -> list[Piece]:
         out: list[Piece] = []
-        for text, start, _ in pieces:
-            out += [Piece(text[a:b], start + a, start + b) for a, b in self._spans(text)]
+        drop = self.behavior == "Removed" and self.invert
+        for piece in pieces:
+            text, places = piece
+            matches = self._matches(text)
+            if not matches and text:
+                out += [] if drop else [piece]
+                continue
+            out += [Piece(text[a:b], places[a:b]) for a, b in self._spans(matches, len(text))]
         return out
 
     def _matches(self, text: str) -> list[tuple[int, int]]:
@@ -73,13 +95,12 @@ class Split:
             place = text.find(self.pattern, found[-1][1])
         return found
 
-    def _spans(self, text: str) -> list[tuple[int, int]]:
-        matches = self._matches(text)
+    def _spans(self, matches: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
         if self.behavior == "Removed" and self.invert:
             return matches
         cuts: list[tuple[int, int, bool]] = []  # start, end, whether it is a match
         place = 0
-        for start, end in [*matches, (len(text), len(text))]:
+        for start, end in [*matches, (length, length)]:
             if place < start:
                 cuts.append((place, start, self.invert))
             if start < end:
@@ -138,7 +159,7 @@ _BEHAVE: dict[str, Callable[[list[tuple[int, int, bool]]], list[tuple[int, int]]
 class Whitespace:
     """Words and groups of other signs, without the space between them.
 
-    >>> [piece.text for piece in Whitespace()([Piece("Hi, you!", 0, 8)])]
+    >>> [piece.text for piece in Whitespace()([Piece.of("Hi, you!")])]
     ['Hi', ',', 'you', '!']
     """
 
@@ -150,19 +171,19 @@ class Whitespace:
 class WhitespaceSplit:
     """What stands between white space.
 
-    >>> [piece.text for piece in WhitespaceSplit()([Piece("Hi, you!", 0, 8)])]
+    >>> [piece.text for piece in WhitespaceSplit()([Piece.of("Hi, you!")])]
     ['Hi,', 'you!']
     """
 
     def __call__(self, pieces: list[Piece]) -> list[Piece]:
-        return Split(r"\s+")(pieces)
+        return Split(r"\S+", invert=True)(pieces)
 
 
 @dataclass(frozen=True)
 class Digits:
     """Numbers apart from the rest; with `individual_digits` every digit on its own.
 
-    >>> [piece.text for piece in Digits(True)([Piece("in 2512", 0, 7)])]
+    >>> [piece.text for piece in Digits(True)([Piece.of("in 2512")])]
     ['in ', '2', '5', '1', '2']
 
     Numbers cut by frequency are hard to compute with: 2512 may become 251 and 2. Book, section 8.2.2.
@@ -178,7 +199,7 @@ class Digits:
 class Punctuation:
     """Signs of punctuation apart from the rest.
 
-    >>> [piece.text for piece in Punctuation()([Piece("Hi, you", 0, 7)])]
+    >>> [piece.text for piece in Punctuation()([Piece.of("Hi, you")])]
     ['Hi', ',', ' you']
     """
 
@@ -188,33 +209,86 @@ class Punctuation:
         self._split()  # which refuses another behavior
 
     def _split(self) -> Split:
-        return Split(r"[\p{P}!-/:-@\[-`{-~]", self.behavior)
+        return Split(f"[{_PUNCTUATION}]", self.behavior)
 
     def __call__(self, pieces: list[Piece]) -> list[Piece]:
         return self._split()(pieces)
 
 
 @dataclass(frozen=True)
+class BertPreTokenizer:
+    """What stands between white space, with every sign of punctuation on its own.
+
+    >>> [piece.text for piece in BertPreTokenizer()([Piece.of("Hi, you!!")])]
+    ['Hi', ',', 'you', '!', '!']
+    """
+
+    def __call__(self, pieces: list[Piece]) -> list[Piece]:
+        return Split(rf"[{_PUNCTUATION}]|[^\s{_PUNCTUATION}]+", invert=True)(pieces)
+
+
+@dataclass(frozen=True)
+class Metaspace:
+    """A sign instead of every space and one in front of the text; with `split`, cut before each.
+
+    >>> [piece.text for piece in Metaspace()([Piece.of("the cat")])]
+    ['▁the', '▁cat']
+
+    `prepend_scheme` says whether the sign comes "always" in front of a piece that has none, only of the "first" of a
+    text, or "never".
+    """
+
+    replacement: str = "▁"
+    prepend_scheme: str = "always"
+    split: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.replacement, str) or len(self.replacement) != 1:
+            raise InputError(f"Metaspace: replacement={shown(self.replacement)}.", "one character")
+        if self.prepend_scheme not in SCHEMES:
+            raise InputError(f"Metaspace: prepend_scheme={shown(self.prepend_scheme)}.", f"one of {SCHEMES}")
+
+    def __call__(self, pieces: list[Piece]) -> list[Piece]:
+        out: list[Piece] = []
+        sign = re.escape(self.replacement)
+        words = re.compile(f"{sign}[^{sign}]*|[^{sign}]+")
+        for text, places in pieces:
+            piece = Piece(text.replace(" ", self.replacement), places)
+            leads = self.prepend_scheme == "always" or (self.prepend_scheme == "first" and places[0] == 0)
+            if leads and not piece.text.startswith(self.replacement):
+                piece = piece.led_by(self.replacement)
+            if not self.split or self.replacement not in piece.text[1:]:
+                out.append(piece)
+                continue
+            for match in words.finditer(piece.text):
+                start, end = match.span()
+                out.append(Piece(match.group(), piece.places[start:end]))
+        return out
+
+
+@dataclass(frozen=True)
 class ByteLevel:
     """Pieces as bytes, each written as a character (see `byte_characters`); with `use_regex` cut like GPT-2's first.
 
-    >>> [piece.text for piece in ByteLevel()([Piece("né you", 0, 6)])]
+    >>> [piece.text for piece in ByteLevel()([Piece.of("né you")])]
     ['nÃ©', 'Ġyou']
     """
 
     add_prefix_space: bool = False
     use_regex: bool = True
+    trim_offsets: bool = False  # said in files; a post-processor does it
 
     def __call__(self, pieces: list[Piece]) -> list[Piece]:
         out: list[Piece] = []
-        for text, start, end in pieces:
-            extra = int(self.add_prefix_space and not text.startswith(" "))
-            padded = " " + text if extra else text
-            if not self.use_regex:
-                out.append(Piece(byte_characters.spelled(padded), start, end))
-                continue
-            for a, b in find_all(GPT2_PATTERN, padded):
-                out.append(Piece(byte_characters.spelled(padded[a:b]), start + max(0, a - extra), start + b - extra))
+        for piece in pieces:
+            if self.add_prefix_space and not piece.text.startswith(" "):
+                piece = piece.led_by(" ")
+            text, places = piece
+            for a, b in find_all(GPT2_PATTERN, text) if self.use_regex else [(0, len(text))]:
+                word, found = text[a:b], places[a:b]
+                if not word.isascii():
+                    found = [place for c, place in zip(word, found, strict=True) for _ in byte_characters.spelled(c)]
+                out.append(Piece(byte_characters.spelled(word), found))
         return out
 
 
@@ -223,24 +297,18 @@ class PreTokenizers:
     """Several, one after the other.
 
     >>> both = PreTokenizers((WhitespaceSplit(), Digits(True)))
-    >>> [piece.text for piece in both([Piece("mp3 player", 0, 10)])]
+    >>> [piece.text for piece in both([Piece.of("mp3 player")])]
     ['mp', '3', 'player']
     """
 
-    parts: tuple[Any, ...]
-
-    def __post_init__(self) -> None:
-        if any(is_byte_level(part) for part in self.parts[:-1]):
-            raise InputError("PreTokenizers: ByteLevel comes before another one.", "ByteLevel at the end")
+    parts: tuple[PreTokenizer, ...]
 
     def __call__(self, pieces: list[Piece]) -> list[Piece]:
+        length = sum(len(piece.text) for piece in pieces)
         for part in self.parts:
             pieces = part(pieces)
+            if (made := sum(len(piece.text) for piece in pieces)) > MOST_GROWTH * length:
+                raise InputError(
+                    f"PreTokenizers: {length:,} characters become {made:,}.", "bytes once, and one sign for the space"
+                )
         return pieces
-
-
-def is_byte_level(pre_tokenizer: Any) -> bool:
-    """Whether the pieces are written in the characters of bytes."""
-    if isinstance(pre_tokenizer, PreTokenizers):
-        return bool(pre_tokenizer.parts) and is_byte_level(pre_tokenizer.parts[-1])
-    return isinstance(pre_tokenizer, ByteLevel)

@@ -6,16 +6,14 @@ import base64
 import os
 from collections.abc import Mapping
 
-from ..arguments import shown
-from ..errors import FileError
+from ..core.arguments import shown
+from ..core.errors import FileError
 from .bpe import BPE
 from .byte_characters import CHARACTERS
 from .pre_tokenizers import GPT4_PATTERN, ByteLevel, PreTokenizers, Split
 from .special_tokens import SpecialTokens
 from .tokenizer import Tokenizer
 from .tokenizer_json import MOST_IDS
-
-__all__ = ["from_ranks"]
 
 LONGEST = 1024  # bytes of a token, each of whose cuts is looked at; the longest of known files have 128
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-from ..arguments import shown
-from ..errors import InputError
+from ..core.arguments import shown
+from ..core.errors import InputError
+from .patterns import WHITE, compiled
 
 ROLES = ("pad", "unk", "bos", "eos", "mask")
 # the names under which the parts are played in the files of others; the first is ours
@@ -35,13 +35,6 @@ class AddedToken:
     lstrip: bool = False
     rstrip: bool = False
     normalized: bool = False
-
-    def pattern(self) -> str:
-        """What it matches, for `re`."""
-        body = re.escape(self.content)
-        if self.single_word:
-            body = rf"(?<!\w){body}(?!\w)"
-        return r"\s*" * self.lstrip + body + r"\s*" * self.rstrip
 
 
 @dataclass(frozen=True)
@@ -103,13 +96,13 @@ class SpecialTokens:
         return f"SpecialTokens({parts})"
 
 
-def usual_roles(contents: Sequence[str]) -> dict[str, Any]:
+def usual_roles(contents: Sequence[str]) -> dict[str, str]:
     """The parts of tokens by their usual names.
 
     >>> usual_roles(["<s>", "<mask>", "cat"])
     {'bos': '<s>', 'mask': '<mask>'}
     """
-    found: dict[str, Any] = {}
+    found: dict[str, str] = {}
     for role, names in USUAL.items():
         player = next((name for name in names if name in contents), None)
         if player is not None:
@@ -128,11 +121,12 @@ class TokenFinder:
     """
 
     def __init__(self, added: Sequence[AddedToken], normalizer: Callable[[str], str] | None = None) -> None:
-        spelled = [replace(token, content=normalizer(token.content)) if normalizer else token for token in added]
-        found = [(token.content, how) for token, how in zip(added, spelled, strict=True) if how.content]
-        found.sort(key=lambda both: -len(both[1].content))
-        self._contents = [content for content, _ in found]
-        self._pattern = re.compile("|".join(f"({how.pattern()})" for _, how in found)) if found else None
+        self._tokens: dict[str, AddedToken] = {}  # by what is searched for
+        for token in added:
+            if content := normalizer(token.content) if normalizer else token.content:
+                self._tokens.setdefault(content, token)
+        longest_first = sorted(self._tokens, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def sections(self, text: str, search: bool = True) -> Iterator[tuple[str, int, int, str | None]]:
         """The parts of a text: ordinary ones, and added tokens with their names."""
@@ -140,9 +134,22 @@ class TokenFinder:
         if self._pattern is not None and search:
             for match in self._pattern.finditer(text):
                 start, end = match.span()
+                token = self._tokens[match.group()]
+                if start < place or (
+                    token.single_word and (_is_word(text[start - 1 : start]) or _is_word(text[end : end + 1]))
+                ):
+                    continue
+                while token.lstrip and start > place and ord(text[start - 1]) in WHITE:
+                    start -= 1
+                while token.rstrip and end < len(text) and ord(text[end]) in WHITE:
+                    end += 1
                 if place < start:
                     yield text[place:start], place, start, None
-                yield text[start:end], start, end, self._contents[(match.lastindex or 1) - 1]
+                yield text[start:end], start, end, token.content
                 place = end
         if place < len(text):
             yield text[place:], place, len(text), None
+
+
+def _is_word(character: str) -> bool:
+    return bool(character) and compiled(r"\w", character.isascii()).match(character) is not None

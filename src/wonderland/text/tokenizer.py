@@ -7,36 +7,39 @@ ids  -> tokens -> decoder -> text
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import as_int, shown
+from ..core.arguments import as_int, shown
+from ..core.errors import FileError, InputError
+from ..core.typing import Array
 from ..data.collation import PadCollate, Padded
 from ..data.encoding import Vocabulary
 from ..data.extras import need
-from ..errors import FileError, InputError
 from ..storage.atomic import write_atomically
-from . import byte_characters
-from .bpe import BPE
-from .normalizers import Normalizer, aligned
-from .pre_tokenizers import Piece, PreTokenizer, is_byte_level
-from .special_tokens import SpecialTokens, TokenFinder
+from .byte_characters import spelled
+from .decoders import ByteLevel, Decoder, Fuse, has_bytes
+from .models import Model
+from .normalizers import Normalizer, Span
+from .post_processors import Part, PostProcessor, around, kept, template, trimmed, trimming
+from .pre_tokenizers import PreTokenizer
+from .published import published_roles, tokenizer_file
+from .segmentation import Segmenter
+from .special_tokens import SpecialTokens
 from .tokenizer_json import from_json, to_json
-from .word_level import WordLevel
 
-Array = np.ndarray[Any, Any]
-Span = tuple[int, int]
-DECODERS = ("ByteLevel", "Fuse", None)
+DECODERS: dict[str, Decoder] = {"ByteLevel": ByteLevel(), "Fuse": Fuse()}
 
 
 class Encoding(NamedTuple):
-    """A text in tokens: their ids, their names, and the span of the text that each comes from."""
+    """A text in tokens: their ids, their names, the span of the text that each comes from, and its type (0 or 1)."""
 
     ids: Array
     tokens: list[str]
     offsets: list[Span]
+    type_ids: Array
 
 
 class Tokenizer:
@@ -49,30 +52,38 @@ class Tokenizer:
     >>> tokenizer.decode([2, 3, 1])
     'the cat'
 
-    `CharTokenizer`, `WordTokenizer`, `ByteTokenizer` and `BPETokenizer` are trained here; `Tokenizer.from_file` reads
-    the `tokenizer.json` of others. All have this one interface, so a model is made for `tokenizer.vocab_size` ids and
-    does not know which tokenizer it is. `save` writes a `tokenizer.json` that the `tokenizers` library reads.
+    `CharTokenizer`, `WordTokenizer`, `ByteTokenizer`, `BPETokenizer` and `WordPieceTokenizer` are trained here;
+    `Tokenizer.from_file` reads the `tokenizer.json` of others. All have this one interface, so a model is made for
+    `tokenizer.vocab_size` ids and does not know which tokenizer it is. `save` writes a `tokenizer.json` that the
+    `tokenizers` library reads.
 
-    `model` is a `BPE` or a `WordLevel`; `decoder` joins tokens to a text: "ByteLevel" from bytes, "Fuse" without, None
-    with a space between them. `before` and `after` are the special tokens around every text that is encoded, unless
-    `add_bos` and `add_eos` say otherwise. Book, section 8.2.2.
+    `model` is a `BPE`, `WordPiece`, `Unigram` or `WordLevel`. `decoder`, one of `wl.text.decoders`, joins tokens to a
+    text: "ByteLevel" from bytes, "Fuse" without, None with a space between them. `post_processor`, one of
+    `wl.text.post_processors`, has the special tokens around a text or two; `before` and `after` are a short way to say
+    the same. They are put there unless `add_bos` and `add_eos` say otherwise. Book, section 8.2.2.
     """
 
     def __init__(
         self,
-        model: BPE | WordLevel,
+        model: Model,
         *,
         normalizer: Normalizer | None = None,
         pre_tokenizer: PreTokenizer | None = None,
-        decoder: str | None = None,
+        decoder: Decoder | str | None = None,
         special_tokens: SpecialTokens | None = None,
         added_ids: dict[str, int] | None = None,
         before: Sequence[str] = (),
         after: Sequence[str] = (),
+        post_processor: PostProcessor | None = None,
     ) -> None:
-        if decoder not in DECODERS:
-            raise InputError(f"Tokenizer: decoder={decoder!r}.", f"one of {DECODERS}")
+        if isinstance(decoder, str):
+            if decoder not in DECODERS:
+                raise InputError(f"Tokenizer: decoder={decoder!r}.", f"one of {list(DECODERS)}, or of wl.text.decoders")
+            decoder = DECODERS[decoder]
+        if post_processor is not None and (before or after):
+            raise InputError("Tokenizer: both a post_processor and tokens before or after a text.", "one of them")
         self.model, self.normalizer, self.pre_tokenizer, self.decoder = model, normalizer, pre_tokenizer, decoder
+        self.post_processor = around(tuple(before), tuple(after)) if post_processor is None else post_processor
         self.special_tokens = SpecialTokens() if special_tokens is None else special_tokens
         self._ids = dict(model.vocab)
         for token in self.special_tokens.added:  # those that are not in the model's vocabulary come after it
@@ -83,14 +94,14 @@ class Tokenizer:
             twice = next(token for token, number in self._ids.items() if self._tokens[number] != token)
             other = self._tokens[self._ids[twice]]
             raise InputError(f"Tokenizer: {twice!r} and {other!r} have one id, {self._ids[twice]}.", "distinct ids")
-        self.before, self.after = tuple(before), tuple(after)
-        for content in (*self.before, *self.after):
-            self.token_to_id(content)
+        self._template = template(self.post_processor)
+        for part in (*self._template.single, *self._template.pair):
+            if isinstance(part.what, str):
+                self.token_to_id(part.what)
         self._special = {self._ids[token.content] for token in self.special_tokens.added if token.special}
         added = self.special_tokens.added
         self._added = {token.content for token in added}
-        self._raw = TokenFinder([token for token in added if not (token.normalized and normalizer)], None)
-        self._normalized = TokenFinder([token for token in added if token.normalized and normalizer], normalizer)
+        self._segmenter = Segmenter(model, normalizer, pre_tokenizer, added, self._ids)
 
     # the vocabulary
 
@@ -124,7 +135,7 @@ class Tokenizer:
         except (KeyError, TypeError):
             raise InputError(f"Tokenizer: {shown(token)} is not among its tokens.", "a token of `vocab`") from None
 
-    def id_to_token(self, number: Any) -> str:
+    def id_to_token(self, number: int) -> str:
         """The token of an id.
 
         >>> import wonderland as wl
@@ -172,13 +183,14 @@ class Tokenizer:
     def encode(
         self,
         text: str,
+        pair: str | None = None,
         *,
         add_bos: bool | None = None,
         add_eos: bool | None = None,
         max_length: int | None = None,
         split_special_tokens: bool = False,
     ) -> Array:
-        """The ids (n,) of a text, int64.
+        """The ids (n,) of a text, int64, or of two.
 
         >>> import wonderland as wl
         >>> wl.text.ByteTokenizer(special_tokens=["[EOS]"]).encode("né!", add_eos=True)
@@ -186,42 +198,66 @@ class Tokenizer:
 
         `add_bos` and `add_eos` put special tokens around it (None: as the tokenizer's template has it). A special token
         that is written in the text becomes that token; with `split_special_tokens`, which is for text from strangers,
-        it is text like any other. What is longer than `max_length`, special tokens included, is cut off at the end.
+        it is text like any other. What is longer than `max_length`, special tokens included, is cut off at the end; of
+        two texts the longer one is cut first.
         """
-        ids: list[int] = []
-        for piece, number, _ in self._pieces(text, split_special_tokens):
-            if number is None:
-                ids += self.model.encode(piece.text)[0]
-            else:
-                ids.append(number)
-        before, after = self._around(add_bos, add_eos)
+        texts = [text] if pair is None else [text, pair]
+        rows = [self._segmenter.ids(text, split_special_tokens) for text in texts]
+        parts = self._parts(len(rows), add_bos, add_eos)
         if max_length is not None:
-            ids = ids[: self._room(max_length, before, after)]
-        return np.array([*before, *ids, *after], np.int64)
+            lengths = kept([len(row) for row in rows], self._room(max_length, parts))
+            rows = [row[:length] for row, length in zip(rows, lengths, strict=True)]
+        ids: list[int] = []
+        for what, _ in parts:
+            ids += rows[what] if isinstance(what, int) else [self._ids[what]]
+        return np.array(ids, np.int64)
 
-    def encode_with_offsets(self, text: str, *, split_special_tokens: bool = False) -> Encoding:
-        """The ids, tokens and spans of a text, without a template around it.
+    def encode_with_offsets(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        add_special_tokens: bool = False,
+        max_length: int | None = None,
+        split_special_tokens: bool = False,
+    ) -> Encoding:
+        """The ids, tokens, spans and types of a text or of two, with the template around them if it is wanted.
 
         >>> import wonderland as wl
-        >>> wl.text.WordTokenizer.train("a cat").encode_with_offsets("cat  a")
-        Encoding(ids=array([1, 0]), tokens=['cat', 'a'], offsets=[(0, 3), (5, 6)])
+        >>> found = wl.text.WordTokenizer.train("a cat").encode_with_offsets("cat  a", "a")
+        >>> found.tokens, found.offsets, found.type_ids
+        (['cat', 'a', 'a'], [(0, 3), (5, 6), (0, 1)], array([0, 0, 1]))
 
-        Bytes of one character have the span of that character.
+        Bytes of one character have the span of that character, and special tokens of the template (0, 0).
         """
+        texts = [text] if pair is None else [text, pair]
+        rows = [self._segmenter.with_spans(text, split_special_tokens) for text in texts]
+        wanted = None if add_special_tokens else False
+        parts = self._parts(len(rows), wanted, wanted)
+        room = sum(len(row[0]) for row in rows) if max_length is None else self._room(max_length, parts)
+        lengths = kept([len(row[0]) for row in rows], room)
         ids: list[int] = []
         offsets: list[Span] = []
-        for piece, number, spans in self._pieces(text, split_special_tokens, with_spans=True):
-            if number is not None:
-                ids.append(number)
-                offsets.append((piece.start, piece.end))
-                continue
-            numbers, lengths = self.model.encode(piece.text)
-            ids += numbers
-            place = 0
-            for length in lengths:
-                offsets.append((spans[place][0], spans[place + length - 1][1]))
-                place += length
-        return Encoding(np.array(ids, np.int64), [self._tokens[number] for number in ids], offsets)
+        types: list[int] = []
+        for what, kind in parts:
+            if isinstance(what, int):
+                ids += rows[what][0][: lengths[what]]
+                offsets += self._trimmed(*rows[what])[: lengths[what]]
+            else:
+                ids.append(self._ids[what])
+                offsets.append((0, 0))
+            types += [kind] * (len(ids) - len(types))
+        tokens = [self._tokens[number] for number in ids]
+        return Encoding(np.array(ids, np.int64), tokens, offsets, np.array(types, np.int64))
+
+    def _trimmed(self, ids: list[int], spans: list[Span]) -> list[Span]:
+        prefix_space = trimming(self.post_processor)
+        if prefix_space is None:
+            return spans
+        return [
+            trimmed(self._tokens[number], span, prefix_space, place == 0)
+            for place, (number, span) in enumerate(zip(ids, spans, strict=True))
+        ]
 
     def tokenize(self, text: str) -> list[str]:
         """The tokens of a text by name.
@@ -259,77 +295,76 @@ class Tokenizer:
         if isinstance(texts, str):
             raise InputError(f"encode_batch: {shown(texts)} is one text.", "a list of texts, or `encode`")
         rows = [self.encode(text, add_bos=add_bos, add_eos=add_eos, max_length=max_length) for text in texts]
+        return self._padded("encode_batch", rows, to_multiple, length)
+
+    def encode_pairs(
+        self, pairs: Iterable[tuple[str, str]], *, max_length: int | None = None, to_multiple: int = 1
+    ) -> tuple[Padded, Padded]:
+        """The ids of pairs of texts with the template around them, and the types of these tokens; both padded.
+
+        >>> import wonderland as wl
+        >>> tokenizer = wl.text.WordPieceTokenizer.train("is it a cat? it is a cat", 40)
+        >>> ids, types = tokenizer.encode_pairs([("a cat", "it is"), ("it", "is")])
+        >>> tokenizer.decode(ids.values[1], skip_special_tokens=False)
+        '[CLS] it [SEP] is [SEP] [PAD] [PAD]'
+        >>> types.values
+        array([[0, 0, 0, 0, 1, 1, 1],
+               [0, 0, 0, 1, 1, 0, 0]])
+
+        The type of a token says to which of the two texts it belongs, see `wl.text.post_processors`.
+        """
+        rows = []
+        for pair in pairs:
+            if isinstance(pair, str) or len(pair) != 2:
+                raise InputError(f"encode_pairs: {shown(pair)} is no pair of texts.", "(first, second)")
+            rows.append(self.encode_with_offsets(*pair, add_special_tokens=True, max_length=max_length))
+        ids = self._padded("encode_pairs", [row.ids for row in rows], to_multiple, None)
+        return ids, PadCollate(0, to_multiple=to_multiple)([row.type_ids for row in rows])
+
+    def _padded(self, name: str, rows: list[Array], to_multiple: int, length: int | None) -> Padded:
         if not rows:
-            raise InputError("encode_batch: there are no texts.", "one text or more")
+            raise InputError(f"{name}: there are no texts.", "one text or more")
         pad = PadCollate(0 if self.pad_id is None else self.pad_id, to_multiple=to_multiple, length=length)
         batch: Padded = pad(rows)
         if self.pad_id is None and (batch.lengths < batch.values.shape[1]).any():
             raise InputError(
-                f"encode_batch: texts of {batch.lengths.min()} to {batch.lengths.max()} tokens, and no padding token.",
+                f"{name}: texts of {batch.lengths.min()} to {batch.lengths.max()} tokens, and no padding token.",
                 'special_tokens=["[PAD]"] when the tokenizer is trained, or pad="..." when it is read',
             )
         return batch
 
-    def _around(self, add_bos: bool | None, add_eos: bool | None) -> tuple[list[int], list[int]]:
-        """The ids before and after every text."""
-        out = []
-        for wanted, role, template in ((add_bos, "bos", self.before), (add_eos, "eos", self.after)):
-            if wanted and self._role(role) is None:
-                raise InputError(
-                    f"encode: add_{role}=True, and there is no {role} token.",
-                    f'special_tokens=["[{role.upper()}]"] when it is trained, or {role}="..." when it is read',
-                )
-            out.append([self._ids[token] for token in template] if wanted is None else [self._role(role)] * wanted)
-        return out[0], out[1]  # type: ignore[return-value]
+    def _parts(self, count: int, add_bos: bool | None, add_eos: bool | None) -> list[Part]:
+        """The texts, and the special tokens around them."""
+        parts = list(self._template.pair if count == 2 else self._template.single)
+        if add_bos is None and add_eos is None:
+            return parts
+        texts = [place for place, part in enumerate(parts) if isinstance(part.what, int)]
+        without = add_bos is False and add_eos is False
+        out = [part for part in parts[texts[0] : texts[-1] + 1] if isinstance(part.what, int) or not without]
+        for wanted, role, given in ((add_bos, "bos", parts[: texts[0]]), (add_eos, "eos", parts[texts[-1] + 1 :])):
+            if wanted:
+                if (name := getattr(self.special_tokens, role)) is None:
+                    raise InputError(
+                        f"encode: add_{role}=True, and there is no {role} token.",
+                        f'special_tokens=["[{role.upper()}]"] when it is trained, or {role}="..." when it is read',
+                    )
+                given = [Part(name)]
+            elif wanted is not None:
+                given = []
+            out = [*given, *out] if role == "bos" else [*out, *given]
+        return out
 
     @staticmethod
-    def _room(max_length: int, before: list[int], after: list[int]) -> int:
-        room = as_int("encode", "max_length", max_length, 1) - len(before) - len(after)
+    def _room(max_length: int, parts: list[Part]) -> int:
+        special = sum(isinstance(part.what, str) for part in parts)
+        room = as_int("encode", "max_length", max_length, 1) - special
         if room < 0:
-            raise InputError(
-                f"encode: max_length={max_length} for {len(before) + len(after)} special tokens.", "a larger max_length"
-            )
+            raise InputError(f"encode: max_length={max_length} for {special} special tokens.", "a larger max_length")
         return room
-
-    def _pieces(
-        self, text: str, split_special: bool = False, with_spans: bool = False
-    ) -> Iterator[tuple[Piece, int | None, list[Span]]]:
-        """The pieces for the model, or a special token and its id; `with_spans`, also where characters come from."""
-        if not isinstance(text, str):
-            raise InputError(f"Tokenizer: a {type(text).__name__} is not text.", "a str; `encode_batch` takes several")
-        for raw, start, end, added in self._raw.sections(text, not split_special):
-            if added is not None:
-                yield Piece(raw, start, end), self._ids[added], []
-                continue
-            spans = None
-            if self.normalizer is None:
-                normalized = raw
-            elif with_spans:
-                normalized, spans = aligned(self.normalizer, raw)
-            else:
-                normalized = self.normalizer(raw)
-            for part, first, last, added in self._normalized.sections(normalized, not split_special):
-                whole = Piece(part, first, last)
-                if added is not None:
-                    yield _moved(whole, spans, start), self._ids[added], []
-                    continue
-                pieces = [whole] if self.pre_tokenizer is None else self.pre_tokenizer([whole])
-                for piece in pieces:
-                    yield piece, None, self._spans(piece, normalized, spans, start) if with_spans else []
-
-    def _spans(self, piece: Piece, normalized: str, spans: list[Span] | None, start: int) -> list[Span]:
-        """For each character that the model sees, the span of the text that it comes from."""
-        places: list[Span] = []
-        for place in range(piece.start, piece.end):
-            found = (place, place + 1) if spans is None else spans[place]
-            count = len(normalized[place].encode()) if is_byte_level(self.pre_tokenizer) else 1
-            places += [(found[0] + start, found[1] + start)] * count
-        extra = len(piece.text) - len(places)  # a space that was put in front belongs to what it precedes
-        return [places[0] if places else (start + piece.start, start + piece.start)] * extra + places
 
     # from ids to text
 
-    def decode(self, ids: Any, *, skip_special_tokens: bool = True) -> str:
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
         """The text of some ids (n,).
 
         >>> import wonderland as wl
@@ -345,12 +380,13 @@ class Tokenizer:
                 f"decode: ids of shape {numbers.shape} and type {numbers.dtype}.", "integers (n,), or `decode_batch`"
             )
         tokens = [self.id_to_token(n) for n in numbers.tolist() if not (skip_special_tokens and n in self._special)]
-        if self.decoder == "ByteLevel":  # of which added tokens, which are text, know nothing
-            parts = (t.encode() if t in self._added else byte_characters.as_bytes(t) for t in tokens)
-            return b"".join(parts).decode("utf-8", "replace")
-        return ("" if self.decoder == "Fuse" else " ").join(tokens)
+        if self.decoder is None:
+            return " ".join(tokens)
+        if has_bytes(self.decoder):  # of which added tokens, which are text, know nothing
+            tokens = [spelled(token) if token in self._added else token for token in tokens]
+        return "".join(self.decoder(tokens))
 
-    def decode_batch(self, batch: Any, *, skip_special_tokens: bool = True) -> list[str]:
+    def decode_batch(self, batch: Iterable[Iterable[int]], *, skip_special_tokens: bool = True) -> list[str]:
         """The texts of several rows of ids: a `Padded`, an array (batch, time), or a list of rows.
 
         >>> import wonderland as wl
@@ -431,9 +467,10 @@ class Tokenizer:
     def from_file(cls, path: str | os.PathLike[str], **roles: str | None) -> Tokenizer:
         """Read a `tokenizer.json`, written here or by the `tokenizers` library.
 
-        Models: BPE (byte-level or not) and WordLevel, with the normalizers, pre-tokenizers, templates and decoders that
-        live beside them here; anything else raises and is named. Files do not say which token begins or ends a
-        sequence: the usual names are recognized, others are given as `bos="..."`, `eos`, `pad`, `unk`, `mask`.
+        Models: BPE (byte-level or not), WordPiece, Unigram and WordLevel, with the normalizers, pre-tokenizers,
+        post-processors and decoders that live beside them here; anything else raises and is named. Files do not say
+        which token begins or ends a sequence: the usual names are recognized, others are given as `bos="..."`, `eos`,
+        `pad`, `unk`, `mask`.
         """
         try:
             with open(path, encoding="utf-8") as file:
@@ -442,12 +479,11 @@ class Tokenizer:
             raise FileError(f"Tokenizer: cannot read {os.fspath(path)}: {error}.", "a tokenizer.json") from None
         return from_json(Tokenizer, os.fspath(path), text, roles)
 
+    @classmethod
+    def from_pretrained(cls, folder: str | os.PathLike[str]) -> Tokenizer:
+        """The tokenizer of a published model: `tokenizer.json`, and the parts that `tokenizer_config.json` names."""
+        return cls.from_file(tokenizer_file(folder), **published_roles(folder))
+
     def to_tokenizers(self) -> Any:
         """The same tokenizer as one of the `tokenizers` library, which is fast where there is much text."""
         return need("to_tokenizers", "tokenizers", "tokenizers").Tokenizer.from_str(self.to_str())
-
-
-def _moved(piece: Piece, spans: list[Span] | None, start: int) -> Piece:
-    """A piece of a normalized part with its place in the whole text."""
-    first, last = (piece.start, piece.end) if spans is None else (spans[piece.start][0], spans[piece.end - 1][1])
-    return Piece(piece.text, first + start, last + start)

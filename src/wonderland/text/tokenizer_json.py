@@ -6,33 +6,34 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..arguments import shown
-from ..errors import FileError, WonderlandError
+from ..core.arguments import shown
+from ..core.errors import FileError, WonderlandError
 from ..storage.parsing import parse_json
 from .bpe import BPE
-from .normalizers import Lowercase, Normalizers, Replace, StripAccents, UnicodeForm
-from .pre_tokenizers import (
-    ByteLevel,
-    Digits,
-    PreTokenizers,
-    Punctuation,
-    Split,
-    Whitespace,
-    WhitespaceSplit,
+from .models import Model
+from .parts_json import (
+    Json,
+    checked,
+    read_decoder,
+    read_normalizer,
+    read_post_processor,
+    read_pre_tokenizer,
+    written,
 )
+from .post_processors import FIRST, Template, template
 from .special_tokens import ROLES, AddedToken, SpecialTokens, usual_roles
+from .unigram import Unigram
 from .word_level import WordLevel
+from .word_piece import WordPiece
 
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
 
 Made = TypeVar("Made")
 
-Json = dict[str, Any]
-_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+MODELS = ("BPE", "WordPiece", "Unigram", "WordLevel")
 MOST_IDS = 2**31
-_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
-_REFUSED = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")  # of BPE
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 # writing
@@ -60,103 +61,46 @@ def to_json(tokenizer: Tokenizer) -> str:
             | {flag: getattr(token, flag) for flag in _FLAGS}
             for token in special.added
         ],
-        "normalizer": _normalizer_json(tokenizer.normalizer),
-        "pre_tokenizer": _pre_tokenizer_json(tokenizer.pre_tokenizer),
-        "post_processor": _template_json(tokenizer),
-        "decoder": _decoder_json(tokenizer.decoder),
+        "normalizer": written(tokenizer.normalizer, tokenizer.vocab),
+        "pre_tokenizer": written(tokenizer.pre_tokenizer, tokenizer.vocab),
+        "post_processor": written(tokenizer.post_processor, tokenizer.vocab),
+        "decoder": written(tokenizer.decoder, tokenizer.vocab),
         "model": _model_json(tokenizer.model),
     }
     return json.dumps(content, ensure_ascii=False, indent=2)
 
 
-def _model_json(model: BPE | WordLevel) -> Json:
-    if isinstance(model, WordLevel):
-        # the library wants a name for the unknown, whether or not there is such a token
-        return {"type": "WordLevel", "vocab": model.vocab, "unk_token": model.unk or "[UNK]"}
+def _model_json(model: Model) -> Json:
+    match model:
+        case WordLevel():
+            # the library wants a name for the unknown, whether or not there is such a token
+            return {"type": "WordLevel", "vocab": model.vocab, "unk_token": model.unk or "[UNK]"}
+        case WordPiece():
+            return {
+                "type": "WordPiece",
+                "unk_token": model.unk or "[UNK]",
+                "continuing_subword_prefix": model.continuing_subword_prefix,
+                "max_input_chars_per_word": model.max_input_chars_per_word,
+                "vocab": model.vocab,
+            }
+        case Unigram():
+            return {
+                "type": "Unigram",
+                "unk_id": None if model.unk is None else model.vocab[model.unk],
+                "vocab": [list(piece) for piece in model.pieces],
+                "byte_fallback": model.byte_fallback,
+            }
     return {
         "type": "BPE",
         "dropout": None,
         "unk_token": model.unk,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
+        "continuing_subword_prefix": model.continuing_subword_prefix,
+        "end_of_word_suffix": model.end_of_word_suffix,
         "fuse_unk": model.fuse_unk,
-        "byte_fallback": False,
+        "byte_fallback": model.byte_fallback,
         "ignore_merges": model.ignore_merges,
         "vocab": model.vocab,
         "merges": [list(pair) for pair in model.merges],
-    }
-
-
-def _pattern_json(record: Split | Replace) -> Json:
-    return {"String" if record.literal else "Regex": record.pattern}
-
-
-def _normalizer_json(normalizer: Any) -> Json | None:
-    match normalizer:
-        case None:
-            return None
-        case UnicodeForm():
-            return {"type": normalizer.form}
-        case Lowercase() | StripAccents():
-            return {"type": type(normalizer).__name__}
-        case Replace():
-            return {"type": "Replace", "pattern": _pattern_json(normalizer), "content": normalizer.content}
-        case Normalizers():
-            return {"type": "Sequence", "normalizers": [_normalizer_json(part) for part in normalizer.parts]}
-    raise FileError(f"Tokenizer: {shown(normalizer)} cannot be written.", "a normalizer of wl.text.normalizers")
-
-
-def _pre_tokenizer_json(cut: Any) -> Json | None:
-    match cut:
-        case None:
-            return None
-        case Split():
-            return {"type": "Split", "pattern": _pattern_json(cut), "behavior": cut.behavior, "invert": cut.invert}
-        case Whitespace() | WhitespaceSplit():
-            return {"type": type(cut).__name__}
-        case Digits():
-            return {"type": "Digits", "individual_digits": cut.individual_digits}
-        case Punctuation():
-            return {"type": "Punctuation", "behavior": cut.behavior}
-        case ByteLevel():
-            return _byte_level_json(cut.add_prefix_space, cut.use_regex)
-        case PreTokenizers():
-            return {"type": "Sequence", "pretokenizers": [_pre_tokenizer_json(part) for part in cut.parts]}
-    raise FileError(f"Tokenizer: {shown(cut)} cannot be written.", "a pre-tokenizer of wl.text.pre_tokenizers")
-
-
-def _byte_level_json(add_prefix_space: bool = False, use_regex: bool = True) -> Json:
-    return {
-        "type": "ByteLevel",
-        "add_prefix_space": add_prefix_space,
-        "trim_offsets": False,
-        "use_regex": use_regex,
-    }
-
-
-def _decoder_json(decoder: str | None) -> Json | None:
-    return _byte_level_json() if decoder == "ByteLevel" else None if decoder is None else {"type": decoder}
-
-
-def _template_json(tokenizer: Tokenizer) -> Json | None:
-    around = (*tokenizer.before, *tokenizer.after)
-    if not around:
-        return None
-
-    def part(token: str, kind: int) -> Json:
-        return {"SpecialToken": {"id": token, "type_id": kind}}
-
-    def text(name: str, kind: int) -> list[Json]:
-        sequence = {"Sequence": {"id": name, "type_id": kind}}
-        return [*(part(t, kind) for t in tokenizer.before), sequence, *(part(t, kind) for t in tokenizer.after)]
-
-    return {
-        "type": "TemplateProcessing",
-        "single": text("A", 0),
-        "pair": text("A", 0) + text("B", 1),
-        "special_tokens": {
-            token: {"id": token, "ids": [tokenizer.token_to_id(token)], "tokens": [token]} for token in around
-        },
     }
 
 
@@ -177,12 +121,12 @@ def from_json(make: Callable[..., Made], source: str, text: str, roles: Mapping[
         )
     try:
         return make(**_parts(content, roles))
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else error
-        raise FileError(f"Tokenizer: {source} is not as it should be: {what}.", "a whole tokenizer.json") from None
     except WonderlandError as error:
         message = str(error).splitlines()[0]
         raise FileError(f"Tokenizer: {source} cannot be used. {message}", error.hint) from None
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else error
+        raise FileError(f"Tokenizer: {source} is not as it should be: {what}.", "a whole tokenizer.json") from None
 
 
 def _parts(content: Json, roles: Mapping[str, str | None]) -> dict[str, Any]:
@@ -198,26 +142,21 @@ def _parts(content: Json, roles: Mapping[str, str | None]) -> dict[str, Any]:
     added = tuple(
         AddedToken(entry["content"], **{flag: bool(entry.get(flag, False)) for flag in _FLAGS}) for entry in entries
     )
-    before, after = _template(content.get("post_processor"))
+    post_processor = read_post_processor(content.get("post_processor"), model.vocab | ids)
+    around = template(post_processor)
     return {
         "model": model,
-        "normalizer": _normalizer(content.get("normalizer")),
-        "pre_tokenizer": _pre_tokenizer(content.get("pre_tokenizer")),
-        "decoder": _decoder(content.get("decoder")),
-        "special_tokens": SpecialTokens(added, **_roles(content, model, ids, before, after, roles)),
+        "normalizer": read_normalizer(content.get("normalizer")),
+        "pre_tokenizer": read_pre_tokenizer(content.get("pre_tokenizer")),
+        "decoder": read_decoder(content.get("decoder")),
+        "special_tokens": SpecialTokens(added, **_roles(content, model, ids, around, roles)),
         "added_ids": ids,
-        "before": before,
-        "after": after,
+        "post_processor": post_processor,
     }
 
 
 def _roles(
-    content: Json,
-    model: BPE | WordLevel,
-    ids: dict[str, int],
-    before: list[str],
-    after: list[str],
-    given: Mapping[str, str | None],
+    content: Json, model: Model, ids: dict[str, int], around: Template, given: Mapping[str, str | None]
 ) -> dict[str, Any]:
     """Who plays which part: as given, as the file says, or by the usual names."""
     known = {**model.vocab, **ids}
@@ -226,8 +165,12 @@ def _roles(
         found["unk"] = model.unk
     if content.get("padding"):
         found["pad"] = content["padding"]["pad_token"]
+    texts = [part.what for part in around.single]
+    before, after = texts[: texts.index(FIRST)], texts[texts.index(FIRST) + 1 :]
     # a template names the tokens of its ends, whatever they are called
-    found |= {role: tokens[0] for role, tokens in (("bos", before), ("eos", after)) if len(tokens) == 1}
+    found |= {role: tokens[0] for role, tokens in (("bos", before), ("eos", after)) if len(tokens) == 1}  # type: ignore[misc]
+    if found.get("unk") in [name for role, name in found.items() if role != "unk"]:
+        del found["unk"]  # the model has it; elsewhere it is what its other part says
     wanted = {role: name for role, name in given.items() if name is not None}
     for role, name in (found | wanted).items():
         if name not in known:
@@ -237,32 +180,68 @@ def _roles(
     return {role: name for role, name in found.items() if role in ("bos", "eos") or name not in taken} | wanted
 
 
-def _whole(number: Any) -> int:
+def _whole(number: object) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MOST_IDS:
         raise FileError(f"The id {shown(number)} is not an integer from 0 to {MOST_IDS - 1}.", "ids 0, 1, ...")
     return number
 
 
-def _model(entry: Json) -> BPE | WordLevel:
-    kind = entry.get("type") or ("BPE" if "merges" in entry else "WordLevel")
-    if kind not in ("BPE", "WordLevel"):
-        raise FileError(f"The model is {shown(kind)}.", "BPE or WordLevel")
+def _model(entry: Json) -> Model:
+    kind = entry.get("type") or _kind(entry)
+    if kind not in MODELS:
+        raise FileError(f"The model is {shown(kind)}.", f"one of {MODELS}")
+    if kind == "Unigram":
+        return _unigram(entry)
     vocab = {token: _whole(number) for token, number in entry["vocab"].items()}
     if len(set(vocab.values())) < len(vocab):
         raise FileError("Two tokens of the vocabulary have one id.", "distinct ids")
-    unk = entry.get("unk_token")
+    unk = _text(entry, "unk_token")
     if kind == "WordLevel":
         return WordLevel(vocab, unk if unk in vocab else None)
-    for setting in _REFUSED:
-        if entry.get(setting):
-            raise FileError(f"The model has {setting}={entry[setting]!r}, which is not supported.", "BPE without it")
+    if kind == "WordPiece":
+        prefix = _text(entry, "continuing_subword_prefix")
+        longest = checked("max_input_chars_per_word", entry.get("max_input_chars_per_word", 100), int)
+        return WordPiece(vocab, unk if unk in vocab else None, "##" if prefix is None else prefix, longest)
+    if entry.get("dropout"):
+        raise FileError(f"The model has dropout={shown(entry['dropout'])}, which is not supported.", "BPE without it")
     return BPE(
         vocab,
         [_merge(pair) for pair in entry["merges"]],
         unk,
         bool(entry.get("fuse_unk", False)),
         bool(entry.get("ignore_merges", False)),
+        byte_fallback=bool(entry.get("byte_fallback", False)),
+        continuing_subword_prefix=_text(entry, "continuing_subword_prefix"),
+        end_of_word_suffix=_text(entry, "end_of_word_suffix"),
     )
+
+
+def _kind(entry: Json) -> str:
+    """The model of a file that does not name it."""
+    if "merges" in entry:
+        return "BPE"
+    if isinstance(entry["vocab"], list):
+        return "Unigram"
+    return "WordPiece" if "continuing_subword_prefix" in entry else "WordLevel"
+
+
+def _unigram(entry: Json) -> Unigram:
+    pieces = [(checked("a token", token, str), _number(score)) for token, score in entry["vocab"]]
+    unknown = entry.get("unk_id")
+    if unknown is not None and _whole(unknown) >= len(pieces):
+        raise FileError(f"unk_id={unknown} for {len(pieces)} tokens.", "one of them")
+    return Unigram(pieces, None if unknown is None else pieces[unknown][0], bool(entry.get("byte_fallback", False)))
+
+
+def _number(score: object) -> float:
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or not abs(score) < 1e300:
+        raise FileError(f"The log-probability {shown(score)} is no number.", "a finite number")
+    return float(score)
+
+
+def _text(entry: Json, name: str) -> str | None:
+    found: str | None = checked(name, entry.get(name), str, type(None))
+    return found
 
 
 def _merge(pair: Any) -> tuple[str, str]:
@@ -271,85 +250,3 @@ def _merge(pair: Any) -> tuple[str, str]:
     if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
         raise FileError(f"The merge {shown(pair)} is no pair of tokens.", "two tokens")
     return parts[0], parts[1]
-
-
-def _pattern(entry: Json) -> tuple[str, bool]:
-    """A pattern, and whether it is plain text."""
-    if "String" in entry["pattern"]:
-        return entry["pattern"]["String"], True
-    return entry["pattern"]["Regex"], False
-
-
-def _unsupported(what: str, entry: Json) -> FileError:
-    return FileError(f"The {what} {shown(entry.get('type'))} is not supported.", "a tokenizer without it")
-
-
-def _normalizer(entry: Json | None) -> Any:
-    match entry and entry.get("type"):
-        case None:
-            return None
-        case "Lowercase":
-            return Lowercase()
-        case "StripAccents":
-            return StripAccents()
-        case "Replace":
-            pattern, literal = _pattern(entry)  # type: ignore[arg-type]
-            return Replace(pattern, entry["content"], literal)  # type: ignore[index]
-        case "Sequence":
-            return Normalizers(tuple(_normalizer(part) for part in entry["normalizers"]))  # type: ignore[index]
-        case form if form in _FORMS:
-            return UnicodeForm(form)
-    raise _unsupported("normalizer", entry)  # type: ignore[arg-type]
-
-
-def _pre_tokenizer(entry: Json | None) -> Any:
-    if entry is None:
-        return None
-    match entry.get("type"):
-        case "Split":
-            pattern, literal = _pattern(entry)
-            return Split(pattern, entry["behavior"], bool(entry.get("invert", False)), literal)
-        case "Whitespace":
-            return Whitespace()
-        case "WhitespaceSplit":
-            return WhitespaceSplit()
-        case "Digits":
-            return Digits(bool(entry.get("individual_digits", False)))
-        case "Punctuation":
-            return Punctuation(entry.get("behavior", "Isolated"))
-        case "ByteLevel":
-            return ByteLevel(bool(entry.get("add_prefix_space", True)), bool(entry.get("use_regex", True)))
-        case "Sequence":
-            return PreTokenizers(tuple(_pre_tokenizer(part) for part in entry["pretokenizers"]))
-    raise _unsupported("pre-tokenizer", entry)
-
-
-def _decoder(entry: Json | None) -> str | None:
-    if entry is None:
-        return None
-    if entry.get("type") in ("ByteLevel", "Fuse"):
-        return str(entry["type"])
-    raise _unsupported("decoder", entry)
-
-
-def _template(entry: Json | None) -> tuple[list[str], list[str]]:
-    """The special tokens before and after a text."""
-    kind = None if entry is None else entry.get("type")
-    if entry is None or kind == "ByteLevel":  # which only trims offsets
-        return [], []
-    if kind in ("RobertaProcessing", "BertProcessing"):
-        return [entry["cls"][0]], [entry["sep"][0]]
-    if kind == "Sequence":
-        parts = [_template(part) for part in entry["processors"]]
-        return [t for before, _ in reversed(parts) for t in before], [t for _, after in parts for t in after]
-    if kind != "TemplateProcessing":
-        raise _unsupported("post-processor", entry)
-    before: list[str] = []
-    after: list[str] = []
-    side = before
-    for part in entry["single"]:
-        if "Sequence" in part:
-            side = after
-        else:
-            side += entry["special_tokens"][part["SpecialToken"]["id"]]["tokens"]
-    return before, after

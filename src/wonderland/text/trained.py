@@ -1,25 +1,29 @@
-"""The tokenizers that are trained here: characters, words, bytes, and byte-pair encoding. Book, section 8.2.2."""
+"""The tokenizers that are trained here: characters, words, bytes, byte pairs, WordPiece. Book, section 8.2.2."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..arguments import as_int
+from ..core.arguments import as_int
+from ..core.errors import InputError
 from ..data.encoding import Vocabulary
-from ..errors import InputError
+from . import decoders
 from .bpe import BPE
 from .bpe_training import train_bpe
 from .byte_characters import CHARACTERS
-from .normalizers import Lowercase, Normalizer, Replace, chosen
-from .pre_tokenizers import ByteLevel, Digits, Piece, PreTokenizer, PreTokenizers, Split, Whitespace
+from .normalizers import BertNormalizer, Lowercase, Normalizer, Replace, chosen
+from .post_processors import BertProcessing
+from .pre_tokenizers import BertPreTokenizer, ByteLevel, Digits, Piece, PreTokenizer, PreTokenizers, Split, Whitespace
 from .special_tokens import SpecialTokens
 from .tokenizer import Tokenizer
 from .word_level import WordLevel
+from .word_piece import WordPiece
 
 Specials = Mapping[str, str] | Iterable[Any]
 Texts = str | Iterable[str]
+PREFIX = "##"  # of tokens inside of words
 
 
 class CharTokenizer(Tokenizer):
@@ -154,7 +158,7 @@ class BPETokenizer(Tokenizer):
         special = SpecialTokens.named(special_tokens)
         _check_conflicts("BPETokenizer", special, CHARACTERS)
         normalizer = _normalizer(lowercase, False)
-        parts: list[Any] = [] if pattern is None else [Split(pattern, "Isolated")]
+        parts: list[PreTokenizer] = [] if pattern is None else [Split(pattern, "Isolated")]
         parts += [Digits(True)] * split_digits
         parts.append(ByteLevel(use_regex=pattern is None))
         cut = parts[0] if len(parts) == 1 else PreTokenizers(tuple(parts))
@@ -168,6 +172,56 @@ class BPETokenizer(Tokenizer):
         vocab, merges = train_bpe(counts, vocab_size, CHARACTERS, special.contents, min_frequency)
         model = BPE(vocab, merges)
         return cls(model, normalizer=normalizer, pre_tokenizer=cut, decoder="ByteLevel", special_tokens=special)
+
+
+class WordPieceTokenizer(Tokenizer):
+    """BERT's tokenizer: words without accents in small letters, cut into the longest known parts.
+
+    >>> tokenizer = WordPieceTokenizer.train("the rabbit, the rabbits, the habits", vocab_size=30)
+    >>> tokenizer.tokenize("The rabbit habits")
+    ['the', 'rabbit', 'hab', '##its']
+    >>> tokenizer.decode(tokenizer.encode("The rabbits!"), skip_special_tokens=False)
+    '[CLS] the rabbits [UNK] [SEP]'
+
+    The parts are learned like those of byte-pair encoding: the pair of neighbours that comes most often becomes one
+    token, until there are `vocab_size`, special ones included. Parts inside of words are written with `##`. A text has
+    [CLS] before and [SEP] after it, two texts have one more [SEP] between them; the special tokens need not be these,
+    as long as they are named as the parts bos (or [CLS]), eos ([SEP]), unk. Book, section 8.2.2.
+    """
+
+    @classmethod
+    def train(
+        cls,
+        texts: Texts,
+        vocab_size: int,
+        *,
+        special_tokens: Specials = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+        min_frequency: int = 0,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+    ) -> WordPieceTokenizer:
+        """The tokenizer for the frequent parts of some texts' words."""
+        special = SpecialTokens.named(special_tokens)
+        normalizer = BertNormalizer(strip_accents=strip_accents, lowercase=lowercase)
+        cut = BertPreTokenizer()
+        counts = _counts("WordPieceTokenizer", texts, normalizer, cut)
+        _check_conflicts("WordPieceTokenizer", special, {c for piece in counts for c in piece})
+        size = as_int("WordPieceTokenizer", "vocab_size", vocab_size)
+        vocab, _ = train_bpe(counts, size, (), special.contents, min_frequency, PREFIX)
+        if size < len(vocab):
+            raise InputError(
+                f"WordPieceTokenizer: vocab_size={size} for {len(vocab)} special tokens and characters of the texts.",
+                f"{len(vocab)} or more",
+            )
+        around = None if special.bos is None or special.eos is None else BertProcessing(special.eos, special.bos)
+        return cls(
+            WordPiece(vocab, special.unk, PREFIX),
+            normalizer=normalizer,
+            pre_tokenizer=cut,
+            decoder=decoders.WordPiece(PREFIX),
+            special_tokens=special,
+            post_processor=around,
+        )
 
 
 def _texts(name: str, texts: Texts) -> Iterable[str]:
@@ -187,12 +241,12 @@ def _counts(name: str, texts: Texts, normalizer: Normalizer | None, cut: PreToke
     counts: Counter[str] = Counter()
     for text in _texts(name, texts):
         normalized = text if normalizer is None else normalizer(text)
-        counts.update(piece.text for piece in cut([Piece(normalized, 0, len(normalized))]))
+        counts.update(piece.text for piece in cut([Piece.of(normalized)]))
     return counts
 
 
 def _normalizer(lowercase: bool, strip_punctuation: bool) -> Normalizer | None:
-    parts: Sequence[Any] = [Lowercase()] * lowercase + [Replace(r"\p{P}", "")] * strip_punctuation
+    parts: list[Normalizer] = [Lowercase()] * lowercase + [Replace(r"\p{P}", "")] * strip_punctuation
     return chosen(parts)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..arguments import shown
-from ..errors import InputError
+from ..core.arguments import shown
+from ..core.errors import InputError
+
+Encoded = tuple[list[int], list[tuple[int, int]]]  # the ids of a piece, and the characters of it that each stands for
 
 
 class WordLevel:
@@ -13,9 +15,9 @@ class WordLevel:
 
     >>> model = WordLevel({"<unk>": 0, "cat": 1}, unk="<unk>")
     >>> model.encode("cat"), model.encode("dog")
-    (([1], [3]), ([0], [3]))
+    (([1], [(0, 3)]), ([0], [(0, 3)]))
 
-    `encode` gives the ids of a piece and how many of its characters each of them stands for.
+    `encode` gives the ids of a piece and the span of its characters that each of them stands for.
     """
 
     def __init__(self, vocab: Mapping[str, int], unk: str | None = None) -> None:
@@ -23,10 +25,10 @@ class WordLevel:
         self.unk = unk
         check_unknown("WordLevel", self.vocab, unk)
 
-    def encode(self, piece: str) -> tuple[list[int], list[int]]:
-        """The id of a piece, and its length."""
+    def encode(self, piece: str) -> Encoded:
+        """The id of a piece, and its span."""
         found = self.vocab.get(piece)
-        return [unknown_id(self.vocab, self.unk, piece) if found is None else found], [len(piece)]
+        return [unknown_id(self.vocab, self.unk, piece) if found is None else found], [(0, len(piece))]
 
 
 def check_unknown(name: str, vocab: Mapping[str, int], unk: str | None) -> None:

@@ -11,41 +11,14 @@ from .search import Range, SearchResult, Trial, grid_settings, random_settings, 
 from .step import as_loss, evaluation_step, supervised, training_step
 from .stopping import EarlyStopping, StopOnConvergence, TimeLimit
 from .trainer import Trainer, fit
+from .truncation import Truncation, pieces
 from .watching import TrainingWarning, Watch
 
+# fmt: off
 __all__ = [
-    "fit",
-    "Trainer",
-    "History",
-    "evaluate",
-    "predict",
-    "training_step",
-    "evaluation_step",
-    "supervised",
-    "as_loss",
-    "find_lr",
-    "RateSearch",
-    "search",
-    "grid_settings",
-    "random_settings",
-    "Range",
-    "SearchResult",
-    "Trial",
-    "power_law",
-    "PowerLaw",
-    "run_size",
-    "RunSize",
-    "Callback",
-    "LambdaCallback",
-    "EarlyStopping",
-    "StopOnConvergence",
-    "TimeLimit",
-    "Checkpoint",
-    "CheckpointFolder",
-    "CheckpointWarning",
-    "JSONLines",
-    "CSVLog",
-    "TensorBoard",
-    "Watch",
-    "TrainingWarning",
+    "fit", "Trainer", "History", "evaluate", "predict", "training_step", "evaluation_step", "supervised", "as_loss",
+    "find_lr", "RateSearch", "search", "grid_settings", "random_settings", "Range", "SearchResult", "Trial",
+    "power_law", "PowerLaw", "run_size", "RunSize", "Callback", "LambdaCallback", "EarlyStopping", "StopOnConvergence",
+    "TimeLimit", "Checkpoint", "CheckpointFolder", "CheckpointWarning", "JSONLines", "CSVLog", "TensorBoard", "Watch",
+    "TrainingWarning", "Truncation", "pieces",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..tensor import Tensor
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from .history import Record
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -46,13 +47,13 @@ class Callback:
     def on_step_end(self, trainer: Trainer) -> None:
         """After each step."""
 
-    def on_epoch_end(self, trainer: Trainer, record: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         """After an epoch and its validation."""
 
     def on_fit_end(self, trainer: Trainer) -> None:
         """After the last step, also when the run was stopped; not after an error."""
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """What a checkpoint should keep of it: plain data, as in JSON."""
         return {}
 
@@ -75,7 +76,7 @@ class LambdaCallback(Callback):
     LambdaCallback(on_step_end)
     """
 
-    def __init__(self, **functions: Callable[..., Any]) -> None:
+    def __init__(self, **functions: Callable[..., object]) -> None:
         if unknown := [name for name in functions if name not in EVENTS]:
             raise InputError(f"LambdaCallback: there is no event {unknown[0]!r}.", f"one of {', '.join(EVENTS)}")
         for name, function in functions.items():
@@ -99,7 +100,7 @@ class Callbacks:
                 )
         self.listeners = {event: [bound for c in self.all if (bound := _listens(c, event))] for event in EVENTS}
 
-    def tell(self, event: str, *args: Any) -> None:
+    def tell(self, event: str, *args: object) -> None:
         for listener in self.listeners[event]:
             listener(*args)
 
@@ -108,6 +109,6 @@ class Callbacks:
         return [f"{i}:{type(callback).__name__}" for i, callback in enumerate(self.all)]
 
 
-def _listens(callback: Callback, event: str) -> Callable[..., Any] | None:
+def _listens(callback: Callback, event: str) -> Callable[..., object] | None:
     bound = getattr(callback, event)
     return None if getattr(bound, "__func__", None) is getattr(Callback, event) else bound

@@ -18,13 +18,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import __version__
-from ..arguments import shown
-from ..errors import FileError, InputError
+from ..core.arguments import shown
+from ..core.errors import FileError, InputError
+from ..core.tensor import Tensor
+from ..core.version import __version__
 from ..storage.atomic import write_atomically
 from ..storage.parsing import parse_json
 from ..storage.safetensors import decode, encode
-from ..tensor import Tensor
 
 FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -72,7 +72,7 @@ class CheckpointFolder:
             return []
         return sorted(name[:-5] for name in files if name.startswith("step-") and name.endswith(".json"))
 
-    def save(self, name: str, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> str:
+    def save(self, name: str, tensors: Mapping[str, Tensor], record: Mapping[str, object]) -> str:
         """Write a checkpoint, remove what is too old, and return the path of its record."""
         if not _NAME.fullmatch(name):
             raise InputError(f"checkpoints: the name {name!r}.", "letters, digits, dots, dashes and underscores")
@@ -187,7 +187,7 @@ def _record(path: str) -> dict[str, Any]:
     return record
 
 
-def _digest(record: Mapping[str, Any]) -> str:
+def _digest(record: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 

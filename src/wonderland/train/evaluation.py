@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import arrays, trees
-from ..errors import InputError, NonFiniteError
-from ..nn.module import Module
-from ..transforms.jit import jit
-from .feeding import as_loader, size_of
-from .step import Objective, as_loss, evaluation_step, supervised
+from .. import arrays
+from ..core import trees
+from ..core.errors import InputError, NonFiniteError
+from ..core.tensor import Tensor
+from ..metrics.metric import Metric
+from ..nn.module.module import Module
+from ..transforms.jit.jit import jit
+from .feeding import Data, as_loader, size_of
+from .step import Loss, Model, Objective, as_loss, evaluation_step, supervised
+
+Metrics: TypeAlias = Metric | Sequence[Metric] | Mapping[str, Metric] | None
 
 
 def evaluate(
-    model: Any,
-    loss: Any,
-    data: Any,
+    model: Model,
+    loss: Loss,
+    data: Data,
     *,
-    metrics: Any = None,
+    metrics: Metrics = None,
     batch_size: int = 256,
     objective: Objective = supervised,
-    step: Callable[..., Any] | None = None,
+    step: Callable[..., tuple[Tensor, Any]] | None = None,
+    size: Callable[[object], int] = size_of,
 ) -> dict[str, Any]:
     r"""The mean loss over the data, \(\frac1n\sum_i \ell(f(x_i), y_i)\), and the metrics, in evaluation mode.
 
@@ -34,7 +40,7 @@ def evaluate(
     >>> wl.train.evaluate(wl.nn.Linear.from_matrix([[2.0]]), "mse_loss", (x, 2 * x + 1), batch_size=2)
     {'loss': 1.0}
 
-    Batches of different sizes count by their examples. Book, sections 3.2 and 9.2.2.
+    Batches of different sizes count by their examples, or by `size` of them. Book, sections 3.2 and 9.2.2.
     """
     loss, metrics = as_loss(loss), named_metrics(metrics)
     step = step or evaluation_step(objective)
@@ -49,8 +55,8 @@ def evaluate(
                     f"evaluate: the loss of the examples from {count} on is nan.",
                     "data and parameters without NaN; a smaller learning rate if they come from training",
                 )
-            size = size_of(batch)
-            total, count = total + number * size, count + size
+            weight = size(batch)
+            total, count = total + number * weight, count + weight
             for metric in metrics.values():
                 metric.update(outputs, batch[1])
     if not count:
@@ -58,7 +64,7 @@ def evaluate(
     return {"loss": total / count, **{name: metric.compute() for name, metric in metrics.items()}}
 
 
-def predict(model: Any, data: Any, *, batch_size: int = 256, compiled: bool = True) -> Any:
+def predict(model: Model, data: Data, *, batch_size: int = 256, compiled: bool = True) -> Any:
     """The outputs of the model for all inputs, computed batch by batch in evaluation mode.
 
     >>> import wonderland as wl
@@ -76,12 +82,12 @@ def predict(model: Any, data: Any, *, batch_size: int = 256, compiled: bool = Tr
     return trees.map(lambda *parts: arrays.concat(parts, axis=0), *outputs)
 
 
-def _forward(model: Any, inputs: Any) -> Any:
+def _forward(model: Model, inputs: object) -> object:
     return model(inputs)
 
 
 @contextlib.contextmanager
-def evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: Model) -> Iterator[None]:
     """Evaluation mode for the time of a block; every module then has its own mode again."""
     modules = model.modules() if isinstance(model, Module) else []
     modes = [module.training for module in modules]
@@ -96,7 +102,7 @@ def evaluating(model: Any) -> Iterator[None]:
                 module.training = mode
 
 
-def named_metrics(metrics: Any) -> dict[str, Any]:
+def named_metrics(metrics: Any) -> dict[str, Metric]:
     """Metrics by name: a dict, one metric or a list of them; an object is called by its class, in small letters."""
     if metrics is None:
         return {}
@@ -116,7 +122,7 @@ def named_metrics(metrics: Any) -> dict[str, Any]:
     return named
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A measured value as plain data for records: a number, or nested lists of numbers."""
     if isinstance(value, (int, float, str, bool)) or value is None:
         return value

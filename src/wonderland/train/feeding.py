@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import trees
-from ..arguments import as_int
-from ..data.dataset import TensorDataset
+from ..core import trees
+from ..core.arguments import as_int
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..core.typing import Array
+from ..data.dataset import Examples, TensorDataset
 from ..data.loader import DataLoader
 from ..data.splits import train_test_split
-from ..errors import InputError
-from ..tensor import Tensor
 
 
 class Batches:
@@ -22,7 +23,7 @@ class Batches:
     After a resume the batches that were used before are skipped, so the iterable has to give the same ones again.
     """
 
-    def __init__(self, source: Iterable[Any]) -> None:
+    def __init__(self, source: Iterable[object]) -> None:
         if isinstance(source, Iterator):
             raise InputError(
                 f"data: a {type(source).__name__} can be walked through only once.",
@@ -46,11 +47,17 @@ class Batches:
         return {"epoch": self.epoch, "position": self.position}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
+        if missing := {"epoch", "position"} - state.keys():
+            raise InputError(f"data: the state has no {min(missing)!r}.", "the result of state_dict()")
         epoch, position = (as_int("data", key, state[key], least=0) for key in ("epoch", "position"))
         self.epoch, self.position = epoch, position
 
 
-def as_loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> Any:
+Loader: TypeAlias = DataLoader | Batches
+Data: TypeAlias = Loader | Tensor | Array | Examples[object] | Iterable[object]
+
+
+def as_loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> Loader:
     """A loader of batches from a loader, a dataset, arrays (one, or a tuple of them), or an iterable of batches."""
     if isinstance(data, (DataLoader, Batches)):
         return data
@@ -82,7 +89,7 @@ def hold_out(data: Any, share: float, seed: int) -> tuple[Any, Any]:
     return first, second
 
 
-def size_of(batch: Any) -> int:
+def size_of(batch: object) -> int:
     """The number of examples in a batch: the size of the first axis of its first tensor."""
     if type(batch) is tuple and batch and type(batch[0]) is Tensor and batch[0].shape:  # nearly always
         return batch[0].shape[0]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..core.errors import InputError
+from ..nn.module.module import Module
 from ..optim.adam import Adam
+from ..optim.optimizer import Optimizer
 from ..viz.plot import Curve, plot
-from .feeding import as_loader
-from .step import Objective, as_loss, supervised, training_step
+from .feeding import Data, as_loader
+from .step import Loss, Objective, as_loss, supervised, training_step
 from .watching import same_stream
 
 
@@ -37,15 +39,15 @@ class RateSearch:
 
 
 def find_lr(
-    model: Any,
-    loss: Any,
-    data: Any,
+    model: Module,
+    loss: Loss,
+    data: Data,
     *,
     low: float = 1e-6,
     high: float = 1.0,
     steps: int = 80,
     batch_size: int = 32,
-    optimizer: Any = Adam,
+    optimizer: Callable[..., Optimizer] = Adam,
     smoothing: float = 0.9,
     seed: int = 0,
     objective: Objective = supervised,

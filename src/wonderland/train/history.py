@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
-from ..arguments import shown
-from ..errors import InputError
+from ..core.arguments import shown
+from ..core.errors import InputError
 from ..viz.plot import Curve, plot
+
+Record: TypeAlias = dict[str, Any]  # of an epoch: "epoch", "step", "loss" and all that was measured, by name
 
 
 class History:
@@ -25,15 +27,15 @@ class History:
     the step at which they happened; `stopped` says why the run ended before its last epoch, if it did.
     """
 
-    def __init__(self, records: list[dict[str, Any]] | None = None) -> None:
-        self.records: list[dict[str, Any]] = records or []
-        self.events: list[dict[str, Any]] = []
+    def __init__(self, records: list[Record] | None = None) -> None:
+        self.records: list[Record] = records or []
+        self.events: list[Record] = []
         self.stopped: str | None = None
 
     def __len__(self) -> int:
         return len(self.records)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
 
     def names(self) -> list[str]:
@@ -47,7 +49,7 @@ class History:
             raise InputError(f"history: nothing is called {name!r}.", f"one of {', '.join(self.names())}")
         return values
 
-    def best(self, name: str, mode: str | None = None) -> dict[str, Any]:
+    def best(self, name: str, mode: str | None = None) -> Record:
         """The record with the best value: the smallest for losses and errors, or as `mode`, "min" or "max", says."""
         sign = -1.0 if mode_of(name, mode) == "max" else 1.0
         ranked = [(sign * record[name], i) for i, record in enumerate(self.records) if name in record]
@@ -67,7 +69,7 @@ class History:
         """
         return [r["validation_loss"] - r["loss"] for r in self.records if "loss" in r and "validation_loss" in r]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """All of it as plain data."""
         return {"records": self.records, "events": self.events, "stopped": self.stopped}
 
@@ -100,7 +102,10 @@ class History:
         return f"History({len(self)} epochs; {last})"
 
 
-LOWER_IS_BETTER = ("loss", "error", "mse", "mae", "rmse", "ece", "mce", "brier", "perplexity", "gap", "nll")
+# words in the names of measures: of errors, of forecasts, of probabilities
+LOWER_IS_BETTER = ("loss", "error", "mse", "mae", "rmse", "gap", "mase", "mape", "smape") + (
+    "ece", "mce", "brier", "perplexity", "bits", "nll", "negative",
+)  # fmt: skip
 
 
 def mode_of(name: str, mode: str | None = None) -> str:

@@ -7,11 +7,12 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..errors import FileError, InputError
+from ..core.errors import FileError, InputError
 from ..storage.parsing import parse_json
 from .callbacks import Callback
+from .history import Record
 from .tensorboard import EventFile
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ class JSONLines(Callback):
         if self.every and trainer.step % self.every == 0:
             self._append({"step": trainer.step, "step_loss": trainer.loss, "lr": float(trainer.optimizer.lr)})
 
-    def on_epoch_end(self, trainer: Trainer, record: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         self._append(record)
 
-    def _append(self, record: Mapping[str, Any]) -> None:
+    def _append(self, record: Mapping[str, object]) -> None:
         _write(self.path, "a", json.dumps({k: _finite(v) for k, v in record.items()}) + "\n")
 
 
@@ -72,7 +73,7 @@ class CSVLog(Callback):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
 
-    def on_epoch_end(self, trainer: Trainer, record: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         rows = [{k: v for k, v in row.items() if isinstance(v, (int, float, str))} for row in trainer.history]
         names = list({name: None for row in rows for name in row})
         try:
@@ -109,7 +110,7 @@ class TensorBoard(Callback):
         if self.every and trainer.step % self.every == 0 and self.file is not None:
             self.file.scalars(trainer.step, {"step_loss": trainer.loss})
 
-    def on_epoch_end(self, trainer: Trainer, record: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         assert self.file is not None  # the run has started
         numbers = {k: float(v) for k, v in record.items() if isinstance(v, (int, float)) and k not in ("epoch", "step")}
         self.file.scalars(trainer.step, numbers)
@@ -155,6 +156,6 @@ def _step_of(line: str) -> float:
     return step if isinstance(step, (int, float)) and "\ufffd" not in line else math.inf
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     """JSON has no NaN and no infinity; they are written as texts."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from ..errors import InputError
+from ..core.errors import InputError
+from .history import Record
 
 _HIDDEN = ("epoch", "step", "seconds")
 
 
-def make(kind: Any, stream: TextIO | None = None) -> Progress:
+def make(kind: str | bool | None, stream: TextIO | None = None) -> Progress:
     """The progress of a kind: None (a bar on a terminal, otherwise lines), "bar", "lines", or False for nothing."""
     stream = stream or sys.stderr
     if kind is None or kind is True:
@@ -29,7 +30,7 @@ def make(kind: Any, stream: TextIO | None = None) -> Progress:
 class Progress:
     """Shows nothing."""
 
-    running: Callable[[], dict[str, Any]] = dict  # the metrics of the epoch so far, asked for when they are shown
+    running: Callable[[], dict[str, float]] = dict  # the metrics of the epoch so far, asked for when they are shown
 
     def epoch(self, number: int, last: int, steps: int | None, done: int) -> None:
         """An epoch begins; `done` of its steps were made before the run was resumed."""
@@ -37,7 +38,7 @@ class Progress:
     def step(self, loss: float) -> None:
         """A step is done."""
 
-    def end(self, record: dict[str, Any]) -> None:
+    def end(self, record: Record) -> None:
         """An epoch and its validation are done."""
 
     def note(self, text: str) -> None:
@@ -59,7 +60,7 @@ class Lines(Progress):
     def step(self, loss: float) -> None:
         self.steps += 1
 
-    def end(self, record: dict[str, Any]) -> None:
+    def end(self, record: Record) -> None:
         seconds = time.perf_counter() - self.start
         rate = f"{self.steps / seconds:.0f} steps/s" if seconds else ""
         self.note("  ".join([self.head, *shown(record), f"{seconds:.1f} s", rate]))
@@ -99,7 +100,7 @@ class Bar(Progress):
             self.bar.update(self.waiting)
             self.waiting = 0
 
-    def end(self, record: dict[str, Any]) -> None:
+    def end(self, record: Record) -> None:
         seconds = time.perf_counter() - self.start
         rate = f"{self.count / seconds:.0f} steps/s" if seconds else ""
         self.close()
@@ -114,7 +115,7 @@ class Bar(Progress):
             self.bar = None
 
 
-def shown(record: dict[str, Any]) -> list[str]:
+def shown(record: Record) -> list[str]:
     """The numbers of a record as texts.
 
     >>> shown({"epoch": 1, "loss": 0.25, "validation_accuracy": 0.5})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from .. import arrays
-from ..arguments import shown
-from ..errors import FileError, InputError, ModuleError, WonderlandError
+from ..core.arguments import shown
+from ..core.errors import FileError, InputError, ModuleError, WonderlandError
 from ..random.streams import default_stream
 from .checkpoints import Checkpoint, CheckpointFolder, pass_over
 
@@ -48,6 +49,7 @@ def check_record(found: Checkpoint) -> None:
         "stopped": isinstance(record.get("stopped", 0), str | None),
         "running": isinstance(running, dict) and _is_number(running.get("total")) and _counts(running.get("count")),
         "loader": _is_table(record.get("loader"), _is_whole),
+        "carried": record.get("carried") is None or _is_table(record["carried"], _is_whole),
         "random": _words(record.get("random"), stream.shape),
         "schedule": isinstance(record.get("schedule", 0), dict | None),
         "callbacks": _is_table(record.get("callbacks"), lambda state: isinstance(state, dict)),
@@ -72,6 +74,8 @@ def _take_up(trainer: Trainer, found: Checkpoint) -> None:
         if trainer.average is not None:
             trainer.average.load_state_dict(found.part("average"))
         trainer.loader.load_state_dict(record["loader"])
+        if trainer.carried is not None:
+            trainer.carried.load(trainer.model, record.get("carried"), found.part("carried"))
     except (ModuleError, InputError) as error:
         _put_back(trainer, before)
         reason = str(error).split("\n  try:")[0]
@@ -111,6 +115,7 @@ def _states(trainer: Trainer) -> dict[str, Any]:
         "optimizer": trainer.optimizer.state_dict(),
         "average": None if trainer.average is None else trainer.average.state_dict(),
         "loader": trainer.loader.state_dict(),
+        "carried": None if trainer.carried is None else (trainer.carried.cache, trainer.carried.read),
         "metrics": {name: metric.state_dict() for name, metric in trainer.metrics.items()},
         "callbacks": [(callback.state_dict(), callback.tensors()) for callback in trainer.callbacks.all],
         "schedule": trainer.schedule.state_dict() if hasattr(trainer.schedule, "state_dict") else None,
@@ -125,6 +130,8 @@ def _put_back(trainer: Trainer, states: dict[str, Any]) -> None:
     if trainer.average is not None:
         trainer.average.load_state_dict(states["average"])
     trainer.loader.load_state_dict(states["loader"])
+    if trainer.carried is not None:
+        trainer.carried.cache, trainer.carried.read = states["carried"]
     for name, metric in trainer.metrics.items():
         metric.load_state_dict(states["metrics"][name])
     for callback, (state, tensors) in zip(trainer.callbacks.all, states["callbacks"], strict=True):
@@ -136,23 +143,23 @@ def _put_back(trainer: Trainer, states: dict[str, Any]) -> None:
     trainer.history.load_state_dict(states["history"])
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return type(value) is int and abs(value) < 2**63
 
 
-def _counts(value: Any) -> bool:
+def _counts(value: object) -> bool:
     return _is_whole(value) and value >= 0
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return _is_whole(value) or (type(value) is float and math.isfinite(value))
 
 
-def _is_table(value: Any, right: Any) -> bool:
+def _is_table(value: object, right: Callable[[object], bool]) -> bool:
     return isinstance(value, dict) and all(map(right, value.values()))
 
 
-def _words(value: Any, shape: tuple[int, ...]) -> bool:
+def _words(value: object, shape: tuple[int, ...]) -> bool:
     """Whether lists of integers are random words of the shape that the stream has."""
     if not shape:
         return _is_whole(value) and 0 <= value < 2**32

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import as_int, as_number
-from ..counting import count
-from ..errors import InputError
+from ..core.arguments import as_int, as_number
+from ..core.errors import InputError
+from ..core.typing import ArrayLike
+from ..inspect.counting import count
+from ..nn.module.module import Module
 from ..transforms.reverse import value_and_grad
 from .feeding import size_of
-from .step import Objective, as_loss, supervised
-
-__all__ = ["PowerLaw", "RunSize", "power_law", "run_size"]
+from .step import Loss, Objective, as_loss, supervised
 
 
 class PowerLaw(NamedTuple):
@@ -32,7 +32,7 @@ class PowerLaw(NamedTuple):
         return self.a * np.asarray(n, np.float64) ** -self.b if np.ndim(n) else self.a * float(n) ** -self.b
 
 
-def power_law(sizes: Any, losses: Any) -> PowerLaw:
+def power_law(sizes: ArrayLike, losses: ArrayLike) -> PowerLaw:
     r"""The law \(L = a\,n^{-b}\) that fits losses best: least squares of their logarithms. Book, F.1.1.
 
     >>> law = power_law([1e3, 1e4, 1e5], [0.5, 0.25, 0.125])
@@ -64,7 +64,7 @@ class RunSize(NamedTuple):
 
 
 def run_size(
-    model: Any, loss: Any, batch: Any, steps: int, reached: float, *, objective: Objective = supervised
+    model: Module, loss: Loss, batch: object, steps: int, reached: float, *, objective: Objective = supervised
 ) -> RunSize:
     """The size of a run of so many `steps` with batches like this one, which `reached` a loss.
 

@@ -6,16 +6,15 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..arguments import as_function, as_int
-from ..errors import InputError
+from ..core.arguments import as_function, as_int
+from ..core.errors import InputError
 
-__all__ = ["Range", "SearchResult", "Trial", "grid_settings", "random_settings", "search"]
-
-Settings = dict[str, Any]
+Settings: TypeAlias = dict[str, Any]
+Space: TypeAlias = Mapping[str, object]  # choices by name: lists of them, a `Range`, or one value
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Range:
                 f"Range: low={self.low}, high={self.high}.", "0 < low <= high" if self.log else "low <= high"
             )
 
-    def draw(self, rng: np.random.Generator) -> Any:
+    def draw(self, rng: np.random.Generator) -> float:
         """A number at random."""
         high = self.high + self.whole
         if self.log:
@@ -48,7 +47,7 @@ class Range:
         return min(math.floor(value), int(self.high)) if self.whole else value
 
 
-def grid_settings(space: Mapping[str, Any]) -> Iterator[Settings]:
+def grid_settings(space: Space) -> Iterator[Settings]:
     """All combinations of the choices; the last name varies fastest.
 
     >>> list(grid_settings({"width": [8, 16], "lr": [0.1]}))
@@ -58,7 +57,7 @@ def grid_settings(space: Mapping[str, Any]) -> Iterator[Settings]:
     return (dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values()))
 
 
-def random_settings(space: Mapping[str, Any], n: int, seed: int = 0) -> Iterator[Settings]:
+def random_settings(space: Space, n: int, seed: int = 0) -> Iterator[Settings]:
     """n combinations at random, of lists of choices and `Range`s. The first k do not depend on n.
 
     >>> [sorted(s) for s in random_settings({"width": [8, 16], "lr": Range(1e-4, 1e-1, log=True)}, 2)]
@@ -67,7 +66,7 @@ def random_settings(space: Mapping[str, Any], n: int, seed: int = 0) -> Iterator
     space = _checked("random_settings", space)
     rng = np.random.Generator(np.random.Philox(seed))
     for _ in range(as_int("random_settings", "n", n, 1)):
-        made = {}
+        made: Settings = {}
         for name, values in space.items():
             if isinstance(values, Range):
                 made[name] = values.draw(rng)
@@ -94,13 +93,13 @@ class SearchResult(NamedTuple):
 
 
 def search(
-    objective: Callable[..., Any],
-    space: Mapping[str, Any],
+    objective: Callable[..., float],
+    space: Space,
     n: int | None = None,
     *,
     maximize: bool = False,
     seed: int = 0,
-    callback: Callable[[Trial], Any] | None = None,
+    callback: Callable[[Trial], object] | None = None,
 ) -> SearchResult:
     """Call `objective(**settings)` for all combinations of a space, or for n at random, and keep the best.
 
@@ -134,13 +133,13 @@ def search(
     return SearchResult(best.settings, best.score, trials)
 
 
-def _checked(name: str, space: Any) -> Mapping[str, Any]:
+def _checked(name: str, space: object) -> Space:
     if not isinstance(space, Mapping) or not space:
         raise InputError(f"{name}: {space!r} is not a space of settings.", 'a dict such as {"lr": [0.1, 0.01]}')
     return space
 
 
-def _choices(name: str, values: Any) -> list[Any]:
+def _choices(name: str, values: object) -> list[object]:
     if isinstance(values, Range):
         raise InputError(f"search: {name} has infinitely many values.", "a list of them, or n= for a random search")
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
-from ..errors import InputError
+from ..core.errors import InputError
+from ..core.tensor import Tensor
 from ..nn import functional
-from ..nn.module import Module
+from ..nn.module.module import Module
+from ..nn.sequences.cache import Cache
 from ..optim.accumulation import accumulate as in_pieces
+from ..optim.averaging import Averaged
 from ..optim.clipping import clip_grad_norm, clip_grad_value
-from ..transforms.jit import jit
+from ..optim.optimizer import Optimizer
+from ..transforms.jit.jit import jit
 from ..transforms.reverse import value_and_grad
+from .truncation import Reading
 
-Objective = Callable[[Any, Any, Any], tuple[Any, Any]]
+Output = TypeVar("Output")
+Model: TypeAlias = Callable[..., object]  # a module, or a function of the inputs
+Loss: TypeAlias = Module | Callable[..., Tensor] | str  # (outputs, targets) -> loss, or its name in nn.functional
+Objective: TypeAlias = Callable[[Any, Any, Any], tuple[Tensor, object]]  # (model, loss, batch) -> (loss, outputs)
 
 
 class LossFunction(Module):
     """A function as a module, so that a compiled step takes every kind of loss."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Tensor]) -> None:
         self.function = function
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: object) -> Tensor:
         return self.function(*args)
 
 
-def as_loss(loss: Any) -> Module:
+def as_loss(loss: Loss) -> Module:
     """A loss as a module: one that is a module already, a function, or the name of a function in `wl.nn.functional`.
 
     >>> import wonderland as wl
@@ -45,7 +53,7 @@ def as_loss(loss: Any) -> Module:
     return LossFunction(loss)
 
 
-def supervised(model: Any, loss: Any, batch: Any) -> tuple[Any, Any]:
+def supervised(model: Callable[..., Output], loss: Callable[..., Tensor], batch: object) -> tuple[Tensor, Output]:
     r"""The objective of supervised learning, \(\ell(f(x), y)\) for a batch (x, y): the loss, and the outputs.
 
     >>> import wonderland as wl
@@ -72,12 +80,12 @@ def training_step(
     *,
     clip_norm: float | None = None,
     clip_value: float | None = None,
-    regularizer: Callable[[Any], Any] | None = None,
+    regularizer: Callable[[Any], Tensor] | None = None,
     accumulate: int = 1,
     outputs: bool = False,
     compiled: bool = True,
-) -> Callable[..., Any]:
-    """A function `step(model, loss, optimizer, average, batch)` that moves the model and returns (loss, outputs).
+) -> Callable[..., tuple[Tensor, Any]]:
+    """A function `step(model, loss, optimizer, average, batch, cache=None)`: it moves the model, gives (loss, outputs).
 
     >>> import wonderland as wl
     >>> model = wl.nn.Linear(1, 1)
@@ -92,14 +100,25 @@ def training_step(
     Gradients are clipped to the norm `clip_norm`, or their elements to `clip_value`. `regularizer` of the model is
     added to the loss that is minimized, not to the one that is returned. `accumulate` pieces of the batch go through
     the model one after the other, which saves memory. `average` is None or a `wl.optim.EMA`, which follows the model.
-    Without `outputs` those of the model are not returned, and need no memory; in pieces there are none.
+    Without `outputs` those of the model are not returned, and need no memory; in pieces there are none. With a `cache`
+    the model reads on from it; what is in it is constant for the gradient, see `wl.train.pieces`.
     """
     if accumulate > 1 and outputs:
         raise InputError("training_step: a batch in pieces has no outputs as a whole.", "accumulate=1, or no outputs")
 
-    def step(model: Any, loss: Any, optimizer: Any, average: Any, batch: Any) -> tuple[Any, Any]:
-        def cost(model: Any, batch: Any) -> tuple[Any, Any]:
-            value, predicted = objective(model, loss, batch)
+    def step(
+        model: Module,
+        loss: Module,
+        optimizer: Optimizer,
+        average: Averaged | None,
+        batch: object,
+        cache: Cache | None = None,
+    ) -> tuple[Tensor, object]:
+        if cache is not None and accumulate > 1:
+            raise InputError("training_step: a cache for a batch in pieces of rows.", "accumulate=1, or no cache")
+
+        def cost(model: Module, batch: object) -> tuple[Tensor, tuple[Tensor, object]]:
+            value, predicted = objective(model if cache is None else Reading(model, cache), loss, batch)
             total = value if regularizer is None else value + regularizer(model)
             return total, (value, predicted if outputs else None)
 
@@ -119,10 +138,10 @@ def training_step(
     return jit(step) if compiled else step
 
 
-def evaluation_step(objective: Objective = supervised, compiled: bool = True) -> Callable[..., Any]:
-    """A function `step(model, loss, batch)` that returns (loss, outputs) and moves nothing."""
+def evaluation_step(objective: Objective = supervised, compiled: bool = True) -> Callable[..., tuple[Tensor, Any]]:
+    """A function `step(model, loss, batch, cache=None)` that returns (loss, outputs) and moves only the cache."""
 
-    def step(model: Any, loss: Any, batch: Any) -> tuple[Any, Any]:
-        return objective(model, loss, batch)
+    def step(model: Model, loss: Module, batch: object, cache: Cache | None = None) -> tuple[Tensor, object]:
+        return objective(model if cache is None else Reading(model, cache), loss, batch)
 
     return jit(step) if compiled else step

@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import as_int, as_number, shown
-from ..errors import InputError
-from ..tensor import Tensor
+from ..core.arguments import as_int, as_number, shown
+from ..core.errors import InputError
+from ..core.tensor import Tensor
 from .callbacks import Callback
-from .history import mode_of
+from .history import Record, mode_of
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -82,7 +82,7 @@ class EarlyStopping(Callback):
     def on_fit_start(self, trainer: Trainer) -> None:
         self.monitor = self.monitor or trainer.monitor
 
-    def on_epoch_end(self, trainer: Trainer, record: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         if self.monitor not in record:
             raise InputError(
                 f"EarlyStopping: the epoch has no {self.monitor!r} to watch.",
@@ -100,7 +100,7 @@ class EarlyStopping(Callback):
         if self.restore_best and self._best_state:
             trainer.model.load_state_dict(self._best_state)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         return {"scores": self.scores, "best_epoch": self.best_epoch}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -140,11 +140,11 @@ class StopOnConvergence(Callback):
         before, self.last = self.last, value
         return before is not None and (value - before) ** 2 <= self.tolerance
 
-    def on_epoch_end(self, trainer: Trainer, record: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         if self.observe(float(record[self.monitor])):
             trainer.stop(f"{self.monitor} has converged")
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         return {"last": self.last}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

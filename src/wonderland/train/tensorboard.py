@@ -12,11 +12,11 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from ..errors import FileError
+from ..core.errors import FileError
+from ..core.typing import Array, ArrayLike
 
 
 class EventFile:
@@ -46,7 +46,7 @@ class EventFile:
         entries = [_bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items()]
         self._append(_varint_field(2, step) + _bytes(5, b"".join(entries)))
 
-    def histograms(self, step: int, values: Mapping[str, Any], bins: int = 30) -> None:
+    def histograms(self, step: int, values: Mapping[str, ArrayLike], bins: int = 30) -> None:
         """A histogram for each tag of floating numbers."""
         entries = []
         for tag, value in values.items():
@@ -66,7 +66,7 @@ class EventFile:
         self._file.close()
 
 
-def _histogram(values: Any, bins: int) -> bytes:
+def _histogram(values: Array, bins: int) -> bytes:
     values = values[np.isfinite(values)]
     if not values.size:
         return b""

@@ -9,23 +9,31 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from .. import arrays, trees
-from ..errors import InputError, NonFiniteError
+from .. import arrays
+from ..core import trees
+from ..core.errors import InputError, NonFiniteError
+from ..core.tensor import Tensor
+from ..nn.module.module import Module
 from ..optim.adam import Adam
+from ..optim.averaging import Averaged
+from ..optim.optimizer import Optimizer
+from ..optim.schedules import Schedule
 from ..random.streams import default_stream
 from ..storage.locking import locked
 from . import progress as progress_of
 from .callbacks import Callback, Callbacks
 from .checkpoints import CheckpointFolder
-from .evaluation import evaluate, named_metrics, plain
-from .feeding import as_loader, hold_out, size_of
-from .history import History
+from .evaluation import Metrics, evaluate, named_metrics, plain
+from .feeding import Data, Loader, as_loader, hold_out, size_of
+from .history import History, Record
 from .resuming import resume
-from .step import Objective, as_loss, evaluation_step, supervised, training_step
+from .step import Loss, Objective, as_loss, evaluation_step, supervised, training_step
+from .truncation import Carried, Pieces, Truncation, checked_truncation
 from .watching import look_at_first_batch
 
 INTERRUPTED = "interrupted"
@@ -49,40 +57,44 @@ class Trainer:
 
     def __init__(
         self,
-        model: Any,
-        loss: Any,
-        data: Any,
+        model: Module,
+        loss: Loss,
+        data: Data,
         *,
-        optimizer: Any = None,
+        optimizer: Optimizer | type[Optimizer] | None = None,
         lr: float | None = None,
         batch_size: int = 32,
-        validation: Any = None,
-        metrics: Any = None,
-        schedule: Any = None,
+        validation: Data | float | None = None,
+        metrics: Metrics = None,
+        schedule: Schedule | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
-        regularizer: Callable[[Any], Any] | None = None,
+        regularizer: Callable[[Any], Tensor] | None = None,
         accumulate: int = 1,
-        average: Any = None,
+        truncated: int | Truncation | None = None,
+        average: Averaged | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | CheckpointFolder | None = None,
         checkpoint_every: int | None = None,
         resume: bool = True,
         monitor: str | None = None,
         seed: int = 0,
-        progress: Any = None,
+        progress: str | bool | None = None,
         objective: Objective = supervised,
         jit: bool = True,
         check: bool = True,
     ) -> None:
+        cut = None if truncated is None else checked_truncation(truncated, model, validation, accumulate)
         if isinstance(validation, float):
             data, validation = hold_out(data, validation, seed)
         self.model, self.loss_function = model, as_loss(loss)
-        self.loader = as_loader(data, batch_size, shuffle=True, seed=seed)
+        in_order = cut is not None and cut.carry == "epoch"
+        self.loader: Loader | Pieces = as_loader(data, batch_size, shuffle=not in_order, seed=seed)
         self.validation = None if validation is None else as_loader(validation, 256, shuffle=False, seed=seed)
         self.optimizer = _optimizer(optimizer, model, lr)
         self.metrics = named_metrics(metrics)
-        self.schedule, self.average = schedule, average
+        self.schedule: Any = schedule  # a function, or an object such as Plateau with a state of its own
+        self.average = average
         self.callbacks = Callbacks(callbacks)
         if checkpoint is not None and not isinstance(checkpoint, CheckpointFolder):
             checkpoint = CheckpointFolder(checkpoint)
@@ -92,7 +104,7 @@ class Trainer:
         self.progress = progress_of.make(progress)
         self.progress.running = self._running_metrics
         self.measures_training = bool(self.metrics) and accumulate == 1  # pieces of a batch have no outputs as a whole
-        self.step_function = training_step(
+        step_function = training_step(
             objective,
             clip_norm=clip_norm,
             clip_value=clip_value,
@@ -102,6 +114,13 @@ class Trainer:
             compiled=jit,
         )
         self.objective, self.evaluation_function = objective, evaluation_step(objective, jit)
+        self.carried: Carried | None = None  # the state between pieces of sequences
+        self.size_of: Callable[[object], int] = size_of
+        if cut is not None:
+            self.loader = Pieces(self.loader, cut)
+            self.carried, self.size_of = Carried(self.loader), self.loader.size_of
+            step_function = self.carried.with_cache(step_function)
+        self.step_function = step_function
 
         self.history = History()
         self.epoch = self.step = 0  # how many are done
@@ -155,12 +174,12 @@ class Trainer:
             if self.schedule is not None:
                 optimizer.lr = self.schedule(self.step)
             self.batch = batch
-            value, outputs = self.step_function(model, loss, optimizer, average, batch)
-            self.loss = value = float(value)
+            found, outputs = self.step_function(model, loss, optimizer, average, batch)
+            self.loss = value = float(found)
             if not math.isfinite(value):
                 self._restore(good)
                 raise _not_finite(value, self.epoch, self.step, batch)
-            size = size_of(batch)
+            size = self.size_of(batch)
             self._total += value * size
             self._count += size
             self.step += 1
@@ -184,7 +203,7 @@ class Trainer:
             raise
 
     def _finish_epoch(self, start: float) -> None:
-        record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "loss": self._total / self._count}
+        record: Record = {"epoch": self.epoch + 1, "step": self.step, "loss": self._total / self._count}
         if self.measures_training:
             record |= {name: plain(metric.compute()) for name, metric in self.metrics.items()}
         if self.validation is not None:
@@ -205,7 +224,7 @@ class Trainer:
         if self.checkpoints is not None:
             self.save()
 
-    def _running_metrics(self) -> dict[str, Any]:
+    def _running_metrics(self) -> dict[str, float]:
         """The metrics over the epoch's batches so far, those that are one number."""
         if not self.measures_training:
             return {}
@@ -222,16 +241,20 @@ class Trainer:
         """Note an event, such as a reduced learning rate, in the history."""
         self.history.events.append({"step": self.step, "epoch": self.epoch, "text": text})
 
-    def evaluate(self, data: Any) -> dict[str, Any]:
+    def evaluate(self, data: Data) -> dict[str, Any]:
         """The loss and the metrics on other data, with the averaged weights if there are some."""
         kept = {name: metric.state_dict() for name, metric in self.metrics.items()}
+        step, size = self.evaluation_function, size_of
+        if self.carried is not None:
+            carried = Carried(Pieces(as_loader(data, 256, shuffle=False, seed=0), self.carried.loader.truncation))
+            data, step, size = carried.loader, carried.with_cache(step), carried.loader.size_of
         with self.as_measured():
-            found = evaluate(self.model, self.loss_function, data, metrics=self.metrics, step=self.evaluation_function)
+            found = evaluate(self.model, self.loss_function, data, metrics=self.metrics, step=step, size=size)
         for name, metric in self.metrics.items():
             metric.load_state_dict(kept[name])
         return found
 
-    def as_measured(self) -> Any:
+    def as_measured(self) -> contextlib.AbstractContextManager[object]:
         """Inside `with trainer.as_measured():` the model has the weights that validation sees: the averaged ones."""
         return contextlib.nullcontext() if self.average is None else self.average.swapped(self.model)
 
@@ -245,6 +268,8 @@ class Trainer:
         tensors |= {f"optimizer.{name}": t for name, t in self.optimizer.state_dict().items()}
         if self.average is not None:
             tensors |= {f"average.{name}": t for name, t in self.average.state_dict().items()}
+        if self.carried is not None:
+            tensors |= {f"carried.{name}": t for name, t in self.carried.tensors().items()}
         for name, metric in self.metrics.items():
             tensors |= {f"metrics.{name}.{key}": arrays.asarray(v) for key, v in metric.state_dict().items()}
         states = {}
@@ -259,6 +284,7 @@ class Trainer:
             "stopped": None if self._stop == INTERRUPTED else self._stop,
             "running": {"total": self._total, "count": self._count},
             "loader": self.loader.state_dict(),
+            "carried": None if self.carried is None else self.carried.state_dict(),
             "random": np.asarray(default_stream.value).tolist(),
             "schedule": self.schedule.state_dict() if hasattr(self.schedule, "state_dict") else None,
             "callbacks": states,
@@ -268,15 +294,17 @@ class Trainer:
         self._saved_at = self.step
         return path
 
-    def _snapshot(self) -> Any:
+    def _snapshot(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         return self.model.state_dict(), self.optimizer.state_dict()
 
-    def _restore(self, good: Any) -> None:
+    def _restore(self, good: tuple[dict[str, Tensor], dict[str, Tensor]]) -> None:
         self.model.load_state_dict(good[0])
         self.optimizer.load_state_dict(good[1])
+        if self.carried is not None:
+            self.carried.cache = None  # its states were computed by what is given up
 
 
-def fit(model: Any, loss: Any, data: Any, epochs: int = 10, **settings: Any) -> History:
+def fit(model: Module, loss: Loss, data: Data, epochs: int = 10, **settings: Any) -> History:
     """Train a model: minimize the mean loss over the data, epoch by epoch; returns the history.
 
     >>> import wonderland as wl
@@ -301,6 +329,8 @@ def fit(model: Any, loss: Any, data: Any, epochs: int = 10, **settings: Any) -> 
     - `clip_norm`, `clip_value`: limits of the gradients. `regularizer`: a function of the model that is added to the
       loss. `accumulate`: in how many pieces a batch goes through the model. `average`: a `wl.optim.EMA` that follows
       the model and stands in for it in validation.
+    - `truncated`: cut sequences in pieces of so many steps, each a step of training; the state goes on from piece to
+      piece, the gradient does not (truncated backpropagation through time). See `wl.train.Truncation`.
     - `callbacks`: see `wl.train.Callback`. `monitor`: what callbacks and schedules watch if not told otherwise.
     - `checkpoint`: a folder. A checkpoint is written after each epoch, and every `checkpoint_every` steps; if the
       folder has one, the run goes on from there (unless `resume=False`), to the same bits as one without a break.
@@ -314,7 +344,7 @@ def fit(model: Any, loss: Any, data: Any, epochs: int = 10, **settings: Any) -> 
     return Trainer(model, loss, data, **settings).fit(epochs)
 
 
-def _optimizer(optimizer: Any, model: Any, lr: float | None) -> Any:
+def _optimizer(optimizer: Any, model: Module, lr: float | None) -> Optimizer:
     if optimizer is None:
         optimizer = Adam
     if isinstance(optimizer, type):
@@ -326,19 +356,19 @@ def _optimizer(optimizer: Any, model: Any, lr: float | None) -> Any:
     return optimizer
 
 
-def _length(loader: Any) -> int | None:
+def _length(loader: Loader | Pieces) -> int | None:
     try:
         return len(loader)
     except TypeError:  # a stream
         return None
 
 
-def _was_last(loader: Any, total: int | None) -> bool:
+def _was_last(loader: Loader | Pieces, total: int | None) -> bool:
     """Whether the batch was the last of its epoch, so that the loader may as well come to its end."""
     return total is not None and loader.state_dict()["position"] == total
 
 
-def _not_finite(value: float, epoch: int, step: int, batch: Any) -> NonFiniteError:
+def _not_finite(value: float, epoch: int, step: int, batch: object) -> NonFiniteError:
     """The error for a loss that is NaN or infinite, with a look at where it may come from."""
     for path, leaf in trees.flatten_with_paths(batch)[0]:
         values = np.asarray(leaf)
@@ -367,7 +397,7 @@ def _stopping_on_interrupt(trainer: Trainer) -> Iterator[list[int]]:
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def hear(number: int, frame: Any) -> None:
+    def hear(number: int, frame: FrameType | None) -> None:
         if caught:
             raise KeyboardInterrupt
         caught.append(number)

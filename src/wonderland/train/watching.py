@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arguments import shown
-from ..errors import InputError
-from ..nn.diagnostics import dead_units, gradient_report, variance_report
+from ..core.arguments import shown
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..nn.analysis.diagnostics import dead_units, gradient_report, variance_report
+from ..nn.module.module import Module
 from ..random.streams import default_stream
 from ..transforms.imperative import no_grad
 from ..transforms.reverse import grad
 from .callbacks import Callback
+from .history import Record
+from .step import Objective
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -54,12 +58,12 @@ class Watch(Callback):
     def __init__(self, most_dead: float = 0.5) -> None:
         self.most_dead = most_dead
         self.norms: list[dict[str, float]] = []
-        self.gradients: dict[str, Any] = {}
+        self.gradients: dict[str, Tensor] = {}
         self.activations: list[Any] = []
         self.dead: dict[str, list[int]] = {}
         self._warned: set[tuple[str, str]] = set()
 
-    def on_epoch_end(self, trainer: Trainer, record: dict[str, Any]) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         model, batch = trainer.model, trainer.batch
         self.gradients = probe(model, trainer.loss_function, trainer.objective, batch)
         sizes = {path: float(np.linalg.norm(np.asarray(g, np.float64))) for path, g in self.gradients.items()}
@@ -73,7 +77,7 @@ class Watch(Callback):
                 self._warn(path, word, f"the gradient of {path} is {word} ({share}); try {ADVICE[word]}.")
         self._look_at_activations(model, batch)
 
-    def _look_at_activations(self, model: Any, batch: Any) -> None:
+    def _look_at_activations(self, model: Module, batch: object) -> None:
         inputs = batch[0] if isinstance(batch, (tuple, list)) else batch
         with same_stream():
             self.activations = variance_report(model.copy(), inputs)
@@ -90,7 +94,7 @@ class Watch(Callback):
             self._warned.add((path, kind))
             warnings.warn(f"watch: {text}", TrainingWarning, stacklevel=2)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         return {"norms": self.norms}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -100,7 +104,7 @@ class Watch(Callback):
         self.norms = list(norms)
 
 
-def look_at_first_batch(model: Any, loss: Any, objective: Any, batch: Any) -> None:
+def look_at_first_batch(model: Module, loss: Module, objective: Objective, batch: object) -> None:
     """Run a copy of the model eagerly on a batch: losses then warn of what they see, as of probabilities in the place
     of logits, and gradients that are all zero are noticed. Nothing changes, nor does the random stream move."""
     with same_stream(), no_grad():
@@ -115,7 +119,7 @@ def look_at_first_batch(model: Any, loss: Any, objective: Any, batch: Any) -> No
         )
 
 
-def probe(model: Any, loss: Any, objective: Any, batch: Any) -> dict[str, Any]:
+def probe(model: Module, loss: Module, objective: Objective, batch: object) -> dict[str, Tensor]:
     """The gradients of a copy of the model on a batch."""
     with same_stream():
         return grad(lambda copy: objective(copy, loss, batch)[0])(model.copy())

@@ -6,21 +6,25 @@ whole batch at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeGuard
 
-import numpy as np
-
-from .. import arrays, trees
-from ..arguments import as_function, named_after
-from ..cell import Cell
-from ..context import current, enter, leave, restoring, step_out
-from ..dtypes import DType
-from ..errors import AxisError, InputError, ShapeError, TraceError, WonderlandError
-from ..interpreter import bind, read
-from ..primitives.primitive import Primitive
+from .. import arrays
+from ..core import trees
+from ..core.arguments import as_function, named_after
+from ..core.cell import Cell
+from ..core.context import Trace, current, enter, leave, restoring, step_out
+from ..core.dtypes import DType
+from ..core.errors import AxisError, InputError, ShapeError, TraceError, WonderlandError
+from ..core.interpreter import bind, read
+from ..core.primitive import Primitive
+from ..core.tensor import Shape, Tensor, Tracer, alias, noun, wrap
+from ..core.typing import Array
 from ..primitives.structure import broadcast_to
-from ..tensor import Shape, Tensor, Tracer, alias, noun, wrap
+from .signatures import Function, P, Result
+
+# One axis for all, None for none, or a tree of them that is a prefix of the arguments.
+AxisTree: TypeAlias = "int | Sequence[AxisTree] | Mapping[Any, AxisTree] | None"
 
 
 class BatchTracer(Tracer):
@@ -28,7 +32,7 @@ class BatchTracer(Tracer):
 
     __slots__ = ("value",)
 
-    def __init__(self, trace: BatchTrace, value: Any) -> None:
+    def __init__(self, trace: BatchTrace, value: Tensor) -> None:
         self.trace = trace
         self.value = value
 
@@ -40,7 +44,7 @@ class BatchTracer(Tracer):
     def dtype(self) -> DType:
         return self.value.dtype
 
-    def _concrete(self, what: str) -> np.ndarray[Any, Any]:
+    def _concrete(self, what: str) -> Array:
         raise TraceError(
             f"{what}: a batched value of shape {self.shape} under vmap stands for many values, not for {noun(what)}.",
             "wl.where or wl.cond in place of Python's if; functions of wonderland in place of NumPy's",
@@ -55,7 +59,7 @@ class Shared:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Tensor) -> None:
         self.value = value
 
 
@@ -65,14 +69,14 @@ class BatchTrace:
     __slots__ = ("created", "parent", "size", "staged", "written")
     concrete = False
 
-    def __init__(self, parent: Any, size: int) -> None:
+    def __init__(self, parent: Trace | None, size: int) -> None:
         self.parent = parent
         self.size = size
         self.staged: bool = parent is not None and parent.staged
-        self.written: dict[int, tuple[Cell, Any]] = {}  # with the value before the first write
+        self.written: dict[int, tuple[Cell, Tensor | None]] = {}  # with the value before the first write
         self.created: list[Cell] = []
 
-    def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, object]) -> Any:
         batched = [type(arg) is BatchTracer and arg.trace is self for arg in args]
         values = [arg.value if b else arg for arg, b in zip(args, batched, strict=True)]
         inside = step_out()
@@ -95,6 +99,7 @@ class BatchTrace:
         return BatchTracer(self, out)
 
     def read(self, cell: Cell, value: Tensor) -> Tensor:
+        assert self.parent is not None  # only staged interpreters are asked, and this one is if its parent is
         return self.parent.read(cell, value)
 
     def note_write(self, cell: Cell) -> None:
@@ -105,12 +110,12 @@ class BatchTrace:
     def note_create(self, cell: Cell) -> None:
         self.created.append(cell)
 
-    def take(self, mapped: list[tuple[Cell, Any]]) -> dict[int, Any]:
+    def take(self, mapped: list[tuple[Cell, Tensor | None]]) -> dict[int, Tensor]:
         """Take the values out of the cells, by the identities of the cells."""
         concerned = [cell for cell, _ in (*mapped, *self.written.values())] + self.created
         return {identity: cell.release() for identity, cell in {id(cell): cell for cell in concerned}.items()}
 
-    def finish(self, mapped: list[tuple[Cell, Any]], taken: dict[int, Any]) -> list[Cell]:
+    def finish(self, mapped: list[tuple[Cell, Tensor | None]], taken: dict[int, Tensor]) -> list[Cell]:
         """Give the cells the values that they have outside this trace, by those that were taken.
 
         Returns the cells, not mapped themselves, that were given a value per example; these are put back to what they
@@ -141,11 +146,11 @@ class BatchTrace:
                 cell.value = taken[id(cell)]  # from here on it is a value of the outer interpreter
         return refused
 
-    def _is_mine(self, value: Tensor) -> bool:
+    def _is_mine(self, value: Tensor) -> TypeGuard[BatchTracer]:
         return isinstance(value, BatchTracer) and value.trace is self
 
 
-def _axes_of(name: str, axes: Any, tree: Any) -> list[Any]:
+def _axes_of(name: str, axes: AxisTree, tree: object) -> list[int | None]:
     """One axis (or None) per closed leaf of `tree`; `axes` may be a prefix of it."""
     leaves, _ = trees.flatten(tree, open_objects=False)
     if axes is None or isinstance(axes, int):
@@ -161,8 +166,8 @@ def _axes_of(name: str, axes: Any, tree: Any) -> list[Any]:
 
 
 def vmap(
-    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
-) -> Callable[..., Any]:
+    f: Callable[P, Result], in_axes: AxisTree = 0, out_axes: AxisTree = 0, *, axis_size: int | None = None
+) -> Function[P, Result]:
     """Map f over an axis of its arguments, all at once.
 
     >>> import wonderland as wl
@@ -178,7 +183,7 @@ def vmap(
     """
     as_function("vmap", f)
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Result:
         inputs = MappedInputs(args, kwargs, in_axes, axis_size)
         trace = BatchTrace(current().trace, inputs.size)
         out = inputs.call(trace, f)
@@ -187,13 +192,15 @@ def vmap(
         results = [_finish(trace, leaf, axis) for leaf, axis in zip(leaves, places, strict=True)]
         return trees.unflatten(structure, results)
 
-    return named_after(f, "vmap", wrapper)
+    return named_after(f, "vmap", wrapper)  # type: ignore[arg-type]  # see Function
 
 
 class MappedInputs:
     """The arguments of a mapped function: the values to map, batch in front, and the number of examples."""
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any, axis_size: int | None) -> None:
+    def __init__(
+        self, args: tuple[object, ...], kwargs: dict[str, object], in_axes: AxisTree, axis_size: int | None
+    ) -> None:
         spec = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
         if len(spec) != len(args):
             raise InputError(
@@ -202,8 +209,8 @@ class MappedInputs:
         self.leaves, self.structure = trees.flatten((args, kwargs), open_objects=False)
         axes = _axes_of("in_axes", tuple(spec), args)
         axes += [0] * (len(self.leaves) - len(axes))  # keyword arguments
-        self.values: dict[int, Any] = {}  # by the position of the leaf
-        self.cells: list[tuple[Cell, Any]] = []
+        self.values: dict[int, Tensor] = {}  # by the position of the leaf
+        self.cells: list[tuple[Cell, Tensor]] = []
         sizes: dict[int, str] = {} if axis_size is None else {axis_size: f"axis_size={axis_size}"}
         for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
             if axis is None:
@@ -226,7 +233,7 @@ class MappedInputs:
         (self.size,) = sizes
 
     @restoring
-    def call(self, trace: BatchTrace, f: Callable[..., Any]) -> Any:
+    def call(self, trace: BatchTrace, f: Callable[..., object]) -> object:
         """Run f on batched values; modules that are mapped hold them in their cells meanwhile."""
         leaves = list(self.leaves)
         for i, value in self.values.items():
@@ -252,7 +259,7 @@ class MappedInputs:
         return out
 
 
-def _front(value: Any, axis: int) -> Any:
+def _front(value: Tensor, axis: int) -> Tensor:
     if not value.shape or not -value.ndim <= axis < value.ndim:
         raise AxisError(
             f"vmap: axis {axis} of a tensor of shape {value.shape} cannot be mapped.",
@@ -261,7 +268,7 @@ def _front(value: Any, axis: int) -> Any:
     return value if axis == 0 else arrays.moveaxis(value, axis, 0)
 
 
-def _finish(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
+def _finish(trace: BatchTrace, leaf: object, axis: int | None) -> Tensor:
     if not arrays.is_operand(leaf):
         raise InputError(
             f"vmap: the function returned a {type(leaf).__name__}, not a tensor.", "tensors or trees of tensors"

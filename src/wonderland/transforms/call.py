@@ -7,25 +7,29 @@ transformation leaves alone (no tangent, the same for the whole batch) are left 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeVar
 
-from ..backends import run
-from ..context import current, enter, leave
-from ..errors import GraphError
-from ..graph.deriving import input_avals, once, output_avals, pure
-from ..graph.evaluate import interpret
-from ..graph.ir import Graph
-from ..graph.simplify import remove_dead, share_common
-from ..graph.stage import GraphTracer
-from ..interpreter import Tangent, bind
+from ..core.context import Trace, current, enter, leave
+from ..core.errors import GraphError
+from ..core.interpreter import Tangent, bind
+from ..core.primitive import Aval, Primitive, aval_of
+from ..core.tangents import JVPTrace, JVPTracer
+from ..core.tensor import Tensor
+from ..core.typing import Shaped, Tangents
+from ..engines.choosing import run
+from ..engines.numpy.evaluate import interpret
+from ..ir.deriving import input_avals, once, output_avals, pure
+from ..ir.graph import Graph
+from ..ir.simplify import remove_dead, share_common
+from ..ir.stage import GraphTracer
 from ..primitives.creation import zeros_like
-from ..primitives.primitive import Aval, Primitive, aval_of
 from ..primitives.structure import broadcast_to
 from .batching import BatchTrace, BatchTracer, Shared
 from .reverse import pull_back, push_forward, recorded
-from .tangents import JVPTrace, JVPTracer
 
 Mask = tuple[bool, ...]
+Item = TypeVar("Item")
 
 
 class Transformed(NamedTuple):
@@ -35,18 +39,18 @@ class Transformed(NamedTuple):
     outs: Mask
 
 
-def chosen(items: Any, mask: Mask) -> list[Any]:
+def chosen(items: Iterable[Item], mask: Mask) -> list[Item]:
     """The items where the mask is true."""
     return [item for item, on in zip(items, mask, strict=True) if on]
 
 
-def spread(items: Any, mask: Mask) -> list[Any]:
+def spread(items: Iterable[Item], mask: Mask) -> list[Item | None]:
     """The items at the places where the mask is true, None elsewhere."""
     rest = iter(items)
     return [next(rest) if on else None for on in mask]
 
 
-def filled(items: Any, avals: Any) -> list[Any]:
+def filled(items: Iterable[Tensor | None], avals: Iterable[Shaped]) -> list[Tensor]:
     """The items, with zeros in place of None."""
     return [zeros_like(aval) if item is None else item for item, aval in zip(items, avals, strict=True)]
 
@@ -59,7 +63,7 @@ def _nothing(graph: Graph) -> Mask:
     return (False,) * len(graph.outputs)
 
 
-def _under(trace: Any, graph: Graph, args: list[Any]) -> list[Any]:
+def _under(trace: Trace, graph: Graph, args: list[Tensor]) -> list[Any]:
     before = enter(trace)
     try:
         return interpret(graph, args)
@@ -78,7 +82,7 @@ def jvp_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> Transfo
         n = len(graph.inputs)
         has: list[Mask] = []
 
-        def f(*args: Any) -> list[Any]:
+        def f(*args: Tensor) -> list[Tensor]:
             trace = JVPTrace(current().trace)
             tangents = spread(args[n:], active)
             tracers = [a if t is None else JVPTracer(trace, a, t) for a, t in zip(args[:n], tangents, strict=True)]
@@ -92,7 +96,7 @@ def jvp_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> Transfo
     return once(graph, ("jvp", active, need), make)
 
 
-def _split(trace: JVPTrace, values: list[Any]) -> tuple[list[Any], list[Any]]:
+def _split(trace: JVPTrace, values: list[Tensor]) -> tuple[list[Tensor], Tangents]:
     pairs = [trace.split(v) for v in values]
     return [p for p, _ in pairs], [t for _, t in pairs]
 
@@ -116,7 +120,7 @@ def linearize_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> L
     def make() -> Linearized:
         kept: dict[str, list[Any]] = {}
 
-        def forward(*args: Any) -> list[Any]:
+        def forward(*args: Tensor) -> list[Tensor]:
             here = current().trace
             trace = JVPTrace(here)
             kept["inputs"] = [Tangent(a.shape, a.dtype) for a in chosen(args, active)]
@@ -138,7 +142,7 @@ def linearize_graph(graph: Graph, active: Mask, wanted: Mask | None = None) -> L
         )
         has = either(need, tuple(t is not None for t in kept["outs"]))
 
-        def linear(*args: Any) -> list[Any]:
+        def linear(*args: Tensor) -> list[Tensor]:
             values = dict(zip(unique, args, strict=False))
             known = {id(r): values[first[atom]] for r, atom in zip(kept["residuals"], same, strict=True)}
             found = push_forward(chosen(kept["outs"], has), kept["inputs"], list(args[len(unique) :]), known)
@@ -157,7 +161,7 @@ def tangent_graph(graph: Graph, active: Mask) -> Transformed:
         forward, linear, _, has = linearize_graph(graph, active)
         n, m = len(graph.inputs), len(graph.outputs)
 
-        def f(*args: Any) -> list[Any]:
+        def f(*args: Tensor) -> list[Tensor]:
             return interpret(linear, interpret(forward, list(args[:n]))[m:] + list(args[n:]))
 
         avals = input_avals(graph)
@@ -166,7 +170,7 @@ def tangent_graph(graph: Graph, active: Mask) -> Transformed:
     return once(graph, ("tangent", active), make)
 
 
-def _residuals(outs: list[Tangent], trace: Any) -> list[Any]:
+def _residuals(outs: list[Tangent], trace: Trace | None) -> list[Tensor]:
     """The traced values that the recording behind some tangents needs."""
     args = [arg for node in recorded(outs).values() for arg in node.args]
     return list({id(arg): arg for arg in args if isinstance(arg, GraphTracer) and arg.trace is trace}.values())
@@ -181,10 +185,11 @@ def transpose_graph(graph: Graph, linear: Mask) -> Transformed:
         n = sum(others)
         has: list[Mask] = []
 
-        def f(*args: Any) -> list[Any]:
+        def f(*args: Tensor) -> list[Tensor]:
             wanted = [Tangent(a.shape, a.dtype) for a in chosen(avals, linear)]
             fixed, moving = spread(args[:n], others), spread(wanted, linear)
-            outs = interpret(graph, [a if t is None else t for a, t in zip(fixed, moving, strict=True)])
+            every = [a if t is None else t for a, t in zip(fixed, moving, strict=True)]
+            outs = interpret(graph, [x for x in every if x is not None])  # one of both is there
             seeds = [(o, ct) for o, ct in zip(outs, args[n:], strict=True) if type(o) is Tangent]
             found = pull_back(seeds, wanted, free=True)
             has.append(tuple(ct is not None for ct in spread(found, linear)))
@@ -209,7 +214,7 @@ def batch_graph(graph: Graph, batched: Mask, size: int, wanted: Mask | None = No
         ]
         has: list[Mask] = []
 
-        def f(*args: Any) -> list[Any]:
+        def f(*args: Tensor) -> list[Tensor]:
             trace = BatchTrace(current().trace, size)
             outs = _under(
                 trace, graph, [BatchTracer(trace, a) if on else a for a, on in zip(args, batched, strict=True)]
@@ -226,11 +231,11 @@ def batch_graph(graph: Graph, batched: Mask, size: int, wanted: Mask | None = No
     return once(graph, ("batch", batched, size, need), make)
 
 
-def batch_size(args: list[Any], batched: list[bool]) -> int:
+def batch_size(args: list[Tensor], batched: list[bool]) -> int:
     return next(a.shape[0] for a, on in zip(args, batched, strict=True) if on)
 
 
-def shared(outs: list[Any], batched: Mask) -> list[Any]:
+def shared(outs: list[Tensor], batched: Mask) -> list[Tensor | Shared]:
     """Results of a batching rule, of which some are the same for all examples."""
     return [o if on else Shared(o) for o, on in zip(outs, batched, strict=True)]
 
@@ -247,19 +252,19 @@ def check_operands(name: str, graph: Graph, avals: list[Aval]) -> None:
         )
 
 
-def _abstract(*args: Any, graph: Graph) -> list[Aval]:
+def _abstract(*args: Shaped, graph: Graph) -> list[Aval]:
     check_operands("call", graph, [aval_of(a) for a in args])
     return output_avals(graph)
 
 
-def is_recording(tangents: list[Any]) -> bool:
+def is_recording(tangents: Tangents) -> bool:
     """Whether tangents are being recorded for reverse mode, rather than computed."""
     return any(type(t) is Tangent for t in tangents)
 
 
 def _forward(
-    primitive: Primitive, primals: list[Any], tangents: list[Any], graph: Graph
-) -> tuple[list[Any], list[Any]]:
+    primitive: Primitive, primals: list[Tensor], tangents: Tangents, graph: Graph
+) -> tuple[list[Tensor], Tangents]:
     """Values and tangents of a graph at once, in forward mode."""
     both, has = jvp_graph(graph, tuple(t is not None for t in tangents))
     outs = bind(primitive, *primals, *[t for t in tangents if t is not None], graph=both)
@@ -267,7 +272,7 @@ def _forward(
     return outs[:n], spread(outs[n:], has)
 
 
-def _call_linearize(primals: list[Any], tangents: list[Any], graph: Graph) -> tuple[list[Any], list[Any]]:
+def _call_linearize(primals: list[Tensor], tangents: Tangents, graph: Graph) -> tuple[list[Tensor], Tangents]:
     if not is_recording(tangents):
         return _forward(call, primals, tangents, graph)
     forward, linear, _, has = linearize_graph(graph, tuple(t is not None for t in tangents))
@@ -278,7 +283,7 @@ def _call_linearize(primals: list[Any], tangents: list[Any], graph: Graph) -> tu
     return outs[:n], spread(bind(call, *outs[n:], *[t for t in tangents if t is not None], graph=linear), has)
 
 
-def _checkpoint_linearize(primals: list[Any], tangents: list[Any], graph: Graph) -> tuple[list[Any], list[Any]]:
+def _checkpoint_linearize(primals: list[Tensor], tangents: Tangents, graph: Graph) -> tuple[list[Tensor], Tangents]:
     if not is_recording(tangents):
         return _forward(checkpointed, primals, tangents, graph)
     outs = bind(checkpointed, *primals, graph=graph)
@@ -289,14 +294,14 @@ def _checkpoint_linearize(primals: list[Any], tangents: list[Any], graph: Graph)
     return outs, spread(bind(checkpointed, *primals, *[t for t in tangents if t is not None], graph=only), has)
 
 
-def _transpose(primitive: Primitive, cts: Any, args: list[Any], graph: Graph) -> list[Any]:
+def _transpose(primitive: Primitive, cts: Tangents, args: list[Tensor], graph: Graph) -> Tangents:
     linear = tuple(type(a) is Tangent for a in args)
     transposed, has = transpose_graph(graph, linear)
     others = [a for a, on in zip(args, linear, strict=True) if not on]
     return spread(bind(primitive, *others, *filled(cts, output_avals(graph)), graph=transposed), has)
 
 
-def _batch(primitive: Primitive, args: list[Any], batched: list[bool], graph: Graph) -> list[Any]:
+def _batch(primitive: Primitive, args: list[Tensor], batched: list[bool], graph: Graph) -> list[Tensor | Shared]:
     new, has = batch_graph(graph, tuple(batched), batch_size(args, batched))
     return shared(bind(primitive, *args, graph=new), has)
 

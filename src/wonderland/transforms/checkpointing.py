@@ -5,20 +5,27 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from ..arguments import as_function, as_int, as_list
-from ..errors import InputError
+from .. import arrays
+from ..core import trees
+from ..core.arguments import as_function, as_int, as_list
+from ..core.errors import InputError
+from ..core.tensor import Tensor
 from .call import checkpointed
-from .jit import Jitted
+from .control.loops import Step, scan, scan_length
+from .jit.jit import Jitted
+from .signatures import P, Result
+
+Carry = TypeVar("Carry")
 
 
 def checkpoint(
-    f: Callable[..., Any],
+    f: Callable[P, Result],
     *,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | tuple[str, ...] = (),
-) -> Callable[..., Any]:
+) -> Jitted[P, Result]:
     """f with the same value and derivatives, whose intermediate values are computed again instead of kept.
 
     >>> import wonderland as wl
@@ -81,3 +88,55 @@ def checkpoint_sequential(
         return x
 
     return composed
+
+
+def checkpoint_scan(
+    f: Step,
+    init: Carry,
+    xs: object = None,
+    length: int | None = None,
+    *,
+    every: int | None = None,
+    reverse: bool = False,
+) -> tuple[Carry, Any]:
+    r"""`wl.scan` that keeps the carry of every so many steps for the backward pass, and computes the others again.
+
+    >>> import wonderland as wl
+    >>> step = lambda s, x: (wl.sin(s + x), s)
+    >>> f = lambda x: wl.checkpoint_scan(step, 0.0, x)[0]
+    >>> bool(wl.allclose(wl.grad(f)(wl.ones(10)), wl.grad(lambda x: wl.scan(step, 0.0, x)[0])(wl.ones(10))))
+    True
+
+    Backpropagation through n steps keeps what each of them computed, O(n). With a carry kept for `every` k steps it is
+    n/k carries and the values of the k steps that are computed again, \(O(\sqrt n)\) for \(k = \sqrt n\), the default,
+    for at most one more forward pass. Book, sections 6.3 and 13.2.2.
+    """
+    leaves, structure = trees.flatten(xs)
+    sequences = [arrays.asarray(leaf) for leaf in leaves]
+    n = scan_length(sequences, length)
+    k = max(1, math.isqrt(max(0, n - 1)) + 1) if every is None else as_int("checkpoint_scan", "every", every, 1)
+    whole, rest = divmod(n, k)
+
+    def part(count: int) -> Step:
+        def run(carry: Carry, now: list[Tensor]) -> tuple[Carry, object]:
+            return scan(f, carry, trees.unflatten(structure, now), length=count, reverse=reverse)
+
+        return checkpoint(run)
+
+    def long(carry: Carry) -> tuple[Carry, object]:
+        stacked = [arrays.reshape(x[: whole * k], (whole, k, *x.shape[1:])) for x in sequences]
+        carry, ys = scan(part(k), carry, stacked, length=whole, reverse=reverse)
+        return carry, trees.map(lambda y: arrays.reshape(y, (whole * k, *y.shape[2:])), ys)
+
+    def short(carry: Carry) -> tuple[Carry, object]:
+        return part(rest)(carry, [x[whole * k :] for x in sequences])
+
+    runs = [long] * (whole > 0) + [short] * (rest > 0 or not whole)
+    carry, results = init, []
+    for run in runs[:: -1 if reverse else 1]:
+        carry, ys = run(carry)
+        results.append(ys)
+    if len(results) == 1:
+        return carry, results[0]
+    first, second = results[:: -1 if reverse else 1]
+    return carry, trees.map(lambda a, b: arrays.concat([a, b], axis=0), first, second)

@@ -7,42 +7,50 @@ both modes: from a jvp rule reverse mode is derived as always, and the transpose
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .. import arrays, interpreter, trees
-from ..arguments import as_function
-from ..cell import Cell
-from ..context import leave, switch
-from ..dtypes import is_inexact
-from ..errors import GradientError, TraceError, TreeError
-from ..interpreter import Tangent
+from .. import arrays
+from ..core import interpreter, trees
+from ..core.arguments import as_function
+from ..core.cell import Cell
+from ..core.context import leave, switch
+from ..core.dtypes import is_inexact
+from ..core.errors import GradientError, TraceError, TreeError
+from ..core.interpreter import Tangent
+from ..core.primitive import Aval, Primitive, aval_of
+from ..core.tangents import deriving
+from ..core.tensor import Tensor, Tracer, wrap
+from ..core.typing import Array, ArrayLike, Shaped, Tangents
 from ..primitives.creation import zeros_like
-from ..primitives.primitive import Aval, Primitive, aval_of
 from ..primitives.structure import broadcast_to
-from ..tensor import Tensor, Tracer, wrap
 from . import batching
 from .forward import jvp
 from .reverse import pull_back
-from .tangents import deriving
+from .signatures import P, Result
+
+if TYPE_CHECKING:
+    from ..ir.stage import Staged
+
+UserRule = TypeVar("UserRule", bound=Callable[..., object])
 
 
 class Custom:
     """A function on flat lists of tensors with its rule: what the primitives below carry."""
 
-    def __init__(self, name: str, f: Callable[..., list[Any]], rule: Any) -> None:
+    def __init__(self, name: str, f: Callable[..., list[Tensor]], rule: Any) -> None:
         self.name = name
         self.f = f
         self.rule = rule
-        self.traces: dict[Any, Any] = {}  # by the types of the arguments
+        self.traces: dict[tuple[Aval, ...], Staged] = {}  # by the types of the arguments
 
     def __repr__(self) -> str:
         return self.name
 
-    def trace(self, avals: tuple[Aval, ...]) -> Any:
+    def trace(self, avals: tuple[Aval, ...]) -> Staged:
         """The function as a graph, with what it needs besides its arguments."""
         if avals not in self.traces:
-            from ..graph.stage import stage
+            from ..ir.stage import stage
 
             staged = stage(self.f, list(avals), name=self.name, purpose=self.name)
             if any(isinstance(v, Tracer) for v in staged.captured) or staged.written_cells or staged.made_cells:
@@ -54,22 +62,22 @@ class Custom:
         return self.traces[avals]
 
 
-def _abstract(*args: Any, custom: Custom) -> list[Aval]:
+def _abstract(*args: Shaped, custom: Custom) -> list[Aval]:
     return [a.aval for a in custom.trace(tuple(aval_of(a) for a in args)).graph.outputs]
 
 
-def _impl(*args: Any, custom: Custom) -> list[Any]:
+def _impl(*args: Array, custom: Custom) -> list[Array]:
     """The value: from the graph if the function was traced, else by calling it on plain tensors."""
     staged = custom.traces.get(tuple(aval_of(a) for a in args))
     if staged is None:
         return _run(custom.f, args)
-    from ..graph.evaluate import evaluate
+    from ..engines.numpy.evaluate import evaluate
 
     outside = [v.value if isinstance(v, Cell) else v for v in (*staged.captured, *staged.read_cells)]
     return evaluate(staged.graph, [*[v._data for v in outside], *args])
 
 
-def _run(f: Callable[..., Any], arrays: Any) -> list[Any]:
+def _run(f: Callable[..., list[Tensor]], arrays: Iterable[Array]) -> list[Array]:
     before = switch(None)
     try:
         return [out._data for out in f(*[wrap(a) for a in arrays])]
@@ -77,9 +85,9 @@ def _run(f: Callable[..., Any], arrays: Any) -> list[Any]:
         leave(before)
 
 
-def _checked(name: str, what: str, found: Any, values: Any) -> list[Any]:
+def _checked(name: str, what: str, found: Iterable[ArrayLike | None], values: Sequence[Shaped]) -> Tangents:
     """Tangents or adjoints that a rule returned for some values, which must be like them; None stays."""
-    checked: list[Any] = []
+    checked: Tangents = []
     for given, value in zip(found, values, strict=True):
         t = given if given is None or isinstance(given, Tensor) else arrays.asarray(given, dtype=value.dtype)
         if t is None or not is_inexact(value.dtype):
@@ -100,7 +108,7 @@ def _checked(name: str, what: str, found: Any, values: Any) -> list[Any]:
 # --- custom_jvp
 
 
-def _linearize_custom_jvp(primals: list[Any], tangents: list[Any], custom: Custom) -> tuple[list[Any], list[Any]]:
+def _linearize_custom_jvp(primals: list[Tensor], tangents: Tangents, custom: Custom) -> tuple[list[Tensor], Tangents]:
     dots = [zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
     with deriving(custom.name, tangents):
         outs, made = custom.rule(primals, dots)
@@ -110,15 +118,15 @@ def _linearize_custom_jvp(primals: list[Any], tangents: list[Any], custom: Custo
     return outs, made
 
 
-def _batch_of_custom_jvp(args: list[Any], batched: list[bool], custom: Custom) -> Any:
+def _batch_of_custom_jvp(args: list[Tensor], batched: list[bool], custom: Custom) -> list[Tensor]:
     axes = tuple(0 if b else None for b in batched)
 
-    def rule(primals: list[Any], dots: list[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(primals: list[Tensor], dots: list[Tensor]) -> tuple[list[Tensor], Tangents]:
         n, size = len(primals), next(p.shape[0] for p, b in zip(primals, batched, strict=True) if b)
         # every example has a tangent of its own, so that the recording for reverse mode sees the batch
         spread = [d if b else broadcast_to(d, shape=(size, *d.shape)) for d, b in zip(dots, batched, strict=True)]
 
-        def one(*both: Any) -> tuple[list[Any], list[Any]]:
+        def one(*both: Tensor) -> tuple[list[Tensor], Tangents]:
             return custom.rule(list(both[:n]), list(both[n:]))
 
         return batching.vmap(one, in_axes=axes + (0,) * n)(*primals, *spread)
@@ -136,7 +144,7 @@ custom_jvp_call: Primitive = Primitive(
 )
 
 
-class custom_jvp:  # noqa: N801 - a decorator, used as a function
+class custom_jvp(Generic[P, Result]):  # noqa: N801 - a decorator, used as a function
     """A function whose forward derivative is given by a rule; reverse mode follows from it.
 
     >>> import wonderland as wl
@@ -155,24 +163,26 @@ class custom_jvp:  # noqa: N801 - a decorator, used as a function
     anything.
     """
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
+    __name__: str
+
+    def __init__(self, f: Callable[P, Result], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
         functools.update_wrapper(self, as_function("custom_jvp", f))
         self._f = f
-        self._rule: Callable[..., Any] | None = None
+        self._rule: Callable[..., object] | None = None
         self._fixed = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
 
-    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def defjvp(self, rule: UserRule) -> UserRule:
         """Set the rule `rule(primals, tangents) -> (value, tangent)`."""
         self._rule = rule
         return rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         if self._rule is None:
-            raise GradientError(f"custom_jvp: {self.__name__} has no rule yet.", "@f.defjvp")  # type: ignore[attr-defined]
+            raise GradientError(f"custom_jvp: {self.__name__} has no rule yet.", "@f.defjvp")
         call = _Call("custom_jvp", self._f, args, kwargs, self._fixed)
         user_rule, fixed = self._rule, call.fixed_values
 
-        def rule(primals: list[Any], dots: list[Any]) -> tuple[list[Any], list[Any]]:
+        def rule(primals: list[Tensor], dots: list[Tensor]) -> tuple[list[Tensor], Tangents]:
             out = user_rule(*fixed, call.rebuild(primals), call.rebuild(dots))
             if not isinstance(out, tuple) or len(out) != 2:
                 raise GradientError(f"custom_jvp: the rule returned a {type(out).__name__}.", "a pair (value, tangent)")
@@ -194,12 +204,16 @@ class custom_jvp:  # noqa: N801 - a decorator, used as a function
 class Rule:
     """forward(args) -> (outs, residuals), backward(residuals, adjoints) -> adjoints of the args, on flat lists."""
 
-    def __init__(self, forward: Any, backward: Any) -> None:
+    def __init__(
+        self,
+        forward: Callable[[list[Tensor]], tuple[list[Tensor], list[Tensor]]],
+        backward: Callable[[list[Tensor], list[Tensor]], Tangents],
+    ) -> None:
         self.forward = forward
         self.backward = backward
 
 
-def _linearize_custom_vjp(primals: list[Any], tangents: list[Any], custom: Custom) -> tuple[list[Any], list[Any]]:
+def _linearize_custom_vjp(primals: list[Tensor], tangents: Tangents, custom: Custom) -> tuple[list[Tensor], Tangents]:
     outs, residuals = custom.rule.forward(primals)
     out_avals = [aval_of(o) for o in outs]
     backward = Backward(custom, [aval_of(p) for p in primals], out_avals, len(residuals))
@@ -223,7 +237,7 @@ class Backward:
     def __repr__(self) -> str:
         return self.custom.name
 
-    def pull(self, residuals: list[Any], cts: list[Any]) -> list[Any]:
+    def pull(self, residuals: list[Tensor], cts: list[Tensor]) -> list[Tensor]:
         """Adjoints of the inexact arguments."""
         given = iter(cts)
         full = [next(given) if is_inexact(a.dtype) else zeros_like(a) for a in self.out_avals]
@@ -235,7 +249,7 @@ class Backward:
             if is_inexact(a.dtype)
         ]
 
-    def push(self, residuals: list[Any], dots: list[Any]) -> list[Any]:
+    def push(self, residuals: list[Tensor], dots: list[Tensor]) -> list[Tensor]:
         """The transpose of `pull`: record what it does to adjoints that are not known, and walk back."""
         cts = [Tangent(a.shape, a.dtype) for a in self.outs]
         pulled = self.pull(residuals, list(cts))
@@ -244,16 +258,18 @@ class Backward:
         return [zeros_like(a) if t is None else t for t, a in zip(found, self.outs, strict=True)]
 
 
-def _custom_linear_impl(*args: Any, backward: Backward) -> list[Any]:
+def _custom_linear_impl(*args: Array, backward: Backward) -> list[Array]:
     n = backward.residuals
     return _run(lambda *xs: backward.push(list(xs[:n]), list(xs[n:])), args)
 
 
-def _custom_linear_jvp(primals: list[Any], tangents: list[Any], out: Any, backward: Backward) -> list[Any]:
+def _custom_linear_jvp(
+    primals: list[Tensor], tangents: Tangents, out: list[Tensor], backward: Backward
+) -> list[Tensor]:
     n = backward.residuals
     active = [i for i, t in enumerate(tangents) if t is not None]
 
-    def f(*moving: Any) -> list[Any]:
+    def f(*moving: Tensor) -> list[Tensor]:
         args = list(primals)
         for i, value in zip(active, moving, strict=True):
             args[i] = value
@@ -262,17 +278,17 @@ def _custom_linear_jvp(primals: list[Any], tangents: list[Any], out: Any, backwa
     return jvp(f, tuple(primals[i] for i in active), tuple(tangents[i] for i in active))[1]
 
 
-def _custom_linear_transpose(cts: Any, args: list[Any], backward: Backward) -> list[Any]:
+def _custom_linear_transpose(cts: Tangents, args: list[Tensor], backward: Backward) -> Tangents:
     n = backward.residuals
     full = [zeros_like(a) if ct is None else ct for ct, a in zip(cts, backward.outs, strict=True)]
     found = backward.pull(args[:n], full)
     return [None] * n + [ct if type(arg) is Tangent else None for ct, arg in zip(found, args[n:], strict=True)]
 
 
-def _custom_linear_batch(args: list[Any], batched: list[bool], backward: Backward) -> Any:
+def _custom_linear_batch(args: list[Tensor], batched: list[bool], backward: Backward) -> list[Tensor]:
     n = backward.residuals
 
-    def one(*xs: Any) -> list[Any]:
+    def one(*xs: Tensor) -> list[Tensor]:
         return backward.push(list(xs[:n]), list(xs[n:]))
 
     return batching.vmap(one, in_axes=tuple(0 if b else None for b in batched))(*args)
@@ -289,13 +305,13 @@ custom_linear: Primitive = Primitive(
 )
 
 
-def _batch_of_custom_vjp(args: list[Any], batched: list[bool], custom: Custom) -> Any:
+def _batch_of_custom_vjp(args: list[Tensor], batched: list[bool], custom: Custom) -> list[Tensor]:
     axes = tuple(0 if b else None for b in batched)
 
-    def forward(primals: list[Any]) -> tuple[list[Any], list[Any]]:
+    def forward(primals: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         return batching.vmap(lambda *xs: custom.rule.forward(list(xs)), in_axes=axes)(*primals)
 
-    def backward(residuals: list[Any], cts: list[Any]) -> list[Any]:
+    def backward(residuals: list[Tensor], cts: list[Tensor]) -> Tangents:
         found = batching.vmap(lambda r, c: custom.rule.backward(r, c))(residuals, cts)
         # an argument that all examples share receives the sum of their adjoints
         return [ct if b or ct is None else ct.sum(axis=0) for ct, b in zip(found, batched, strict=True)]
@@ -315,7 +331,7 @@ custom_vjp_call: Primitive = Primitive(
 )
 
 
-class custom_vjp:  # noqa: N801 - a decorator, used as a function
+class custom_vjp(Generic[P, Result]):  # noqa: N801 - a decorator, used as a function
     """A function whose adjoint is given by a pair of functions; forward mode is derived by transposing the adjoint.
 
     >>> import wonderland as wl
@@ -331,25 +347,27 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
     adjoint.
     """
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
+    __name__: str
+
+    def __init__(self, f: Callable[P, Result], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
         functools.update_wrapper(self, as_function("custom_vjp", f))
         self._f = f
-        self._rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        self._rules: tuple[Callable[..., object], Callable[..., object]] | None = None
         self._fixed = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
 
-    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+    def defvjp(self, forward: Callable[..., object], backward: Callable[..., object]) -> None:
         """Set the two functions."""
         self._rules = (forward, backward)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         if self._rules is None:
-            raise GradientError(f"custom_vjp: {self.__name__} has no rules yet.", "f.defvjp(forward, backward)")  # type: ignore[attr-defined]
+            raise GradientError(f"custom_vjp: {self.__name__} has no rules yet.", "f.defvjp(forward, backward)")
         call = _Call("custom_vjp", self._f, args, kwargs, self._fixed)
         user_forward, user_backward = self._rules
         fixed = call.fixed_values
         kept: dict[str, Any] = {}
 
-        def forward(primals: list[Any]) -> tuple[list[Any], list[Any]]:
+        def forward(primals: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             out = user_forward(*call.arguments(primals))
             if not isinstance(out, tuple) or len(out) != 2:
                 raise GradientError(
@@ -360,7 +378,7 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
             kept["others"] = [None if isinstance(r, Tensor) else (r,) for r in residuals]  # a tensor's place is None
             return values, [r for r in residuals if isinstance(r, Tensor)]
 
-        def backward(residuals: list[Any], cts: list[Any]) -> list[Any]:
+        def backward(residuals: list[Tensor], cts: list[Tensor]) -> Tangents:
             tensors = iter(residuals)
             full = [next(tensors) if other is None else other[0] for other in kept["others"]]
             adjoints = trees.unflatten(call.out_structure, cts)
@@ -371,7 +389,7 @@ class custom_vjp:  # noqa: N801 - a decorator, used as a function
                     f"custom_vjp: the backward function returned {count} for {len(call.structures)} arguments.",
                     "a tuple with one adjoint (or None) per argument",
                 )
-            leaves: list[Any] = []
+            leaves: Tangents = []
             for ct, structure in zip(found, call.structures, strict=True):
                 if ct is None:
                     leaves += [None] * structure.leaf_count
@@ -392,7 +410,12 @@ class _Call:
     """One call of a function with a custom rule, on flat lists of tensors."""
 
     def __init__(
-        self, name: str, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fixed: tuple[int, ...]
+        self,
+        name: str,
+        f: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        fixed: tuple[int, ...],
     ) -> None:
         self.name = name
         self.f = f
@@ -408,10 +431,10 @@ class _Call:
             )
         places = [n % len(args) for n in fixed]
         self.fixed_values = [args[i] for i in places]
-        self.args: list[Any] = [arg if i in places else None for i, arg in enumerate(args)]
+        self.args = [arg if i in places else None for i, arg in enumerate(args)]
         self.moving = [i for i in range(len(args)) if i not in places]
-        self.leaves: list[Any] = []  # until they are bound
-        self.structures: list[Any] = []
+        self.leaves: list[Tensor] = []  # until they are bound
+        self.structures: list[trees.Structure] = []
         for i in self.moving:
             leaves, structure = trees.flatten(args[i])
             for leaf in leaves:
@@ -422,9 +445,9 @@ class _Call:
                     )
             self.leaves += [arrays.asarray(leaf) for leaf in leaves]
             self.structures.append(structure)
-        self.out_structure: Any = None
+        self.out_structure: trees.Structure = trees.NONE
 
-    def rebuild(self, leaves: list[Any]) -> tuple[Any, ...]:
+    def rebuild(self, leaves: Sequence[Tensor]) -> tuple[Any, ...]:
         """The moving arguments from their leaves."""
         parts, start = [], 0
         for structure in self.structures:
@@ -432,19 +455,19 @@ class _Call:
             start += structure.leaf_count
         return tuple(parts)
 
-    def arguments(self, leaves: list[Any]) -> list[Any]:
+    def arguments(self, leaves: list[Tensor]) -> list[object]:
         """All arguments in their order."""
         full = list(self.args)
         for i, value in zip(self.moving, self.rebuild(leaves), strict=True):
             full[i] = value
         return full
 
-    def results(self, out: Any) -> list[Any]:
+    def results(self, out: object) -> list[Tensor]:
         """The leaves of a value as tensors."""
         leaves, self.out_structure = trees.flatten(out)
         return [arrays.asarray(leaf) for leaf in leaves]
 
-    def flat(self, *leaves: Any) -> list[Any]:
+    def flat(self, *leaves: Tensor) -> list[Tensor]:
         return self.results(self.f(*self.arguments(list(leaves))))
 
     def bind(self, primitive: Primitive, rule: Any) -> Any:

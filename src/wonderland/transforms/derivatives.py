@@ -10,20 +10,23 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate
 
 import numpy as np
 
-from .. import arrays, trees
-from ..arguments import named_after
-from ..context import user_level
-from ..dtypes import DType, default_float, is_complex, is_inexact
-from ..errors import GradientError, InputError
+from .. import arrays
+from ..core import trees
+from ..core.arguments import named_after
+from ..core.context import user_level
+from ..core.dtypes import DType, default_float, is_complex, is_inexact
+from ..core.errors import GradientError, InputError
+from ..core.tensor import Tensor
 from ..primitives.creation import check_size, zeros_like
 from .batching import vmap
 from .forward import call_with_tangents, jvp
 from .inputs import Inputs, argument_positions, check_function, output_leaves
 from .reverse import Recording, grad, push_forward
+from .signatures import Function, P, Result, Varied
 
 __all__ = [
     "LargeJacobianWarning",
@@ -45,13 +48,13 @@ class LargeJacobianWarning(UserWarning):
 
 
 def jacobian(
-    f: Callable[..., Any],
+    f: Callable[P, object],
     argnums: int | tuple[int, ...] = 0,
     *,
     mode: str | None = None,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Function[P, Any]:
     r"""A function that returns the Jacobian \(J_{ij} = \partial f_i / \partial x_j\): outputs times inputs.
 
     >>> import wonderland as wl
@@ -78,7 +81,7 @@ def jacobian(
     if mode not in (None, "forward", "reverse"):
         raise InputError(f"jacobian: there is no mode {mode!r}.", '"forward", "reverse" or None for the cheaper one')
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
         inputs = Inputs("jacobian", args, argument_positions("jacobian", argnums, len(args)))
         _check_complex(inputs.values, holomorphic)
         n = sum(v.size for v in inputs.values)
@@ -100,16 +103,16 @@ def jacobian(
         result = trees.unflatten(structure, [like[0] if isinstance(argnums, int) else like for like in trees_like_args])
         return (result, aux) if has_aux else result
 
-    return named_after(f, "jacobian", wrapper)
+    return named_after(f, "jacobian", wrapper)  # type: ignore[arg-type]  # see Function
 
 
 def jacfwd(
-    f: Callable[..., Any],
+    f: Callable[P, object],
     argnums: int | tuple[int, ...] = 0,
     *,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Function[P, Any]:
     r"""`jacobian` by forward mode: column j is \(J e_j\). Best for few inputs.
 
     >>> import wonderland as wl
@@ -120,12 +123,12 @@ def jacfwd(
 
 
 def jacrev(
-    f: Callable[..., Any],
+    f: Callable[P, object],
     argnums: int | tuple[int, ...] = 0,
     *,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Function[P, Any]:
     r"""`jacobian` by reverse mode: row i is \(e_i^\top J\). Best for few outputs. Book, section 6.4.1.
 
     >>> import wonderland as wl
@@ -135,7 +138,7 @@ def jacrev(
     return jacobian(f, argnums, mode="reverse", has_aux=has_aux, holomorphic=holomorphic)
 
 
-def hessian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(f: Callable[P, object], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Function[P, Any]:
     r"""A function that returns the second derivatives \(H_{ij} = \partial^2 f / \partial x_i \partial x_j\).
 
     >>> import wonderland as wl
@@ -150,7 +153,7 @@ def hessian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_au
     return named_after(f, "hessian", jacobian(first, argnums, mode="forward", has_aux=has_aux))
 
 
-def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+def hvp(f: Callable[..., object], primals: object, tangents: object) -> Any:
     r"""The product \(H v\) of the Hessian of a scalar function with a direction, without the Hessian.
 
     >>> import wonderland as wl
@@ -168,7 +171,7 @@ def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     return product if several else product[0]
 
 
-def directional_derivative(f: Callable[..., Any], x: Any, v: Any) -> Any:
+def directional_derivative(f: Callable[..., Result], x: object, v: object) -> Result:
     r"""\(D_v f(x) = \lim_{h\to 0} (f(x + h v) - f(x))/h = \langle \nabla f(x), v\rangle\).
 
     >>> import wonderland as wl
@@ -180,7 +183,7 @@ def directional_derivative(f: Callable[..., Any], x: Any, v: Any) -> Any:
     return jvp(f, _as_tuple(x), _as_tuple(v))[1]
 
 
-def derivative(f: Callable[..., Any]) -> Callable[..., Any]:
+def derivative(f: Callable[Concatenate[Tensor, P], Result]) -> Function[Concatenate[Varied, P], Result]:
     r"""The ordinary derivative \(f'(x)\) of a function of one number; further arguments are passed on.
 
     >>> import wonderland as wl
@@ -192,7 +195,7 @@ def derivative(f: Callable[..., Any]) -> Callable[..., Any]:
     The result has the shape of f's value: a curve gives its velocity. Book, section 2.2.1.
     """
 
-    def wrapper(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(x: Varied, *args: P.args, **kwargs: P.kwargs) -> Result:
         x = arrays.asarray(x)
         if x.shape != () or is_complex(x.dtype):
             raise GradientError(
@@ -202,10 +205,10 @@ def derivative(f: Callable[..., Any]) -> Callable[..., Any]:
         x = x if is_inexact(x.dtype) else arrays.astype(x, default_float)
         return jvp(lambda x: f(x, *args, **kwargs), (x,), (arrays.ones_like(x),))[1]
 
-    return named_after(f, "derivative", wrapper)
+    return named_after(f, "derivative", wrapper)  # type: ignore[arg-type]  # see Function
 
 
-def is_linear(f: Callable[..., Any], *examples: Any, rtol: float = 1e-6, seed: int = 0) -> bool:
+def is_linear(f: Callable[..., object], *examples: object, rtol: float = 1e-6, seed: int = 0) -> bool:
     r"""Whether \(f(a x + b y) = a f(x) + b f(y)\), tried on random x and y with the shapes of the examples.
 
     >>> import wonderland as wl
@@ -219,10 +222,10 @@ def is_linear(f: Callable[..., Any], *examples: Any, rtol: float = 1e-6, seed: i
     shapes = [arrays.asarray(leaf).shape for leaf in leaves]
     a, b = 0.75, -1.25  # exact in binary
 
-    def draw() -> list[Any]:
+    def draw() -> list[Tensor]:
         return [arrays.asarray(rng.normal(size=shape)) for shape in shapes]
 
-    def evaluate(values: list[Any]) -> tuple[list[Any], Any]:
+    def evaluate(values: list[Tensor]) -> tuple[list[Tensor], trees.Structure]:
         return output_leaves("is_linear", f(*trees.unflatten(structure, values)))
 
     x, y = draw(), draw()
@@ -230,8 +233,8 @@ def is_linear(f: Callable[..., Any], *examples: Any, rtol: float = 1e-6, seed: i
     (at_x, kind_x), (at_y, kind_y) = evaluate(x), evaluate(y)
     if not kind == kind_x == kind_y:
         return False
-    for z, u, v in zip(mixed, at_x, at_y, strict=True):
-        z, u, v = (np.asarray(arrays.stop_gradient(w)) for w in (z, u, v))
+    for results in zip(mixed, at_x, at_y, strict=True):
+        z, u, v = (np.asarray(arrays.stop_gradient(w)) for w in results)
         if not z.shape == u.shape == v.shape:
             return False
         scale = max(1.0, *(float(np.max(np.abs(w), initial=0.0)) for w in (z, u, v)))
@@ -244,13 +247,13 @@ def is_linear(f: Callable[..., Any], *examples: Any, rtol: float = 1e-6, seed: i
 
 
 def _forward(
-    f: Callable[..., Any], inputs: Inputs, kwargs: dict[str, Any], has_aux: bool, holomorphic: bool
-) -> tuple[list[Any], Any, Any, list[list[Any]]]:
+    f: Callable[..., object], inputs: Inputs, kwargs: dict[str, object], has_aux: bool, holomorphic: bool
+) -> tuple[list[Tensor], trees.Structure, Any, list[list[Tensor]]]:
     """All columns while f runs: the tangents carry the batch, the values do not and are computed once."""
     n = sum(v.size for v in inputs.values)
     found: list[Any] = []  # what f gave besides the tangents; none of it is batched
 
-    def along(*tangents: Any) -> list[Any]:
+    def along(*tangents: Tensor) -> list[Tensor]:
         made = call_with_tangents("jacobian", f, inputs, tangents, kwargs, has_aux)
         _check_outputs(made.values, n, holomorphic)
         found[:] = made.values, made.structure, made.aux
@@ -261,10 +264,10 @@ def _forward(
     return values, structure, aux, _split_columns(columns, values, inputs.values)
 
 
-def _columns(recording: Recording) -> list[list[Any]]:
+def _columns(recording: Recording) -> list[list[Tensor]]:
     """Columns by evaluating a recorded derivative along each input."""
 
-    def along(*tangents: Any) -> list[Any]:
+    def along(*tangents: Tensor) -> list[Tensor]:
         made = push_forward(recording.out_tangents, recording.tangents, list(tangents))
         return [zeros_like(v) if t is None else t for v, t in zip(recording.values, made, strict=True)]
 
@@ -272,7 +275,7 @@ def _columns(recording: Recording) -> list[list[Any]]:
     return _split_columns(columns, recording.values, recording.inputs.values)
 
 
-def _rows(recording: Recording) -> list[list[Any]]:
+def _rows(recording: Recording) -> list[list[Tensor]]:
     """Rows by transposing a recorded derivative for each output."""
     values, inputs = recording.values, recording.inputs.values
     stacked = vmap(lambda *cts: recording.adjoints(list(cts), free=False))(*_basis(values))
@@ -286,7 +289,7 @@ def _rows(recording: Recording) -> list[list[Any]]:
     return blocks
 
 
-def _split_columns(columns: list[Any], values: list[Any], inputs: list[Any]) -> list[list[Any]]:
+def _split_columns(columns: list[Tensor], values: list[Tensor], inputs: list[Tensor]) -> list[list[Tensor]]:
     blocks = []
     for v, column in zip(values, columns, strict=True):
         last = arrays.moveaxis(column, 0, -1)
@@ -298,7 +301,7 @@ def _split_columns(columns: list[Any], values: list[Any], inputs: list[Any]) -> 
     return blocks
 
 
-def _basis(values: list[Any]) -> list[Any]:
+def _basis(values: list[Tensor]) -> list[Tensor]:
     """The basis vectors of all leaves together: for each leaf, its part of every one of them along axis 0."""
     total = sum(v.size for v in values)
     parts, start = [], 0
@@ -312,7 +315,7 @@ def _basis(values: list[Any]) -> list[Any]:
 # --- checks
 
 
-def _check_complex(inputs: list[Any], holomorphic: bool) -> None:
+def _check_complex(inputs: list[Tensor], holomorphic: bool) -> None:
     if not holomorphic and any(is_complex(v.dtype) for v in inputs):
         raise GradientError(
             "jacobian: an argument is complex, and only a holomorphic function has one derivative there.",
@@ -322,7 +325,7 @@ def _check_complex(inputs: list[Any], holomorphic: bool) -> None:
         raise GradientError("jacobian: holomorphic=True, but an argument is real.", "holomorphic=False")
 
 
-def _check_outputs(values: list[Any], n: int, holomorphic: bool) -> None:
+def _check_outputs(values: list[Tensor], n: int, holomorphic: bool) -> None:
     """The outputs have a derivative, and the Jacobian with n columns fits into memory."""
     nbytes = 0
     for v in values:
@@ -348,5 +351,5 @@ def _extent(shape: tuple[int, ...], n: int, dtype: DType) -> int:
     return math.prod(shape) * n * dtype.itemsize
 
 
-def _as_tuple(x: Any) -> tuple[Any, ...]:
+def _as_tuple(x: object) -> tuple[object, ...]:
     return x if isinstance(x, tuple) else (x,)

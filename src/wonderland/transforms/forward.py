@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
-from .. import trees
-from ..context import current
-from ..errors import GradientError
+from ..core import trees
+from ..core.context import current
+from ..core.errors import GradientError
+from ..core.tangents import JVPTrace, JVPTracer
+from ..core.tensor import Tensor, alias
+from ..core.typing import Tangents
 from ..primitives.creation import zeros_like
-from ..tensor import alias
 from .inputs import Inputs, check_function, lower, output_leaves, split_aux
-from .tangents import JVPTrace, JVPTracer
+from .signatures import Aux, Result
 
 
-def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False) -> Any:
+@overload
+def jvp(
+    f: Callable[..., Result], primals: Sequence[object], tangents: Sequence[object], *, has_aux: Literal[False] = False
+) -> tuple[Result, Result]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[Result, Aux]],
+    primals: Sequence[object],
+    tangents: Sequence[object],
+    *,
+    has_aux: Literal[True],
+) -> tuple[Result, Result, Aux]: ...
+def jvp(
+    f: Callable[..., object], primals: Sequence[object], tangents: Sequence[object], *, has_aux: bool = False
+) -> tuple[Any, ...]:
     r"""The value of f and its derivative along a direction: \(f(x)\) and \(J_f(x)\,t\).
 
     >>> import wonderland as wl
@@ -40,18 +56,23 @@ def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = F
 class Outcome(NamedTuple):
     """What a function gave: the leaves of its value, their tangents (None: zero), and what else it returned."""
 
-    values: list[Any]
-    tangents: list[Any]
+    values: list[Tensor]
+    tangents: Tangents
     structure: trees.Structure
     aux: Any
 
-    def filled_tangents(self) -> list[Any]:
+    def filled_tangents(self) -> list[Tensor]:
         """The tangents, with zeros where there are none."""
         return [zeros_like(v) if t is None else alias(t) for v, t in zip(self.values, self.tangents, strict=True)]
 
 
 def call_with_tangents(
-    name: str, f: Callable[..., Any], inputs: Inputs, tangents: Sequence[Any], kwargs: dict[str, Any], has_aux: bool
+    name: str,
+    f: Callable[..., object],
+    inputs: Inputs,
+    tangents: Sequence[Tensor],
+    kwargs: dict[str, object],
+    has_aux: bool,
 ) -> Outcome:
     """Run f with a tangent for every leaf of its inputs: a number, or one that records itself."""
     trace = JVPTrace(current().trace)

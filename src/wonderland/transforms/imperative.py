@@ -12,16 +12,19 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import arrays
-from ..context import BACKWARD, at, current
-from ..dtypes import is_complex, is_inexact
-from ..errors import GradientError
-from ..giving import given_to
-from ..interpreter import Tangent
-from ..settings import setting
-from ..tape import Record
-from ..tensor import Tensor, alias, wrap
+from ..core.context import BACKWARD, at, current
+from ..core.dtypes import is_complex, is_inexact
+from ..core.errors import GradientError
+from ..core.giving import given_to
+from ..core.interpreter import Tangent
+from ..core.settings import setting
+from ..core.tangents import tangent_of
+from ..core.tape import Record
+from ..core.tensor import Tensor, alias, wrap
+from ..core.typing import ArrayLike, Tangents
 from .reverse import pull_back
-from .tangents import tangent_of
+
+Hook = Callable[[Tensor], Tensor | None]
 
 
 def requires_grad_(tensor: Tensor, requires_grad: bool) -> Tensor:
@@ -66,7 +69,7 @@ def retain_grad(tensor: Tensor) -> None:
     tensor._node[0].retained.add(tensor._node[1])
 
 
-def register_hook(tensor: Tensor, hook: Callable[[Tensor], Any]) -> Callable[[], None]:
+def register_hook(tensor: Tensor, hook: Hook) -> Callable[[], None]:
     """Returns a function that removes the hook."""
     if tensor._node is None:
         raise GradientError("register_hook: this tensor was not recorded.", "x.requires_grad_()")
@@ -75,7 +78,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Any]) -> Callable[[],
     return lambda: hooks.remove(hook)
 
 
-def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph: bool) -> None:
+def backward(tensor: Tensor, gradient: ArrayLike | None, *, retain_graph: bool, create_graph: bool) -> None:
     node = tensor._node
     if node is None:
         raise GradientError(
@@ -101,11 +104,11 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
 
 
 def _walk(start: tuple[Record, int], seed: Tensor, free: bool) -> None:
-    adjoints: dict[int, dict[int, Any]] = {}
+    adjoints: dict[int, dict[int, Tensor]] = {}
     records: dict[int, Record] = {}
     waiting: list[int] = []
 
-    def receive(node: tuple[Record, int], ct: Any) -> None:
+    def receive(node: tuple[Record, int], ct: Tensor) -> None:
         entry, index = node
         if entry.order not in adjoints:
             adjoints[entry.order] = {}
@@ -135,14 +138,14 @@ def _walk(start: tuple[Record, int], seed: Tensor, free: bool) -> None:
             )
         with _where_recorded(entry):
             found = _arg_adjoints(entry, cts)
-        for arg, ct in zip(entry.args, found, strict=True):
-            if ct is not None:
-                receive(arg._node, ct)
+        for arg, adjoint in zip(entry.args, found, strict=True):
+            if adjoint is not None:
+                receive(arg._node, adjoint)
         if free:
             entry.args = entry.outs = None
 
 
-def _where_recorded(entry: Record) -> Any:
+def _where_recorded(entry: Record) -> contextlib.AbstractContextManager[object]:
     if current().plain:
         return contextlib.nullcontext()
     source, module, _ = entry.place or (None, None, None)
@@ -153,7 +156,7 @@ def _conj(ct: Tensor) -> Tensor:
     return arrays.conj(ct) if is_complex(ct.dtype) else ct
 
 
-def _arg_adjoints(entry: Record, cts: dict[int, Any]) -> list[Any]:
+def _arg_adjoints(entry: Record, cts: dict[int, Tensor]) -> Tangents:
     """Linearise one primitive and transpose it. With `create_graph` the residuals are recorded in their turn."""
     args = entry.args
     outs = []
@@ -224,7 +227,7 @@ class Recorded:
         set_grad(self, value)
 
     @property
-    def grad_fn(self: Any) -> Any:
+    def grad_fn(self: Any) -> Record | None:
         """The operation that made this tensor, if it was recorded; None for leaves."""
         return grad_fn(self)
 
@@ -233,7 +236,9 @@ class Recorded:
         """Whether no recorded operation made this tensor."""
         return grad_fn(self) is None
 
-    def backward(self: Any, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+    def backward(
+        self: Any, gradient: ArrayLike | None = None, *, retain_graph: bool = False, create_graph: bool = False
+    ) -> None:
         """Walk the recorded operations backwards and add the gradients to the leaves' `.grad`."""
         backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
 
@@ -241,7 +246,7 @@ class Recorded:
         """Keep the gradient of this intermediate value in `.grad`, too."""
         retain_grad(self)
 
-    def register_hook(self: Any, hook: Any) -> Any:
+    def register_hook(self: Any, hook: Hook) -> Callable[[], None]:
         """Call `hook(gradient)` when the gradient of this tensor is known; its result, if any, replaces it."""
         return register_hook(self, hook)
 

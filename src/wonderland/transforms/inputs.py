@@ -6,19 +6,22 @@ parameters hold tracers while the function runs and their values again afterward
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import arrays, trees
-from ..cell import Cell
-from ..context import current, enter, leave, restoring
-from ..dtypes import is_inexact
-from ..errors import GradientError, TreeError
-from ..tensor import Tensor
-from .tangents import JVPTracer
+from .. import arrays
+from ..core import trees
+from ..core.cell import Cell
+from ..core.context import Trace, current, enter, leave, restoring
+from ..core.dtypes import is_inexact
+from ..core.errors import GradientError, TreeError
+from ..core.tangents import JVPTracer
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike, Shaped
+from .signatures import Result
 
 
-def check_function(name: str, f: Any) -> None:
+def check_function(name: str, f: object) -> None:
     """Refuse what is no function, above all a loss that was computed before."""
     if not callable(f):
         raise GradientError(
@@ -28,7 +31,7 @@ def check_function(name: str, f: Any) -> None:
         )
 
 
-def argument_positions(name: str, argnums: Any, count: int) -> tuple[int, ...]:
+def argument_positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     """`argnums`, one number or several, as positions among `count` arguments."""
     wanted = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
     for p in wanted:
@@ -46,16 +49,18 @@ def argument_positions(name: str, argnums: Any, count: int) -> tuple[int, ...]:
 class Inputs:
     """Positional arguments of which some leaves are differentiated."""
 
-    def __init__(self, name: str, args: tuple[Any, ...], argnums: tuple[int, ...] | None = None) -> None:
+    def __init__(self, name: str, args: tuple[object, ...], argnums: tuple[int, ...] | None = None) -> None:
         self.name = name
         self.args = args
         self.argnums = tuple(range(len(args))) if argnums is None else argnums
-        self.values: list[Any] = []  # the primal of every leaf
+        self.values: list[Tensor] = []  # the primal of every leaf
         self.cells: list[Cell | None] = []  # the cell in which the leaf lives, if any
-        self.layout: list[Any] = []  # per argument: its structure, and for every closed leaf what it contributes
+        self.layout: list[
+            tuple[trees.Structure, list[Any], list[str | list[str]]]
+        ] = []  # per argument: its structure, and for every closed leaf what it contributes
         for i in self.argnums:
             leaves, structure = trees.flatten(args[i], open_objects=False)
-            entries: list[Any] = []
+            entries: list[str | list[str]] = []
             for leaf in leaves:
                 if trees.is_stateful(leaf):
                     names = trainable(leaf)
@@ -70,11 +75,11 @@ class Inputs:
                     self._add(self._leaf(leaf, i), None)
             self.layout.append((structure, leaves, entries))
 
-    def _add(self, value: Any, cell: Cell | None) -> None:
+    def _add(self, value: Tensor, cell: Cell | None) -> None:
         self.values.append(value)
         self.cells.append(cell)
 
-    def _leaf(self, leaf: Any, argument: int) -> Any:
+    def _leaf(self, leaf: object, argument: int) -> Tensor:
         if not arrays.is_operand(leaf):
             raise GradientError(
                 f"{self.name}: argument {argument} has a leaf of type {type(leaf).__name__}, which has no derivative.",
@@ -89,11 +94,17 @@ class Inputs:
         return value
 
     @restoring
-    def call(self, trace: Any, f: Callable[..., Any], tracers: list[Any], kwargs: dict[str, Any] | None = None) -> Any:
+    def call(
+        self,
+        trace: Any,
+        f: Callable[..., Result],
+        tracers: Sequence[Tensor],
+        kwargs: dict[str, object] | None = None,
+    ) -> Result:
         """Run f with tracers for the leaves, under `trace`; without one, with other values for them."""
         args = list(self.args)
         position = 0
-        swapped: list[tuple[Cell, Any, Any]] = []
+        swapped: list[tuple[Cell, Tensor | None, Tensor]] = []
         for i, (structure, leaves, entries) in zip(self.argnums, self.layout, strict=True):
             rebuilt = []
             for leaf, entry in zip(leaves, entries, strict=True):
@@ -122,11 +133,11 @@ class Inputs:
             for cell, value in written:
                 cell.value = value
 
-    def gather(self, values: list[Any]) -> tuple[Any, ...]:
+    def gather(self, values: Sequence[object]) -> tuple[Any, ...]:
         """Values of the leaves as trees like the arguments; a module becomes a dict from parameter paths."""
         results, position = [], 0
         for structure, _, entries in self.layout:
-            rebuilt: list[Any] = []
+            rebuilt: list[object] = []
             for entry in entries:
                 if isinstance(entry, list):
                     rebuilt.append(dict(zip(entry, values[position : position + len(entry)], strict=True)))
@@ -137,7 +148,7 @@ class Inputs:
             results.append(trees.unflatten(structure, rebuilt))
         return tuple(results)
 
-    def matching(self, tangents: tuple[Any, ...]) -> list[Any]:
+    def matching(self, tangents: tuple[object, ...]) -> list[Tensor]:
         """The leaves of trees that look like the arguments, checked for shape and dtype."""
         # dicts are flattened in the order of their keys, modules list their parameters in another one
         places, wanted = trees.flatten(self.gather(list(range(len(self.values)))))
@@ -155,7 +166,7 @@ class Inputs:
         return checked
 
 
-def check_like(name: str, what: str, t: Any, value: Any) -> Any:
+def check_like(name: str, what: str, t: Tensor, value: Shaped) -> Tensor:
     """The tangent or adjoint t itself, if it has the shape and dtype of its value."""
     if t.shape != value.shape or t.dtype != value.dtype:
         raise GradientError(
@@ -165,11 +176,11 @@ def check_like(name: str, what: str, t: Any, value: Any) -> Any:
     return t
 
 
-def _peel(cell: Cell) -> Any:
+def _peel(cell: Cell) -> Tensor:
     """A cell's value under the current interpreter, without its imperative record."""
     value = cell.value
-    if current().trace is not None and current().trace.staged:
-        return current().trace.read(cell, value)
+    if (trace := current().trace) is not None and trace.staged:
+        return trace.read(cell, value)
     return value
 
 
@@ -178,7 +189,7 @@ def trainable(module: Any) -> dict[str, Cell]:
     return {path: cell for path, cell in module.named_parameters() if cell.trainable}
 
 
-def output_leaves(name: str, out: Any) -> tuple[list[Any], trees.Structure]:
+def output_leaves(name: str, out: object) -> tuple[list[Tensor], trees.Structure]:
     """The leaves of a function's result as tensors."""
     leaves, structure = trees.flatten(out, open_objects=False)
     converted = []
@@ -192,13 +203,13 @@ def output_leaves(name: str, out: Any) -> tuple[list[Any], trees.Structure]:
     return converted, structure
 
 
-def _value(leaf: Any) -> Any:
+def _value(leaf: ArrayLike) -> Tensor:
     if isinstance(leaf, Cell):
         return _peel(leaf)
     return leaf if isinstance(leaf, Tensor) else arrays.asarray(leaf)
 
 
-def split_aux(name: str, out: Any) -> tuple[Any, Any]:
+def split_aux(name: str, out: object) -> tuple[Any, Any]:
     """The value and the rest that a function with `has_aux` returned."""
     if not isinstance(out, tuple) or len(out) != 2:
         raise GradientError(
@@ -209,7 +220,7 @@ def split_aux(name: str, out: Any) -> tuple[Any, Any]:
     return out
 
 
-def lower(trace: Any, tree: Any) -> Any:
+def lower(trace: Trace, tree: object) -> Any:
     """A tree with this trace's tracers replaced by their values."""
     leaves, structure = trees.flatten(tree, open_objects=False)
     return trees.unflatten(

@@ -8,33 +8,36 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Literal, overload
 
-from .. import arrays, trees
-from ..arguments import named_after
-from ..context import BACKWARD, FORWARD, at
-from ..dtypes import is_complex, is_inexact
-from ..errors import GradientError
-from ..interpreter import Node, Tangent, bind
+from .. import arrays
+from ..core import trees
+from ..core.arguments import named_after
+from ..core.context import BACKWARD, FORWARD, at
+from ..core.dtypes import is_complex, is_inexact
+from ..core.errors import GradientError
+from ..core.interpreter import Node, Tangent, bind
+from ..core.settings import lenient
+from ..core.tangents import add_tangents
+from ..core.tensor import Tensor, alias
+from ..core.typing import Tangents
 from ..primitives.creation import ones_like, zeros_like
-from ..settings import lenient
-from ..tensor import alias
 from .forward import call_with_tangents
 from .inputs import Inputs, argument_positions, check_function, check_like
-from .tangents import add_tangents
+from .signatures import Aux, Function, Model, P, Result, Varied
 
 
-def pull_back(seeds: list[tuple[Tangent, Any]], wanted: list[Tangent], *, free: bool) -> list[Any]:
+def pull_back(seeds: Sequence[tuple[Tangent, Tensor]], wanted: Sequence[Tangent], *, free: bool) -> Tangents:
     """The adjoints of the tangents `wanted`, given adjoints of others; None where there is no path.
 
     With `free`, the recording is taken apart on the way, so that its memory is released as the walk goes.
     """
-    adjoints: dict[int, Any] = {}
+    adjoints: dict[int, Any] = {}  # of one result a tensor, of several a list
     waiting: list[int] = []
     nodes: dict[int, Node] = {}
 
-    def receive(tangent: Tangent, ct: Any) -> None:
+    def receive(tangent: Tangent, ct: Tensor) -> None:
         order, node = tangent.order, tangent.node
         if node is not None and node.outs is not None:
             if order not in adjoints:
@@ -65,7 +68,7 @@ def pull_back(seeds: list[tuple[Tangent, Any]], wanted: list[Tangent], *, free: 
     return [adjoints.get(t.order) for t in wanted]
 
 
-def transposed(node: Node, ct: Any) -> list[Any]:
+def transposed(node: Node, ct: Tensor | Tangents) -> Tangents:
     """The adjoints of a linear operation's arguments."""
     if node.place is None:
         return _transposed(node, ct)
@@ -74,12 +77,12 @@ def transposed(node: Node, ct: Any) -> list[Any]:
         return _transposed(node, ct)
 
 
-def _transposed(node: Node, ct: Any) -> list[Any]:
+def _transposed(node: Node, ct: Tensor | Tangents) -> Tangents:
     primitive, args, params = node.primitive, node.args, node.params
     rules = primitive.transpose
     if callable(rules):
         return rules(ct, args, **params)
-    cts: list[Any] = []
+    cts: Tangents = []
     for i, arg in enumerate(args):
         if type(arg) is not Tangent:
             cts.append(None)
@@ -94,7 +97,7 @@ def _transposed(node: Node, ct: Any) -> list[Any]:
     return cts
 
 
-def recorded(outputs: list[Any]) -> dict[int, Node]:
+def recorded(outputs: Sequence[Tangent | None]) -> dict[int, Node]:
     """The recorded operations behind some tangents (None: zero), by their numbers."""
     nodes: dict[int, Node] = {}
     stack = [t for t in outputs if t is not None]
@@ -107,8 +110,11 @@ def recorded(outputs: list[Any]) -> dict[int, Node]:
 
 
 def push_forward(
-    outputs: list[Any], inputs: list[Tangent], values: list[Any], residuals: dict[int, Any] | None = None
-) -> list[Any]:
+    outputs: Sequence[Tangent | None],
+    inputs: Sequence[Tangent],
+    values: Sequence[Tensor],
+    residuals: dict[int, Tensor] | None = None,
+) -> Tangents:
     """Evaluate recorded tangents for given values of the inputs; None stands for zero.
 
     `residuals` gives other values, by identity, for the constants of the recording.
@@ -117,7 +123,7 @@ def push_forward(
     known: dict[int, Any] = {t.order: v for t, v in zip(inputs, values, strict=True)}
     nodes = recorded(outputs)
 
-    def value(t: Tangent) -> Any:
+    def value(t: Tangent) -> Tensor:
         found = known[t.order]
         return found[t.index] if t.node is not None and t.node.outs is not None else found
 
@@ -133,8 +139,11 @@ def push_forward(
 class Recording:
     """A function evaluated at a point together with the recording of its derivative."""
 
-    def __init__(self, name: str, f: Callable[..., Any], inputs: Inputs, kwargs: dict[str, Any], has_aux: bool) -> None:
+    def __init__(
+        self, name: str, f: Callable[..., object], inputs: Inputs, kwargs: dict[str, object], has_aux: bool
+    ) -> None:
         self.inputs = inputs
+        self.out_tangents: list[Any]  # those that recorded themselves; None: zero
         self.tangents = [Tangent(v.shape, v.dtype) for v in inputs.values]
         self.values, self.out_tangents, self.structure, self.aux = call_with_tangents(
             name, f, inputs, self.tangents, kwargs, has_aux
@@ -149,7 +158,7 @@ class Recording:
     def value(self) -> Any:
         return trees.unflatten(self.structure, [alias(value) for value in self.values])
 
-    def adjoints(self, cts: list[Any], *, free: bool) -> list[Any]:
+    def adjoints(self, cts: Tangents, *, free: bool) -> list[Tensor]:
         """The adjoints of all input leaves for adjoints of the outputs."""
         seeds = [(t, ct) for t, ct in zip(self.out_tangents, cts, strict=True) if t is not None and ct is not None]
         if free:
@@ -159,7 +168,15 @@ class Recording:
         return [zeros_like(v) if ct is None else alias(ct) for v, ct in zip(self.inputs.values, found, strict=True)]
 
 
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def vjp(
+    f: Callable[..., Result], *primals: object, has_aux: Literal[False] = False
+) -> tuple[Result, Callable[[Result], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[Result, Aux]], *primals: object, has_aux: Literal[True]
+) -> tuple[Result, Callable[[Result], tuple[Any, ...]], Aux]: ...
+def vjp(f: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     r"""The value of f, and the function \(v \mapsto v^\top J_f(x)\) that pulls adjoints back to the arguments.
 
     >>> import wonderland as wl
@@ -175,14 +192,14 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     recording = Recording("vjp", f, Inputs("vjp", primals), {}, has_aux)
     recording.keep()
 
-    def pull(ct: Any) -> tuple[Any, ...]:
+    def pull(ct: object) -> tuple[Any, ...]:
         leaves, structure = trees.flatten(ct, open_objects=False)
         if structure != recording.structure:
             raise GradientError(
                 f"vjp: the adjoint has structure {structure}, the function's value {recording.structure}.",
                 "an adjoint in the same tree as the value",
             )
-        cts: list[Any] = []
+        cts: Tangents = []
         for value, leaf in zip(recording.values, leaves, strict=True):
             if not is_inexact(value.dtype):
                 cts.append(None)
@@ -194,7 +211,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (recording.value, pull, recording.aux) if has_aux else (recording.value, pull)
 
 
-def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(f: Callable[..., Result], *primals: object) -> tuple[Result, Callable[..., Result]]:
     r"""The value of f at x, and its derivative there as a linear function \(t \mapsto J_f(x)\,t\).
 
     >>> import wonderland as wl
@@ -208,7 +225,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     recording = Recording("linearize", f, Inputs("linearize", primals), {}, False)
     recording.keep()
 
-    def push(*tangents: Any) -> Any:
+    def push(*tangents: object) -> Result:
         values = recording.inputs.matching(tangents)
         found = push_forward(recording.out_tangents, recording.tangents, values)
         filled = [zeros_like(v) if t is None else alias(t) for v, t in zip(recording.values, found, strict=True)]
@@ -217,8 +234,20 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     return recording.value, push
 
 
+@overload
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False
+    f: Callable[Concatenate[Tensor, P], object], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[Varied, P], tuple[Tensor, Tensor]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[Model, P], object], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[Model, P], tuple[Tensor, dict[str, Tensor]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, object], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False
+) -> Function[P, tuple[Any, Any]]: ...
+def value_and_grad(
+    f: Callable[..., object], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False
 ) -> Callable[..., Any]:
     r"""A function that returns f's scalar value and its gradient.
 
@@ -234,7 +263,7 @@ def value_and_grad(
     """
     check_function("grad", f)
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> object:
         positions = argument_positions("grad", argnums, len(args))
         recording = Recording("grad", f, Inputs("grad", args, positions), kwargs, has_aux)
         value = _scalar(recording)
@@ -246,7 +275,7 @@ def value_and_grad(
     return named_after(f, "value_and_grad", wrapper)
 
 
-def _scalar(recording: Recording) -> Any:
+def _scalar(recording: Recording) -> Tensor:
     if recording.structure.kind != "leaf":
         raise GradientError(
             f"grad: the function returned {recording.structure}, not one scalar.",
@@ -263,7 +292,17 @@ def _scalar(recording: Recording) -> Any:
     return value
 
 
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+@overload
+def grad(
+    f: Callable[Concatenate[Tensor, P], object], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[Varied, P], Tensor]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[Model, P], object], argnums: Literal[0] = 0, *, has_aux: Literal[False] = False
+) -> Function[Concatenate[Model, P], dict[str, Tensor]]: ...
+@overload
+def grad(f: Callable[P, object], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Function[P, Any]: ...
+def grad(f: Callable[..., object], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     r"""A function that returns the gradient of f, \(\nabla f(x)\). See `value_and_grad` for the options.
 
     >>> import wonderland as wl
@@ -276,7 +315,7 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: 
     """
     both = value_and_grad(f, argnums, has_aux=has_aux)
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> object:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 

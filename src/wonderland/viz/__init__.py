@@ -11,19 +11,8 @@ from .layout import levels
 from .plot import Bars, Curve, plot
 from .scatter import scatter
 
+# fmt: off
 __all__ = [
-    "Bars",
-    "Curve",
-    "Edge",
-    "Node",
-    "decision_boundary",
-    "draw",
-    "heatmap",
-    "histogram",
-    "image_grid",
-    "level_lines",
-    "levels",
-    "plot",
-    "plot_paths",
-    "scatter",
+    "Bars", "Curve", "Edge", "Node", "decision_boundary", "draw", "heatmap", "histogram", "image_grid", "level_lines",
+    "levels", "plot", "plot_paths", "scatter",
 ]

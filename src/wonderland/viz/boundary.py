@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int
-from ..errors import InputError, ShapeError
-from .plot import PALETTE, STYLE, number, rule, ticks
+from ..core.arguments import as_int
+from ..core.errors import InputError, ShapeError
+from ..core.typing import Array, ArrayLike
+from .axes import Frame
+from .marks import Drawing, circle, group, rect
+from .plot import PALETTE
 
 
 def decision_boundary(
-    predict: Callable[[Any], Any],
-    X: Any,
-    y: Any = None,
+    predict: Callable[[Array], ArrayLike],
+    X: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     resolution: int = 80,
     title: str = "",
@@ -52,49 +53,28 @@ def decision_boundary(
     kinds = sorted({*regions.ravel().tolist(), *(truth.tolist() if truth is not None else [])}, key=str)
     colours = {kind: PALETTE[i % len(PALETTE)] for i, kind in enumerate(kinds)}
 
-    width, height = size
-    left, right, top, bottom = 62, width - 20, 46 if title else 20, height - 48
-    across = lambda x: left + (x - low[0]) / (high[0] - low[0]) * (right - left)  # noqa: E731 - formulas
-    down = lambda x: bottom - (x - low[1]) / (high[1] - low[1]) * (bottom - top)  # noqa: E731
-    extent = f'width="{width}" height="{height}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="wl-plot" viewBox="0 0 {width} {height}" {extent} '
-        f'role="img" aria-label="{escape(title or "decision boundary")}">',
-        f"<title>{escape(title or 'decision boundary')}</title><style>{escape(STYLE, quote=False)}</style>",
-        f'<rect {extent} rx="8" fill="#ffffff"/>',
-        f'<text class="title" x="{(left + right) / 2:g}" y="28">{escape(title)}</text>' if title else "",
-    ]
-    cell_w, cell_h = (right - left) / resolution, (bottom - top) / resolution
-    lines.append('<g opacity="0.22">')  # as one layer, so that rectangles may overlap and leave no seams
+    frame = Frame(size, (low[0], high[0]), (low[1], high[1]), title, *labels)
+    left, right, top, bottom = frame.sides
+    wide, tall = (right - left) / resolution, (bottom - top) / resolution
+    shades = []
     for row, line in enumerate(regions):
         cuts = [0, *(np.flatnonzero(line[1:] != line[:-1]) + 1).tolist(), resolution]
         for start, end in pairwise(cuts):
-            place = f'x="{left + start * cell_w:.2f}" y="{bottom - (row + 1) * cell_h:.2f}"'
-            lines.append(
-                f'<rect class="region" {place} width="{(end - start) * cell_w:.2f}" height="{cell_h + 0.3:.2f}" '
-                f'fill="{colours[line[start].item()]}"/>'
-            )
-    lines.append("</g>")
-    for tick in ticks(low[0], high[0]):
-        lines.append(rule("axis" if tick == 0 else "grid", across(tick), top, across(tick), bottom))
-        lines.append(f'<text class="x" x="{across(tick):.1f}" y="{bottom + 18}">{number(tick)}</text>')
-    for tick in ticks(low[1], high[1]):
-        lines.append(rule("axis" if tick == 0 else "grid", left, down(tick), right, down(tick)))
-        lines.append(f'<text class="y" x="{left - 9}" y="{down(tick) + 4:.1f}">{number(tick)}</text>')
-    lines.append(f'<text class="x" x="{(left + right) / 2:g}" y="{height - 12}">{escape(labels[0])}</text>')
-    place = f'transform="translate(17 {(top + bottom) / 2:g}) rotate(-90)"'
-    lines.append(f'<text class="x" {place}>{escape(labels[1])}</text>')
+            place = (left + start * wide, bottom - (row + 1) * tall, (end - start) * wide, tall + 0.3)
+            shades.append(rect("region", *place, fill=colours[line[start].item()]))
     predicted = _classes(predict, points)
+    dots = []
     for i, (a, b) in enumerate(points):
         kind = predicted[i].item() if truth is None else truth[i].item()
         wrong = truth is not None and predicted[i] != truth[i]
-        rim = 'stroke="#0f172a" stroke-width="2"' if wrong else 'stroke="#ffffff"'
-        place = f'cx="{across(a):.2f}" cy="{down(b):.2f}" r="4.5"'
-        lines.append(f'<circle {place} fill="{colours[kind]}" {rim}><title>{escape(str(kind))}</title></circle>')
-    return "\n".join(line for line in [*lines, "</svg>"] if line) + "\n"
+        rim = {"stroke": "#0f172a", "stroke_width": 2} if wrong else {"stroke": "#ffffff"}
+        dots.append(circle(frame.across(a), frame.down(b), 4.5, str(kind), fill=colours[kind], **rim))
+    # regions are one layer, so that rectangles may overlap and leave no seams
+    marks = [group(shades, opacity="0.22"), *frame.marks(), *dots]
+    return Drawing(size, marks, title or "decision boundary").svg()
 
 
-def _classes(predict: Callable[[Any], Any], X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _classes(predict: Callable[[Array], ArrayLike], X: Array) -> Array:
     found = np.asarray(predict(X))
     if found.shape != (len(X),):
         raise ShapeError(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
+from ..core.errors import InputError, ShapeError
+from ..core.typing import Array, ArrayLike
 from .plot import PALETTE, Curve, plot
 
 GREY = "#cbd5e1"
+Edge = tuple[int, int, str]  # of a grid: from which point, and which way
 
 
-def level_lines(x: Any, y: Any, z: Any, level: float) -> list[np.ndarray[Any, Any]]:
+def level_lines(x: Array, y: Array, z: Array, level: float) -> list[Array]:
     """The lines z = level on a grid, as arrays of points (k, 2); z has shape (len(y), len(x)).
 
     >>> lines = level_lines([0.0, 1.0], [0.0, 1.0], [[0.0, 1.0], [0.0, 1.0]], 0.25)
@@ -24,7 +25,7 @@ def level_lines(x: Any, y: Any, z: Any, level: float) -> list[np.ndarray[Any, An
     if z.shape != (len(y), len(x)):
         raise ShapeError(f"level_lines: z has shape {z.shape} for {len(x)} x and {len(y)} y.", "z of shape (y, x)")
     above = z > level
-    links: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    links: dict[Edge, list[Edge]] = {}
     for i in range(len(y) - 1):
         for j in range(len(x) - 1):
             corners = above[i : i + 2, j : j + 2]
@@ -39,7 +40,7 @@ def level_lines(x: Any, y: Any, z: Any, level: float) -> list[np.ndarray[Any, An
                 links.setdefault(a, []).append(b)
                 links.setdefault(b, []).append(a)
 
-    def place(edge: tuple[Any, ...]) -> tuple[float, float]:
+    def place(edge: Edge) -> tuple[float, float]:
         i, j, way = edge
         k, m = (i, j + 1) if way == "x" else (i + 1, j)
         share = (level - z[i, j]) / (z[k, m] - z[i, j])
@@ -58,8 +59,8 @@ def level_lines(x: Any, y: Any, z: Any, level: float) -> list[np.ndarray[Any, An
 
 
 def plot_paths(
-    f: Callable[[Any, Any], Any],
-    paths: Iterable[Any],
+    f: Callable[[Array, Array], ArrayLike],
+    paths: Iterable[ArrayLike],
     x_range: tuple[float, float],
     y_range: tuple[float, float],
     *,
@@ -78,7 +79,7 @@ def plot_paths(
 
     f takes two arrays of one shape. A path ends with a dot. Book, section 2.3.
     """
-    found: list[np.ndarray[Any, Any]] = []
+    found: list[Array] = []
     for path in paths:
         points = np.asarray(path, float)
         if points.ndim not in (2, 3) or points.shape[-1] != 2:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
-from ..errors import InputError
+from ..core.errors import InputError
 from .layout import Layout, Point, arrange
 
 CHARACTER = 7.9  # the width of a character of the 13-pixel monospaced font, rounded up

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..arguments import as_int
-from ..errors import InputError
+from ..core.arguments import as_int
+from ..core.errors import InputError
+from ..core.typing import ArrayLike
 from .plot import Bars, plot
 
 
 def histogram(
-    values: Any,
+    values: ArrayLike,
     bins: int = 30,
     *,
     title: str = "",
@@ -34,7 +33,7 @@ def histogram(
     )
 
 
-def binned(values: Any, bins: int = 30) -> tuple[np.ndarray, np.ndarray]:
+def binned(values: ArrayLike, bins: int = 30) -> tuple[np.ndarray, np.ndarray]:
     """The counts of finite values in equal bins, and the edges of the bins.
 
     >>> [part.tolist() for part in binned([0.0, 0.1, 1.0, np.nan], 2)]

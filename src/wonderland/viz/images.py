@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import as_int
-from ..errors import ShapeError
+from ..core.arguments import as_int
+from ..core.errors import ShapeError
+from ..core.typing import ArrayLike
 
 COLUMNS = 8
 WIDTH = 480  # pixels of the picture, about
 
 
-def image_grid(images: Any, columns: int = COLUMNS, *, gap: int = 1, zoom: int | None = None) -> str:
+def image_grid(images: ArrayLike, columns: int = COLUMNS, *, gap: int = 1, zoom: int | None = None) -> str:
     """Images (h, w, c) in rows, as the text of an SVG picture that holds a PNG.
 
     >>> import wonderland as wl

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import InputError
+from ..core.errors import InputError
 
 Point = tuple[float, float]
 Size = tuple[float, float]
@@ -27,6 +27,14 @@ def levels(nodes: Iterable[Hashable], edges: Iterable[Pair]) -> dict[Hashable, i
     Nodes of one level have no edge between them, so they could be computed at the same time, and walking
     the levels upwards is a topological order. A graph with a cycle has neither and is refused.
     """
+    level, stuck = levels_and_stuck(nodes, edges)
+    if stuck:
+        raise InputError(f"levels: the graph has a cycle among {', '.join(map(str, stuck))}.", "an acyclic graph")
+    return level
+
+
+def levels_and_stuck(nodes: Iterable[Hashable], edges: Iterable[Pair]) -> tuple[dict[Hashable, int], list[Hashable]]:
+    """The levels, and the nodes that have none because they depend on a cycle."""
     level = dict.fromkeys(nodes, 0)
     followers: dict[Hashable, list[Hashable]] = {node: [] for node in level}
     waiting = dict.fromkeys(level, 0)  # predecessors without a final level
@@ -45,10 +53,7 @@ def levels(nodes: Iterable[Hashable], edges: Iterable[Pair]) -> dict[Hashable, i
             waiting[target] -= 1
             if not waiting[target]:
                 ready.append(target)
-    if len(ready) < len(level):
-        stuck = ", ".join(str(node) for node in level if waiting[node])
-        raise InputError(f"levels: the graph has a cycle among {stuck}.", "an acyclic graph")
-    return level
+    return level, [node for node in level if waiting[node]]
 
 
 @dataclass(frozen=True)

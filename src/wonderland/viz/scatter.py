@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..core.errors import ShapeError
+from ..core.typing import ArrayLike
 from .plot import Curve, plot
 
 
 def scatter(
-    points: Any,
-    labels: Any = None,
+    points: ArrayLike,
+    labels: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,
     title: str = "",

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..errors import InputError
-from ..tensor import Tensor
+from ..core.errors import InputError
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 
 
 class FormulaError(InputError):
@@ -34,7 +35,7 @@ def _marked(text: str, column: int, width: int = 76) -> str:
     return f"  {before}{part}{after}\n  {' ' * (len(before) + column - start)}^"
 
 
-OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+OPERATORS: dict[type[ast.AST], Callable[..., Tensor]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -45,7 +46,7 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 }
 
 # functions of one argument
-UNARY: dict[str, Callable[..., Any]] = {
+UNARY: dict[str, Callable[..., Tensor]] = {
     f.__name__: f
     for f in (
         *(arrays.exp, arrays.expm1, arrays.log, arrays.log1p, arrays.log2, arrays.log10, arrays.sqrt, arrays.square),
@@ -155,7 +156,7 @@ class Formula:
 
     # --- evaluating
 
-    def __call__(self, /, **values: Any) -> Any:
+    def __call__(self, /, **values: ArrayLike) -> Any:
         self.check_names(tuple(values))
         known = {
             name: v if isinstance(v, Tensor) else arrays.asarray(np.asarray(v, float)) for name, v in values.items()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..giving import given_to
+from ..core.giving import given_to
 from ..viz.graph import Edge, Node, draw
+from ..viz.marks import shortened
 from .program import Trace
 from .tables import result_name, tensor_text
 
@@ -27,8 +28,7 @@ def draw_trace(trace: Trace, *, adjoints: bool, precision: int) -> str:
     for step in trace.steps:
         for name in step.outputs:
             kind = "output" if name in results else "operation"
-            text = step.expression if len(step.expression) <= WIDEST else step.expression[: WIDEST - 1] + "…"
-            nodes.append(Node(name, text, rows(name), kind, name))
+            nodes.append(Node(name, shortened(step.expression, WIDEST), rows(name), kind, name))
             edges += [Edge(use, name) for use in step.uses]
     title = f"{result_name(trace)} = {trace.title}" if trace.title else "evaluation trace"
     return draw(nodes, edges, title=title)

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .. import arrays, trees
-from ..dtypes import is_floating, is_inexact
-from ..errors import GradientError, InputError
+from .. import arrays
+from ..core import trees
+from ..core.dtypes import is_floating, is_inexact
+from ..core.errors import GradientError, InputError
+from ..core.primitive import Primitive
+from ..core.tangents import tangent_of
+from ..core.tensor import Tensor
+from ..core.typing import ArrayLike
 from ..primitives.creation import ones_like, zeros_like
-from ..primitives.primitive import Primitive
-from ..tensor import Tensor
 from ..transforms.inputs import check_like
 from ..transforms.reverse import vjp
-from ..transforms.tangents import tangent_of
 from . import tables
 
 
@@ -26,7 +28,7 @@ class Step:
     name: str
     primitive: Primitive
     args: tuple[str | Tensor, ...]
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     value: Any  # a list for a primitive with several results
 
     @property
@@ -66,7 +68,7 @@ class Contribution:
 
 
 if TYPE_CHECKING:
-    from .picture import Drawn as Given  # what is given to the class below from above, see giving.py
+    from .picture import Drawn as Given  # what is given to the class below from above, see core/giving.py
 else:
     Given = object
 
@@ -117,7 +119,7 @@ class Trace(Given):
 
     # --- the three sweeps
 
-    def replay(self, /, **values: Any) -> Any:
+    def replay(self, /, **values: ArrayLike) -> Any:
         """Run the recorded steps again, with other values for some of the inputs.
 
         >>> import wonderland as wl
@@ -135,7 +137,7 @@ class Trace(Given):
             known |= replace(step, value=out).outputs
         return trees.unflatten(self.structure, [known[o] if isinstance(o, str) else o for o in self.outputs])
 
-    def tangents(self, /, **direction: Any) -> dict[str, Tensor]:
+    def tangents(self, /, **direction: ArrayLike) -> dict[str, Tensor]:
         r"""Forward mode: the tangent \(\dot v\) of every value, when the inputs move in a direction.
 
         >>> from wonderland import wengert
@@ -162,7 +164,7 @@ class Trace(Given):
                     tangents[name] = zeros_like(value) if t is None else t
         return tangents
 
-    def contributions(self, seed: Any = None) -> list[Contribution]:
+    def contributions(self, seed: object = None) -> list[Contribution]:
         """Reverse mode: what each step, from the last to the first, adds to the adjoints of its arguments.
 
         `seed` is the adjoint of the result, 1 for a scalar. Steps that the result does not depend on add
@@ -184,7 +186,7 @@ class Trace(Given):
                 found.append(Contribution(step, target, part, ct, total))
         return found
 
-    def adjoints(self, seed: Any = None) -> dict[str, Tensor]:
+    def adjoints(self, seed: object = None) -> dict[str, Tensor]:
         r"""Reverse mode: the adjoint \(\bar v\), the derivative of the result with respect to every value.
 
         >>> from wonderland import wengert
@@ -245,7 +247,7 @@ class Trace(Given):
 
     # --- checks
 
-    def _like_inputs(self, name: str, what: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _like_inputs(self, name: str, what: str, values: Mapping[str, ArrayLike]) -> dict[str, Tensor]:
         for key in values:
             if key not in self.inputs:
                 raise InputError(f"{name}: the trace has no input {key!r}.", f"one of {', '.join(self.inputs)}")
@@ -255,7 +257,7 @@ class Trace(Given):
         }
         return {key: check_like(name, what, x, self.inputs[key]) for key, x in made.items()}
 
-    def _seeds(self, seed: Any) -> dict[str, Any]:
+    def _seeds(self, seed: object) -> dict[str, Tensor]:
         """The adjoints of the outputs before the sweep."""
         known = self.values
         results = [known[o] if isinstance(o, str) else o for o in self.outputs]
@@ -274,7 +276,7 @@ class Trace(Given):
                     f"adjoints: the seed has structure {structure}, the result {self.structure}.",
                     "a seed in the same tree as the result",
                 )
-        seeds: dict[str, Any] = {}
+        seeds: dict[str, Tensor] = {}
         for output, result, leaf in zip(self.outputs, results, leaves, strict=True):
             ct = leaf if isinstance(leaf, Tensor) else arrays.asarray(leaf, dtype=result.dtype)
             check_like("adjoints", "seed", ct, result)

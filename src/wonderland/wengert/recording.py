@@ -5,19 +5,21 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .. import arrays, trees
-from ..cell import Cell
-from ..context import current, leave, step_out
-from ..dtypes import DType, float64
-from ..errors import InputError, TraceError
-from ..interpreter import bind
-from ..primitives.primitive import Primitive
-from ..tensor import Shape, Tensor, Tracer, format_array, noun
+from .. import arrays
+from ..core import trees
+from ..core.cell import Cell
+from ..core.context import current, leave, step_out
+from ..core.dtypes import DType, float64
+from ..core.errors import InputError, TraceError
+from ..core.interpreter import bind
+from ..core.primitive import Primitive
+from ..core.tensor import Shape, Tensor, Tracer, format_array, noun
+from ..core.typing import Array
 from ..transforms.inputs import Inputs, output_leaves
 from .formula import Formula, FormulaError
 from .program import Step, Trace
@@ -41,7 +43,7 @@ class RecordedTracer(Tracer):
     def dtype(self) -> DType:
         return self.value.dtype
 
-    def _concrete(self, what: str) -> np.ndarray[Any, Any]:
+    def _concrete(self, what: str) -> Array:
         if what in ("bool", "int"):  # control flow follows the value
             return self.value._concrete(what)
         raise TraceError(
@@ -49,7 +51,7 @@ class RecordedTracer(Tracer):
             "functions of wonderland instead of math or NumPy, x.item() if the cut is meant",
         )
 
-    def _item_data(self) -> np.ndarray[Any, Any]:
+    def _item_data(self) -> Array:
         return self.value._item_data()
 
     def __repr__(self) -> str:
@@ -68,7 +70,7 @@ class Recorder:
         self.steps: list[Step] = []
         self.written: list[Cell] = []
 
-    def process(self, primitive: Primitive, args: Any, params: dict[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, object]) -> Any:
         own = [isinstance(arg, RecordedTracer) and arg.trace is self for arg in args]
         values = [arg.value if mine else arg for arg, mine in zip(args, own, strict=True)]
         inside = step_out()
@@ -89,15 +91,15 @@ class Recorder:
 
     note_create = note_write
 
-    def finish(self) -> list[tuple[Cell, Any]]:
+    def finish(self) -> list[tuple[Cell, Tensor]]:
         """Cells that were written, with the values that they keep."""
         return [(cell, self.value(cell.release())) for cell in {id(cell): cell for cell in self.written}.values()]
 
-    def value(self, x: Any) -> Any:
+    def value(self, x: Tensor) -> Tensor:
         return x.value if isinstance(x, RecordedTracer) and x.trace is self else x
 
 
-def trace(f: Callable[..., Any] | str | Formula, /, *args: Any, **values: Any) -> Trace:
+def trace(f: Callable[..., object] | str | Formula, /, *args: object, **values: object) -> Trace:
     """Run a function, or a formula, and list the primitives that it runs.
 
     >>> import wonderland as wl
@@ -146,7 +148,7 @@ def trace(f: Callable[..., Any] | str | Formula, /, *args: Any, **values: Any) -
     count, keys = len(args), tuple(values)
     labels = parameters[:count] if count <= len(parameters) else [f"x{i + 1}" for i in range(count)]
 
-    def positional(*xs: Any) -> Any:
+    def positional(*xs: Any) -> object:
         return f(*xs[:count], **dict(zip(keys, xs[count:], strict=True)))
 
     inputs = Inputs("trace", tuple(_as_inputs(value) for value in (*args, *values.values())))
@@ -162,10 +164,10 @@ def trace(f: Callable[..., Any] | str | Formula, /, *args: Any, **values: Any) -
     return made.by_level() if title else made
 
 
-def _as_inputs(tree: Any) -> Any:
+def _as_inputs(tree: object) -> object:
     """The argument with its Python numbers and NumPy arrays as floating tensors."""
 
-    def convert(x: Any) -> Any:
+    def convert(x: object) -> object:
         if isinstance(x, (bool, int, float)):
             return arrays.asarray(float(x), dtype=float64)
         if isinstance(x, (np.ndarray, np.generic)):
@@ -176,7 +178,7 @@ def _as_inputs(tree: Any) -> Any:
     return trees.unflatten(structure, [convert(leaf) for leaf in leaves])
 
 
-def _parameter_names(f: Any) -> list[str]:
+def _parameter_names(f: Callable[..., object]) -> list[str]:
     """The names of the parameters that can be given by position; none if the function does not tell."""
     try:
         parameters = list(inspect.signature(f).parameters.values())

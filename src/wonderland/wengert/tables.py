@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import is_inexact
+from ..core.dtypes import is_inexact
+from ..core.typing import ArrayLike
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .program import Step, Trace
+    from ..core.tensor import Tensor
+    from .program import Contribution, Step, Trace
 
 INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**", "matmul": "@",
@@ -23,7 +24,7 @@ LONGEST = 40  # characters of a parameter
 # --- numbers and expressions
 
 
-def number(x: Any, precision: int) -> str:
+def number(x: ArrayLike, precision: int) -> str:
     """A Python number with so many significant digits."""
     if isinstance(x, bool | int):
         return str(x)
@@ -56,7 +57,7 @@ def expression(step: Step, precision: int = 6) -> str:
     return f"{name}({', '.join(args + params)})"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
@@ -204,7 +205,7 @@ def adjoint_table(trace: Trace, precision: int) -> str:
     return "\n".join([head, *table, "", "Gradient", *closing])
 
 
-def _product(contribution: Any, precision: int) -> str:
+def _product(contribution: Contribution, precision: int) -> str:
     value = tensor_text(contribution.value, precision)
     if contribution.partial is None:
         return value

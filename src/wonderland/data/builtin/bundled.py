@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ...core.typing import DTypeLike
 from ..formats.numpy_files import read_npz
 from ..record import DatasetRecord
 
@@ -42,7 +42,7 @@ def digits(*, flat: bool = False, raw: bool = False) -> DatasetRecord:
     )
 
 
-def iris(*, dtype: Any = np.float32) -> DatasetRecord:
+def iris(*, dtype: DTypeLike = np.float32) -> DatasetRecord:
     """Four lengths (cm) of 150 flowers of three kinds, 120 to train and 30 to test. Book, chapter 4 (exercises).
 
     >>> import wonderland as wl

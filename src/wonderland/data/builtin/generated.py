@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ...arguments import as_int, as_number
-from ...errors import InputError, ShapeError
+from ...core.arguments import as_int, as_number
+from ...core.errors import InputError, ShapeError
+from ...core.typing import ArrayLike, DTypeLike
+from ..generators import Seed
 from ..randomness import as_generator
 
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-def make_xor(n_samples: int = 4, *, noise: float = 0.0, seed: Any = 0, dtype: Any = np.float32) -> Pair:
+def make_xor(n_samples: int = 4, *, noise: float = 0.0, seed: Seed = 0, dtype: DTypeLike = np.float32) -> Pair:
     """Exclusive or: y = 1 when exactly one of two bits is set. Book, section 5.1 (figure 5.1).
 
     >>> import wonderland as wl
@@ -36,7 +37,7 @@ def make_xor(n_samples: int = 4, *, noise: float = 0.0, seed: Any = 0, dtype: An
     return _jittered("make_xor", corners[which], noise, seed).astype(dtype), labels[which]
 
 
-def make_parity(d: int = 3, n_samples: int | None = None, *, seed: Any = 0, dtype: Any = np.float32) -> Pair:
+def make_parity(d: int = 3, n_samples: int | None = None, *, seed: Seed = 0, dtype: DTypeLike = np.float32) -> Pair:
     r"""\(d\) bits and their sum modulo 2, the general form of xor: any one bit flips it. Book, section 5.2.1.
 
     >>> import wonderland as wl
@@ -58,7 +59,7 @@ def make_parity(d: int = 3, n_samples: int | None = None, *, seed: Any = 0, dtyp
 
 
 def make_moons(
-    n_samples: int = 100, *, shuffle: bool = True, noise: float = 0.0, seed: Any = 0, dtype: Any = np.float32
+    n_samples: int = 100, *, shuffle: bool = True, noise: float = 0.0, seed: Seed = 0, dtype: DTypeLike = np.float32
 ) -> Pair:
     """Two half circles that reach into each other.
 
@@ -81,8 +82,8 @@ def make_circles(
     shuffle: bool = True,
     noise: float = 0.0,
     factor: float = 0.8,
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Pair:
     """A circle of radius 1 (class 0) around one of radius `factor` (class 1).
 
@@ -105,12 +106,12 @@ def make_blobs(
     n_samples: int = 100,
     n_features: int = 2,
     *,
-    centers: int | Any = 3,
+    centers: int | ArrayLike = 3,
     cluster_std: float | Sequence[float] = 1.0,
     center_box: tuple[float, float] = (-10.0, 10.0),
     shuffle: bool = True,
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Pair:
     """A normal cloud around each of some centres, which are given (k, d) or drawn from a box.
 
@@ -144,8 +145,8 @@ def make_spirals(
     turns: float = 1.5,
     shuffle: bool = True,
     noise: float = 0.0,
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Pair:
     """Arms that wind around the origin, one per class, from radius 0.1 to 1.
 
@@ -164,7 +165,7 @@ def make_spirals(
 
 
 def make_swiss_roll(
-    n_samples: int = 100, *, noise: float = 0.0, hole: bool = False, seed: Any = 0, dtype: Any = np.float32
+    n_samples: int = 100, *, noise: float = 0.0, hole: bool = False, seed: Seed = 0, dtype: DTypeLike = np.float32
 ) -> Pair:
     r"""A sheet rolled up in space, \((t\cos t,\, h,\, t\sin t)\); the target is the place \(t\) along the roll.
 
@@ -196,9 +197,9 @@ def make_regression(
     bias: float = 0.0,
     noise: float = 0.0,
     coef: bool = False,
-    seed: Any = 0,
-    dtype: Any = np.float32,
-) -> Any:
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
+) -> tuple[np.ndarray, ...]:
     r"""\(y = Xw + b + \varepsilon\): X is standard normal, w uniform on (0, 100), \(\varepsilon\) normal.
 
     >>> import wonderland as wl
@@ -226,8 +227,8 @@ def make_sine(
     noise: float = 0.1,
     frequency: float = 1.0,
     interval: tuple[float, float] = (0.0, 1.0),
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Pair:
     r"""\(y = \sin(2\pi f x) + \varepsilon\) for x drawn uniformly from an interval, in rising order.
 
@@ -244,7 +245,7 @@ def make_sine(
 
 
 def make_income_rule(
-    n_samples: int = 500, *, flipped: float = 0.0, scale: bool = False, seed: Any = 0, dtype: Any = np.float32
+    n_samples: int = 500, *, flipped: float = 0.0, scale: bool = False, seed: Seed = 0, dtype: DTypeLike = np.float32
 ) -> Pair:
     """Income and age, and whether the income is low for that age. Book, section 5.1.
 
@@ -266,7 +267,7 @@ def make_income_rule(
 
 
 def make_heteroscedastic(
-    n_samples: int = 200, *, noise: tuple[float, float] = (0.05, 0.5), seed: Any = 0, dtype: Any = np.float32
+    n_samples: int = 200, *, noise: tuple[float, float] = (0.05, 0.5), seed: Seed = 0, dtype: DTypeLike = np.float32
 ) -> Pair:
     r"""\(y = \sin(2\pi x) + \sigma(x)\varepsilon\), whose noise \(\sigma\) grows linearly from x = 0 to x = 1.
 
@@ -291,8 +292,8 @@ def make_outliers(
     noise: float = 0.1,
     fraction: float = 0.1,
     size: float = 10.0,
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Pair:
     """A line with a little noise, of which a `fraction` of the points lies `size` too high.
 
@@ -315,8 +316,8 @@ def make_imbalanced(
     weights: Sequence[float] = (0.95, 0.05),
     separation: float = 2.0,
     n_features: int = 2,
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Pair:
     """Normal clouds, one per class, `separation` apart along the diagonal, with exactly the given shares of examples.
 
@@ -338,7 +339,7 @@ def make_imbalanced(
     return X[order].astype(dtype), y[order]
 
 
-def make_bimodal(n_samples: int = 100, *, noise: float = 0.0, seed: Any = 0, dtype: Any = np.float32) -> Pair:
+def make_bimodal(n_samples: int = 100, *, noise: float = 0.0, seed: Seed = 0, dtype: DTypeLike = np.float32) -> Pair:
     """A target that is +1 or -1 with equal probability whatever x is. Book, section 3.2.2.
 
     >>> import wonderland as wl
@@ -356,30 +357,34 @@ def make_bimodal(n_samples: int = 100, *, noise: float = 0.0, seed: Any = 0, dty
     return rng.uniform(-1, 1, (n, 1)).astype(dtype), y.astype(dtype)
 
 
-def _two_classes(name: str, X: np.ndarray, first: int, shuffle: bool, noise: Any, seed: Any, dtype: Any) -> Pair:
+def _two_classes(
+    name: str, X: np.ndarray, first: int, shuffle: bool, noise: float, seed: Seed, dtype: DTypeLike
+) -> Pair:
     """`first` examples of class 0, the others of class 1."""
     return _finished(name, X, (np.arange(len(X)) >= first).astype(np.int64), shuffle, noise, seed, dtype)
 
 
-def _finished(name: str, X: np.ndarray, y: np.ndarray, shuffle: bool, noise: Any, seed: Any, dtype: Any) -> Pair:
+def _finished(
+    name: str, X: np.ndarray, y: np.ndarray, shuffle: bool, noise: float, seed: Seed, dtype: DTypeLike
+) -> Pair:
     rng = as_generator(name, seed)
     order = rng.permutation(len(X)) if shuffle else np.arange(len(X))
     return _jittered(name, X[order], noise, rng).astype(dtype), y[order]
 
 
-def _jittered(name: str, X: np.ndarray, noise: Any, seed: Any) -> np.ndarray:
+def _jittered(name: str, X: np.ndarray, noise: float, seed: Seed) -> np.ndarray:
     scale = _deviation(name, noise)
     return X + scale * as_generator(name, seed).standard_normal(X.shape) if scale else X
 
 
-def _deviation(name: str, noise: Any) -> float:
+def _deviation(name: str, noise: float) -> float:
     value = float(as_number(name, "noise", noise))
     if not (value >= 0 and np.isfinite(value)):
         raise InputError(f"{name}: noise={noise!r} is not a standard deviation.", "0 or more")
     return value
 
 
-def _probability(name: str, what: str, value: Any) -> float:
+def _probability(name: str, what: str, value: float) -> float:
     if not 0 <= as_number(name, what, value) <= 1:
         raise InputError(f"{name}: {what}={value!r} is not a share.", "a number from 0 to 1")
     return float(value)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, ShapeError
+from ...core.errors import InputError, ShapeError
+from ...core.typing import PathLike
 from ..formats.files import as_path
 from ..formats.idx import read_idx
 from ..record import DatasetRecord
 
 
 def mnist(
-    path: Any, *, flat: bool = False, raw: bool = False, expect_sha256: Mapping[str, str] | None = None
+    path: PathLike, *, flat: bool = False, raw: bool = False, expect_sha256: Mapping[str, str] | None = None
 ) -> DatasetRecord:
     """The digits of MNIST from the folder with its files `train-images-idx3-ubyte.gz` and so on.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ...errors import InputError
+from ...core.errors import InputError
+from ...core.typing import DTypeLike
 from ..extras import need
 from ..record import DatasetRecord
 
@@ -18,7 +17,7 @@ NAMES = {
 }
 
 
-def from_sklearn(name: str, *, dtype: Any = np.float32) -> DatasetRecord:
+def from_sklearn(name: str, *, dtype: DTypeLike = np.float32) -> DatasetRecord:
     """A dataset of scikit-learn's `load_*` functions as a record: breast_cancer, diabetes, linnerud, wine.
 
     >>> import wonderland as wl

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ...arguments import as_int
+from ...core.arguments import as_int
+from ...core.typing import DTypeLike
+from ..generators import Seed
 from ..randomness import as_generator
 from .generated import Pair, _deviation
 
@@ -19,8 +19,8 @@ def make_shapes(
     size: int = 16,
     channels: int = 1,
     noise: float = 0.0,
-    seed: Any = 0,
-    dtype: Any = np.float32,
+    seed: Seed = 0,
+    dtype: DTypeLike = np.float32,
 ) -> Pair:
     """Images (n, size, size, channels) in [0, 1] of a square, a disc, a triangle or a cross, and which it is.
 

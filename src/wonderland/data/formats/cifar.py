@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...core.errors import InputError
+from ...core.typing import PathLike
 from ..record import DatasetRecord
 from .files import as_path, damaged, read_bytes
 
@@ -17,7 +17,7 @@ _CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hor
 
 
 def read_cifar10(
-    path: Any, *, expect_size: int | None = None, expect_sha256: str | None = None
+    path: PathLike, *, expect_size: int | None = None, expect_sha256: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, 32, 32, 3) uint8 and labels (n,) int64 of one CIFAR-10 file, as `data_batch_1.bin`.
 
@@ -33,7 +33,7 @@ def read_cifar10(
 
 
 def read_cifar100(
-    path: Any, *, labels: str = "fine", expect_size: int | None = None, expect_sha256: str | None = None
+    path: PathLike, *, labels: str = "fine", expect_size: int | None = None, expect_sha256: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, 32, 32, 3) and the "fine" (100) or "coarse" (20) labels of one CIFAR-100 file, as `train.bin`."""
     if labels not in ("fine", "coarse"):
@@ -42,7 +42,7 @@ def read_cifar100(
     return images, both[:, int(labels == "fine")]
 
 
-def cifar10(path: Any, *, expect_sha256: Mapping[str, str] | None = None) -> DatasetRecord:
+def cifar10(path: PathLike, *, expect_sha256: Mapping[str, str] | None = None) -> DatasetRecord:
     """CIFAR-10 from the folder of its binary files: 50,000 images to train and 10,000 to test, uint8.
 
     >>> import wonderland as wl
@@ -61,7 +61,7 @@ def cifar10(path: Any, *, expect_sha256: Mapping[str, str] | None = None) -> Dat
     return _joined("cifar10", folder, train, read, "test_batch.bin", _names(folder, "batches.meta.txt", 10))
 
 
-def cifar100(path: Any, *, labels: str = "fine", expect_sha256: Mapping[str, str] | None = None) -> DatasetRecord:
+def cifar100(path: PathLike, *, labels: str = "fine", expect_sha256: Mapping[str, str] | None = None) -> DatasetRecord:
     """CIFAR-100 from the folder with `train.bin` and `test.bin`, with its 100 fine or 20 coarse labels."""
     folder = as_path("cifar100", path)
     hashes = expect_sha256 or {}
@@ -75,7 +75,7 @@ def cifar100(path: Any, *, labels: str = "fine", expect_sha256: Mapping[str, str
 
 
 def _read(
-    name: str, path: Any, classes: tuple[int, ...], size: int | None, sha256: str | None
+    name: str, path: PathLike, classes: tuple[int, ...], size: int | None, sha256: str | None
 ) -> tuple[np.ndarray, np.ndarray]:
     data = read_bytes(name, path, size, sha256)
     length = len(classes) + PIXELS
@@ -91,7 +91,14 @@ def _read(
     return np.ascontiguousarray(images), labels.astype(np.int64)
 
 
-def _joined(name: str, folder: Path, train: list[Any], read: Any, test: str, names: tuple[str, ...]) -> DatasetRecord:
+def _joined(
+    name: str,
+    folder: Path,
+    train: list[tuple[np.ndarray, np.ndarray]],
+    read: Callable[[Path], tuple[np.ndarray, np.ndarray]],
+    test: str,
+    names: tuple[str, ...],
+) -> DatasetRecord:
     if not train or not (folder / test).exists():
         found = ", ".join(sorted(file.name for file in folder.glob("*"))[:8]) or "nothing"
         raise InputError(

@@ -6,11 +6,11 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...core.errors import InputError
+from ...core.typing import DTypeLike, PathLike
 from ...storage.bounds import LEAST_TEXT
 from ..record import DatasetRecord
 from .files import damaged, read_bytes
@@ -21,7 +21,7 @@ _DELIMITERS = ",;\t|"
 
 
 def read_csv(
-    path: Any,
+    path: PathLike,
     *,
     target: str | int | None = None,
     columns: Sequence[str | int] | None = None,
@@ -31,7 +31,7 @@ def read_csv(
     encode: str = "one_hot",
     task: str = "auto",
     on_missing: str = "error",
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
     like: TableSchema | None = None,
     expect_size: int | None = None,
     expect_sha256: str | None = None,
@@ -95,7 +95,7 @@ def read_csv(
 
 
 def read_rows(
-    path: Any,
+    path: PathLike,
     header: bool | None = None,
     delimiter: str | None = None,
     expect_size: int | None = None,

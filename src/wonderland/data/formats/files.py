@@ -6,16 +6,16 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from ...errors import FileError, InputError, SizeError
+from ...core.errors import FileError, InputError, SizeError
+from ...core.typing import PathLike
 from ...storage.bounds import LEAST_ARRAY, gunzip, gunzip_head, unpacked_limit
 
 GZIP = b"\x1f\x8b"
 _HEAD = 1 << 14  # bytes in which a header says how many there should be
 
 
-def as_path(name: str, path: Any) -> Path:
+def as_path(name: str, path: PathLike) -> Path:
     """The path of something that exists."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"{name}: a {type(path).__name__} is not a path.", "a string or a pathlib.Path")
@@ -31,7 +31,7 @@ def as_path(name: str, path: Any) -> Path:
 
 def read_bytes(
     name: str,
-    path: Any,
+    path: PathLike,
     expect_size: int | None = None,
     expect_sha256: str | None = None,
     unpack: bool = True,
@@ -79,7 +79,7 @@ def check_bytes(name: str, path: Path, data: bytes, expect_size: int | None, exp
         raise damaged(name, path, f"sha256 {expect_sha256}, found {found}")
 
 
-def damaged(name: str, path: Any, expected: str, error: Exception | None = None) -> InputError:
+def damaged(name: str, path: PathLike, expected: str, error: Exception | None = None) -> InputError:
     """The error for a file that is not what it should be."""
     reason = f" ({error})" if error is not None and str(error) else ""
     return InputError(

@@ -6,11 +6,11 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, ShapeError
+from ...core.errors import InputError, ShapeError
+from ...core.typing import PathLike
 from ...storage.bounds import unpacked_limit
 from ..dataset import Dataset
 from ..extras import need
@@ -42,7 +42,7 @@ class ImageFolder(Dataset):
 
     def __init__(
         self,
-        root: Any,
+        root: PathLike,
         *,
         mode: str = "RGB",
         size: tuple[int, int] | None = None,

@@ -6,11 +6,11 @@ import gzip
 import os
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, InputError
+from ...core.errors import DTypeError, InputError
+from ...core.typing import ArrayLike, PathLike
 from ...storage.bounds import array_bytes
 from .files import damaged, read_bytes
 
@@ -23,7 +23,7 @@ def is_idx(head: bytes) -> bool:
     return len(head) >= 4 and head[:2] == b"\0\0" and head[2] in TYPES and head[3] >= 1
 
 
-def read_idx(path: Any, *, expect_size: int | None = None, expect_sha256: str | None = None) -> np.ndarray:
+def read_idx(path: PathLike, *, expect_size: int | None = None, expect_sha256: str | None = None) -> np.ndarray:
     """The array in an IDX file, plain or gzipped. Its size must be exactly what its header says.
 
     >>> import os, tempfile, numpy as np, wonderland as wl
@@ -44,7 +44,7 @@ def read_idx(path: Any, *, expect_size: int | None = None, expect_sha256: str | 
     return values.reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def _header(data: bytes) -> tuple[Any, tuple[int, ...], int, int]:
+def _header(data: bytes) -> tuple[np.dtype, tuple[int, ...], int, int]:
     """(dtype, shape, bytes of the header, bytes of the numbers); ValueError if there is no header."""
     if not is_idx(data):
         raise ValueError(f"it begins with 00 00, a type and a rank, found {data[:4]!r}")
@@ -56,7 +56,7 @@ def _header(data: bytes) -> tuple[Any, tuple[int, ...], int, int]:
     return dtype, shape, start, array_bytes(shape, dtype.itemsize)
 
 
-def write_idx(path: Any, array: Any) -> None:
+def write_idx(path: PathLike, array: ArrayLike) -> None:
     """Write an array as an IDX file, gzipped when the name ends in `.gz`. See `read_idx`."""
     values = np.asarray(array)
     code = _CODES.get(values.dtype.newbyteorder("="))

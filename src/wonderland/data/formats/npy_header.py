@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,14 @@ _FIELDS = {"descr", "fortran_order", "shape"}
 class Header(NamedTuple):
     """What an array is, where its numbers begin, and how many bytes they have."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     shape: tuple[int, ...]
     fortran: bool
     start: int
     size: int
 
     @property
-    def order(self) -> Any:
+    def order(self) -> Literal["F", "C"]:
         return "F" if self.fortran else "C"
 
 
@@ -60,7 +60,7 @@ def read_header(head: bytes) -> Header:
     return Header(dtype, shape, fortran, start, array_bytes(shape, dtype.itemsize))
 
 
-def _literal(text: str) -> Any:
+def _literal(text: str) -> object:
     try:
         # Python 2 wrote long integers with an L
         return ast.literal_eval(re.sub(r"(?<=[0-9])L(?=[,)])", "", text).strip())
@@ -68,7 +68,7 @@ def _literal(text: str) -> Any:
         raise ValueError(f"its header is no literal: {str(error) or 'it is nested too deeply'}") from None
 
 
-def _dtype(description: Any) -> Any:
+def _dtype(description: Any) -> np.dtype:
     try:
         dtype = np.lib.format.descr_to_dtype(description)
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, SyntaxError, RecursionError) as error:

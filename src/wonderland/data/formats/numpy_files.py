@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...core.errors import InputError
+from ...core.typing import PathLike
 from ...storage.bounds import drained, unpacked_limit
 from ..record import DatasetRecord
 from .files import as_path, damaged, read_bytes
@@ -27,7 +28,7 @@ _PAIRS = (("x", "y"), ("X", "y"), ("features", "targets"), ("data", "target"), (
 _SPLIT = ("x_train", "y_train", "x_test", "y_test")
 
 
-def read_npy(path: Any, *, expect_size: int | None = None, expect_sha256: str | None = None) -> np.ndarray:
+def read_npy(path: PathLike, *, expect_size: int | None = None, expect_sha256: str | None = None) -> np.ndarray:
     """The array in an `.npy` file. Arrays of Python objects are refused: reading them would run code.
 
     >>> import os, tempfile, numpy as np, wonderland as wl
@@ -61,7 +62,9 @@ def array_of(data: bytes) -> np.ndarray:
     return values.reshape(header.shape, order=header.order).copy(order="K")
 
 
-def read_npz(path: Any, *, expect_size: int | None = None, expect_sha256: str | None = None) -> dict[str, np.ndarray]:
+def read_npz(
+    path: PathLike, *, expect_size: int | None = None, expect_sha256: str | None = None
+) -> dict[str, np.ndarray]:
     """All arrays of an `.npz` file by name. Checksums must be right, and what is packed within `storage.bounds`."""
     data = read_bytes("read_npz", path, expect_size, expect_sha256)
     try:
@@ -120,7 +123,9 @@ def member_header(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> Header:
     return header
 
 
-def npz_record(path: Any, *, features: str | None = None, targets: str | None = None, **checks: Any) -> DatasetRecord:
+def npz_record(
+    path: PathLike, *, features: str | None = None, targets: str | None = None, **checks: Any
+) -> DatasetRecord:
     """The record of an `.npz` file, whose arrays are named as usual (x and y, x_train ...) or by the options."""
     arrays = read_npz(path, **checks)
     if features is None and targets is None and set(_SPLIT) <= set(arrays):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, InputError, WonderlandError
+from ...core.errors import DTypeError, InputError, WonderlandError
+from ...core.typing import DTypeLike, PathLike
 from ...storage.bounds import unpacked_limit
 from ..extras import need
 from ..record import DatasetRecord
@@ -18,7 +19,7 @@ from .tables import Column, find_column, kept_columns, read_like, table_record
 
 
 def read_parquet(
-    path: Any,
+    path: PathLike,
     *,
     target: str | int | None = None,
     columns: Sequence[str | int] | None = None,
@@ -26,7 +27,7 @@ def read_parquet(
     encode: str = "one_hot",
     task: str = "auto",
     on_missing: str = "error",
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
     like: TableSchema | None = None,
     expect_size: int | None = None,
     expect_sha256: str | None = None,

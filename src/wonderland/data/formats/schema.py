@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...errors import InputError
+from ...core.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TableSchema:
     others: list[str] = field(default_factory=list)
     header: bool = True
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The schema as plain data."""
         return asdict(self)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ...arguments import shown
-from ...errors import DTypeError, InputError
+from ...core.arguments import shown
+from ...core.errors import DTypeError, InputError
+from ...core.typing import DTypeLike
 from ..record import DatasetRecord
 from .schema import TableSchema
 
@@ -70,7 +70,7 @@ def table_record(
     task: str = "auto",
     encode: str = "one_hot",
     on_missing: str = "error",
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
     others: Sequence[str] = (),
     header: bool = True,
     like: TableSchema | None = None,
@@ -105,7 +105,7 @@ def table_record(
 
 
 def read_like(
-    source: str, names: list[str], like: TableSchema, header: bool, target: str | int | None, **settled: Any
+    source: str, names: list[str], like: TableSchema, header: bool, target: str | int | None, **settled: object
 ) -> tuple[list[int], set[int], str | None]:
     """The places to read of a table that must be like another, those of them that hold texts, and the target's name."""
     if given := [name for name, value in settled.items() if value]:
@@ -214,7 +214,7 @@ def _numbers(source: str, column: Column, lines: Sequence[int]) -> np.ndarray:
 
 
 def _targets(
-    source: str, column: Column, schema: TableSchema, kept: np.ndarray, lines: Sequence[int], dtype: Any
+    source: str, column: Column, schema: TableSchema, kept: np.ndarray, lines: Sequence[int], dtype: DTypeLike
 ) -> np.ndarray:
     if schema.classes is not None:
         return _codes(source, _as_labels(column, schema.classes), schema.classes, kept, lines).astype(np.int64)

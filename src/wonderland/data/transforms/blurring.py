@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ...arguments import as_int
-from ...errors import InputError, ShapeError
+from ...core.arguments import as_int
+from ...core.errors import InputError, ShapeError
 from .resizing import separable
-from .settings import as_range
+from .settings import Range, as_range
 from .transform import Params, Transform, narrowed, widened
 
 
@@ -27,7 +25,7 @@ class GaussianBlur(Transform):
     random = True
     changes = frozenset({"blur"})
 
-    def __init__(self, kernel_size: int = 5, sigma: Any = (0.1, 2.0), *, per_sample: bool = True) -> None:
+    def __init__(self, kernel_size: int = 5, sigma: Range = (0.1, 2.0), *, per_sample: bool = True) -> None:
         self.kernel_size = as_int("GaussianBlur", "kernel_size", kernel_size, least=1)
         if self.kernel_size % 2 == 0:
             raise InputError(f"GaussianBlur: kernel_size={kernel_size} has no middle.", "an odd number")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, ShapeError
-from .settings import as_probability, as_range
+from ...core.errors import InputError, ShapeError
+from .settings import Range, as_probability, as_range
 from .transform import Params, Transform, full_scale, narrowed, per_image, widened
 
 LUMA = np.array([0.299, 0.587, 0.114])  # how bright red, green and blue look
@@ -19,7 +18,7 @@ class _Factor(Transform):
 
     random = True
 
-    def __init__(self, factor: Any, *, per_sample: bool = True) -> None:
+    def __init__(self, factor: Range, *, per_sample: bool = True) -> None:
         self.factor = as_range(type(self).__name__, "factor", factor, around=1.0, least=0.0)
         self.per_sample = per_sample
 
@@ -93,7 +92,7 @@ class Hue(Transform):
     random = True
     changes = frozenset({"color"})
 
-    def __init__(self, shift: Any, *, per_sample: bool = True) -> None:
+    def __init__(self, shift: Range, *, per_sample: bool = True) -> None:
         self.shift = as_range("Hue", "shift", shift, least=-0.5, most=0.5)
         self.per_sample = per_sample
 
@@ -123,10 +122,10 @@ class ColorJitter(Transform):
 
     def __init__(
         self,
-        brightness: Any = 0.0,
-        contrast: Any = 0.0,
-        saturation: Any = 0.0,
-        hue: Any = 0.0,
+        brightness: Range = 0.0,
+        contrast: Range = 0.0,
+        saturation: Range = 0.0,
+        hue: Range = 0.0,
         *,
         per_sample: bool = True,
     ) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...arguments import as_int
-from ...errors import InputError, ShapeError
-from .settings import as_size
+from ...core.arguments import as_int
+from ...core.errors import InputError, ShapeError
+from .settings import Size, as_size
 from .transform import Params, Transform
 
 
@@ -54,7 +55,7 @@ class CenterCrop(Transform):
 
     changes = frozenset({"crop"})
 
-    def __init__(self, size: Any) -> None:
+    def __init__(self, size: Size) -> None:
         self.size = as_size("CenterCrop", size)
 
     def apply_batch(self, images: np.ndarray, params: Params) -> np.ndarray:
@@ -76,7 +77,13 @@ class RandomCrop(Transform):
     changes = frozenset({"crop", "translation"})
 
     def __init__(
-        self, size: Any, *, padding: Any = None, fill: float = 0, mode: str = "constant", per_sample: bool = True
+        self,
+        size: Size,
+        *,
+        padding: int | Sequence[int] | None = None,
+        fill: float = 0,
+        mode: str = "constant",
+        per_sample: bool = True,
     ) -> None:
         self.size, self.per_sample = as_size("RandomCrop", size), per_sample
         self.pad = None if padding is None else Pad(padding, fill=fill, mode=mode)

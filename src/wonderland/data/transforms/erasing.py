@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ...arguments import as_int
+from ...core.arguments import as_int
 from .resizing import boxes
 from .settings import as_probability, as_range
 from .transform import Params, Transform, narrowed
@@ -65,8 +64,8 @@ class RandomErasing(Transform):
     def __init__(
         self,
         p: float = 0.5,
-        scale: Any = (0.02, 0.33),
-        ratio: Any = (0.3, 3.3),
+        scale: tuple[float, float] = (0.02, 0.33),
+        ratio: tuple[float, float] = (0.3, 3.3),
         *,
         value: float = 0.0,
         per_sample: bool = True,
@@ -95,7 +94,9 @@ class RandomErasing(Transform):
         return np.where(mask, narrowed(np.asarray(self.value), images.dtype), images)
 
 
-def patch_mask(h: int, w: int, tops: Any, lefts: Any, heights: Any, widths: Any) -> np.ndarray:
+def patch_mask(
+    h: int, w: int, tops: np.ndarray, lefts: np.ndarray, heights: np.ndarray, widths: np.ndarray
+) -> np.ndarray:
     """True inside the patches (b, h, w, 1), from their corners and sizes (b,).
 
     >>> patch_mask(2, 3, np.array([0]), np.array([1]), np.array([2]), np.array([1]))[0, :, :, 0]

@@ -5,19 +5,26 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...arguments import as_int
-from ...errors import ShapeError
+from ...core.arguments import as_int
+from ...core.errors import ShapeError
+from ...core.typing import ArrayLike
+from ..generators import Seed
 from ..randomness import as_generator
 from .transform import full_scale
 
 
 def preview_grid(
-    images: Any, transform: Any, *, samples: int = 7, rng: Any = 0, gap: int = 1, fill: float | None = None
+    images: ArrayLike,
+    transform: Callable[..., np.ndarray],
+    *,
+    samples: int = 7,
+    rng: Seed = 0,
+    gap: int = 1,
+    fill: float | None = None,
 ) -> np.ndarray:
     """A picture with a row for each image: the image, then `samples` draws of the transform. Book, figure 9.2.
 
@@ -61,7 +68,9 @@ def tile(rows: Sequence[Sequence[np.ndarray]], gap: int = 1, fill: float | None 
     return picture
 
 
-def preview(images: Any, transform: Any, *, samples: int = 7, rng: Any = 0, zoom: int | None = None) -> str:
+def preview(
+    images: ArrayLike, transform: Callable[..., np.ndarray], *, samples: int = 7, rng: Seed = 0, zoom: int | None = None
+) -> str:
     """`preview_grid` as SVG text, for a file or a browser.
 
     >>> import wonderland as wl
@@ -74,7 +83,7 @@ def preview(images: Any, transform: Any, *, samples: int = 7, rng: Any = 0, zoom
     return image_svg(grid, scale)
 
 
-def image_svg(image: Any, zoom: int = 1) -> str:
+def image_svg(image: ArrayLike, zoom: int = 1) -> str:
     """An image (h, w, 1 or 3) as SVG text that holds a PNG; pixels stay sharp squares when enlarged."""
     data = base64.b64encode(png_bytes(image)).decode()
     height, width = (zoom * size for size in np.shape(image)[:2])
@@ -85,7 +94,7 @@ def image_svg(image: Any, zoom: int = 1) -> str:
     )
 
 
-def png_bytes(image: Any) -> bytes:
+def png_bytes(image: ArrayLike) -> bytes:
     """A PNG file of an image (h, w), (h, w, 1) or (h, w, 3): bytes, or floating numbers of which [0, 1] is shown.
 
     >>> png_bytes(np.zeros((2, 2)))[1:4]

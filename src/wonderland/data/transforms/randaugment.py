@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ...arguments import as_int, as_number
-from ...errors import InputError
+from ...core.arguments import as_int, as_number
+from ...core.errors import InputError
 from .blurring import _band
 from .colors import Brightness, Contrast, Saturation
 from .resizing import separable
@@ -25,7 +25,12 @@ class Operation(NamedTuple):
     changes: frozenset[str]
 
 
-def _moved(images: np.ndarray, degrees: Any = 0.0, shear: Any = 0.0, shift: Any = (0.0, 0.0)) -> np.ndarray:
+def _moved(
+    images: np.ndarray,
+    degrees: np.ndarray | float = 0.0,
+    shear: np.ndarray | float = 0.0,
+    shift: tuple[np.ndarray | float, np.ndarray | float] = (0.0, 0.0),
+) -> np.ndarray:
     b = len(images)
     matrices = inverse_matrices(np.broadcast_to(degrees, (b,)), 1.0, shear)
     return warp(images, matrices, np.rint(np.broadcast_to(np.stack(np.broadcast_arrays(*shift), -1), (b, 2))))

@@ -2,12 +2,10 @@ r"""Other sizes. Linear interpolation along an axis is a matrix, \(Y = W_r X W_c
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ...errors import InputError
-from .settings import as_probability, as_range, as_size
+from ...core.errors import InputError
+from .settings import Size, as_probability, as_range, as_size
 from .transform import Params, Transform, narrowed, widened
 
 
@@ -24,7 +22,7 @@ class Resize(Transform):
 
     changes = frozenset({"scale"})
 
-    def __init__(self, size: Any, interpolation: str = "bilinear", *, antialias: bool = True) -> None:
+    def __init__(self, size: Size, interpolation: str = "bilinear", *, antialias: bool = True) -> None:
         self.size = as_size("Resize", size)
         self.interpolation, self.antialias = as_interpolation("Resize", interpolation), antialias
 
@@ -59,10 +57,10 @@ class RandomResizedCrop(Transform):
 
     def __init__(
         self,
-        size: Any,
+        size: Size,
         *,
-        scale: Any = (0.08, 1.0),
-        ratio: Any = (3 / 4, 4 / 3),
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3 / 4, 4 / 3),
         antialias: bool = True,
         per_sample: bool = True,
     ) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from ...errors import InputError
+from ...core.errors import InputError
 
 # task: the changes that can alter or destroy its labels, and why
 TASKS: dict[str, dict[str, str]] = {
@@ -51,7 +51,7 @@ class Unsafe(NamedTuple):
 
 
 def check_label_safety(
-    transform: Any,
+    transform: Callable[..., object],
     task: str | None = None,
     *,
     allow: Iterable[str] | None = None,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...arguments import as_int, as_number, shown
-from ...errors import InputError
+from ...core.arguments import as_int, as_number, shown
+from ...core.errors import InputError
+
+Range: TypeAlias = float | Sequence[float]  # (low, high), or one number: as far to both sides
+Size: TypeAlias = int | Sequence[int]  # (height, width), or one number for both
 
 
-def as_probability(name: str, what: str, value: Any) -> float:
+def as_probability(name: str, what: str, value: float) -> float:
     """A number from 0 to 1."""
     if not 0 <= as_number(name, what, value) <= 1:
         raise InputError(f"{name}: {what}={value!r} is not a probability.", "a number from 0 to 1")

@@ -12,7 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...errors import DTypeError, InputError, ShapeError
+from ...core.errors import DTypeError, InputError, ShapeError
+from ...core.typing import ArrayLike, DTypeLike
+from ..generators import Seed
 from ..randomness import as_generator
 
 Params = Any  # an array, or a tuple or dict of arrays, with the images along the first axis
@@ -58,12 +60,12 @@ class Transform:
         """The images (b, h, w, c) transformed; `params` has an entry for each."""
         raise NotImplementedError(f"{type(self).__name__}: def apply_batch(self, images, params)")
 
-    def apply(self, x: Any, params: Params = None) -> np.ndarray:
+    def apply(self, x: ArrayLike, params: Params = None) -> np.ndarray:
         """The image or batch x transformed with the given parameters, of one image or of each."""
         images, restore = as_images(type(self).__name__, x)
         return restore(self.apply_batch(images, _for_each(type(self).__name__, params, len(images))))
 
-    def __call__(self, x: Any, rng: Any = None) -> Any:
+    def __call__(self, x: ArrayLike, rng: Seed = None) -> Any:
         if isinstance(x, (tuple, list)):
             return (self(x[0], rng), *x[1:])
         if not self.random:
@@ -118,7 +120,7 @@ class Compose(Transform):
         """All that the parts change."""
         return frozenset().union(*(getattr(transform, "changes", frozenset()) for transform in self.transforms))
 
-    def __call__(self, x: Any, rng: Any = None) -> Any:
+    def __call__(self, x: ArrayLike, rng: Seed = None) -> Any:
         if isinstance(x, (tuple, list)):
             return (self(x[0], rng), *x[1:])
         generator = as_generator("Compose", rng) if self.random and self.training else rng
@@ -148,7 +150,7 @@ class Compose(Transform):
         return f"Compose([{', '.join(map(repr, self.transforms))}])"
 
 
-def as_images(name: str, x: Any) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+def as_images(name: str, x: ArrayLike) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     """The array as a batch (b, h, w, c), and what gives a result the axes that the array had."""
     array = np.asarray(x)
     if array.dtype.kind not in "buif":
@@ -181,7 +183,7 @@ def widened(images: np.ndarray) -> np.ndarray:
     return images if images.dtype == np.float64 else images.astype(np.float32, copy=False)
 
 
-def narrowed(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+def narrowed(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Computed values in the type of the images; integers are rounded and kept in their range."""
     if dtype.kind in "ui":
         limits = np.iinfo(dtype)
@@ -191,11 +193,11 @@ def narrowed(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     return values.astype(dtype, copy=False)
 
 
-def full_scale(dtype: np.dtype[Any]) -> float:
+def full_scale(dtype: np.dtype) -> float:
     """The value of white: the largest integer, 1 for floating numbers."""
     return float(np.iinfo(dtype).max) if dtype.kind in "ui" else 1.0
 
 
-def per_image(values: Any, dtype: Any = np.float32) -> np.ndarray:
+def per_image(values: ArrayLike, dtype: DTypeLike = np.float32) -> np.ndarray:
     """One number for each image, (b, 1, 1, 1)."""
     return np.asarray(values, dtype)[:, None, None, None]

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import as_int, as_number
-from ...errors import DTypeError, IndexOutOfRange, InputError, ShapeError
+from ...core.arguments import as_int, as_number
+from ...core.errors import DTypeError, IndexOutOfRange, InputError, ShapeError
+from ...core.typing import ArrayLike, DTypeLike
+from ..generators import Seed
 from .transform import Params, Transform, full_scale, narrowed, widened
 
 
@@ -19,12 +21,12 @@ class ToFloat(Transform):
     array([0., 1.], dtype=float32)
     """
 
-    def __init__(self, dtype: Any = np.float32) -> None:
+    def __init__(self, dtype: DTypeLike = np.float32) -> None:
         self.dtype = np.dtype(dtype)
         if self.dtype.kind != "f":
             raise DTypeError(f"ToFloat: {self.dtype} is not a floating type.", "np.float32")
 
-    def apply(self, x: Any, params: Params = None) -> np.ndarray:
+    def apply(self, x: ArrayLike, params: Params = None) -> np.ndarray:
         array = np.asarray(x)
         if array.dtype.kind in "ui":
             return array.astype(self.dtype) / self.dtype.type(full_scale(array.dtype))
@@ -39,12 +41,12 @@ class Normalize(Transform):
     array([[0., 2.]], dtype=float32)
     """
 
-    def __init__(self, mean: Any, std: Any) -> None:
+    def __init__(self, mean: ArrayLike, std: ArrayLike) -> None:
         self.mean, self.std = np.asarray(mean, np.float64), np.asarray(std, np.float64)
         if not (self.std > 0).all() or not np.isfinite(self.mean).all():
             raise InputError(f"Normalize: mean={mean!r}, std={std!r}.", "finite means and deviations above 0")
 
-    def apply(self, x: Any, params: Params = None) -> np.ndarray:
+    def apply(self, x: ArrayLike, params: Params = None) -> np.ndarray:
         array = np.asarray(x)
         if array.dtype.kind != "f":
             raise DTypeError(f"Normalize: {array.dtype} cannot hold the result.", "ToFloat() before it")
@@ -66,17 +68,17 @@ class OneHot(Transform):
            [0., 0., 1.]], dtype=float32)
     """
 
-    def __init__(self, num_classes: int, dtype: Any = np.float32) -> None:
+    def __init__(self, num_classes: int, dtype: DTypeLike = np.float32) -> None:
         self.num_classes, self.dtype = as_int("OneHot", "num_classes", num_classes, least=1), np.dtype(dtype)
 
-    def __call__(self, x: Any, rng: Any = None) -> np.ndarray:
+    def __call__(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         return one_hot_array("OneHot", x, self.num_classes, self.dtype)
 
-    def apply(self, x: Any, params: Params = None) -> np.ndarray:
+    def apply(self, x: ArrayLike, params: Params = None) -> np.ndarray:
         return self(x)
 
 
-def one_hot_array(name: str, labels: Any, num_classes: int, dtype: Any = np.float32) -> np.ndarray:
+def one_hot_array(name: str, labels: ArrayLike, num_classes: int, dtype: DTypeLike = np.float32) -> np.ndarray:
     """The labels (...) as an array (..., num_classes) of zeros and ones."""
     array = np.asarray(labels)
     if array.dtype.kind not in "ui":
@@ -116,7 +118,7 @@ class GaussianNoise(Transform):
     def neutral_params(self, count: int = 1) -> Params:
         return None
 
-    def apply(self, x: Any, params: Params = None) -> np.ndarray:
+    def apply(self, x: ArrayLike, params: Params = None) -> np.ndarray:
         array = np.asarray(x)
         if params is None or self.sigma == 0 or not array.size:
             return array
@@ -132,5 +134,5 @@ class GaussianNoise(Transform):
         return narrowed(np.clip(result, 0, 1) if self.clip and array.dtype.kind == "f" else result, array.dtype)
 
 
-def _normal(seed: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def _normal(seed: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.random.Generator(np.random.Philox(int(seed))).standard_normal(shape, dtype)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...core.errors import InputError
 from .resizing import as_interpolation
-from .settings import as_range
+from .settings import Range, as_range
 from .transform import Params, Transform, narrowed, widened
 
 LARGE_ANGLE = 45.0  # degrees; beyond it an upright object no longer stands
@@ -32,10 +32,10 @@ class RandomAffine(Transform):
 
     def __init__(
         self,
-        degrees: Any = 0.0,
-        translate: Any = None,
-        scale: Any = None,
-        shear: Any = None,
+        degrees: Range = 0.0,
+        translate: Range | None = None,
+        scale: Range | None = None,
+        shear: Range | None = None,
         *,
         interpolation: str = "bilinear",
         fill: float = 0.0,
@@ -99,7 +99,7 @@ class RandomRotation(RandomAffine):
     """
 
     def __init__(
-        self, degrees: Any, *, interpolation: str = "bilinear", fill: float = 0.0, per_sample: bool = True
+        self, degrees: Range, *, interpolation: str = "bilinear", fill: float = 0.0, per_sample: bool = True
     ) -> None:
         super().__init__(degrees, interpolation=interpolation, fill=fill, per_sample=per_sample)
 
@@ -113,7 +113,7 @@ class RandomTranslation(RandomAffine):
     (8, 8)
     """
 
-    def __init__(self, translate: Any, *, fill: float = 0.0, per_sample: bool = True) -> None:
+    def __init__(self, translate: Range | None, *, fill: float = 0.0, per_sample: bool = True) -> None:
         super().__init__(translate=translate, fill=fill, per_sample=per_sample)
 
 
@@ -126,12 +126,19 @@ class RandomZoom(RandomAffine):
     """
 
     def __init__(
-        self, scale: Any = (0.8, 1.25), *, interpolation: str = "bilinear", fill: float = 0.0, per_sample: bool = True
+        self,
+        scale: Range = (0.8, 1.25),
+        *,
+        interpolation: str = "bilinear",
+        fill: float = 0.0,
+        per_sample: bool = True,
     ) -> None:
         super().__init__(scale=scale, interpolation=interpolation, fill=fill, per_sample=per_sample)
 
 
-def inverse_matrices(degrees: np.ndarray, scale: Any = 1.0, shear: Any = 0.0) -> np.ndarray:
+def inverse_matrices(
+    degrees: np.ndarray, scale: np.ndarray | float = 1.0, shear: np.ndarray | float = 0.0
+) -> np.ndarray:
     """Matrices (b, 2, 2) from a new place (row, column) to the old one, both seen from the middle.
 
     Forward: the columns are sheared (column + tan(shear) row), all is scaled, then rotated counter-clockwise.
@@ -201,7 +208,7 @@ def _between(pixels: np.ndarray, index: np.ndarray, right: np.ndarray) -> np.nda
     return pixels.take(index, axis=0) * (1 - right) + pixels.take(index + 1, axis=0) * right
 
 
-def _as_fill(fill: float, dtype: Any) -> Any:
+def _as_fill(fill: float, dtype: np.dtype) -> Any:
     return narrowed(np.asarray(fill), dtype)[()]
 
 

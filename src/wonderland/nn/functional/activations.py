@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ... import arrays
-from ...arguments import as_int
 from ...arrays import log_sigmoid, log_softmax, softmax, tanh
 from ...arrays.conversion import as_real
-from ...errors import InputError
-from ...tensor import Tensor
+from ...core.arguments import as_int
+from ...core.errors import InputError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike, Axes
 
 __all__ = [
-    "celu",
-    "elu",
-    "gelu",
-    "log_sigmoid",
-    "log_softmax",
-    "mish",
-    "polynomial",
-    "selu",
-    "sigmoid",
-    "silu",
-    "softmax",
-    "softmin",
-    "softplus",
-    "softsign",
-    "swish",
-    "tanh",
-    "tanhshrink",
-]
+    "celu", "elu", "gelu", "log_sigmoid", "log_softmax", "mish", "polynomial", "selu", "sigmoid", "silu", "softmax",
+    "softmin", "softplus", "softsign", "swish", "tanh", "tanhshrink",
+]  # fmt: skip
 
 _SELU = 1.0507009873554805, 1.6732632423543772  # scale and alpha: mean 0 and variance 1 are a fixed point
 
 
-def gelu(x: Any, approximate: str = "none") -> Tensor:
+def gelu(x: ArrayLike, approximate: str = "none") -> Tensor:
     r"""\(x\,\Phi(x)\) with the normal distribution function; "tanh" approximates it. Book, section 5.4.
 
     \(\frac x2\,(1 + \mathrm{erf}(x/\sqrt2)) \approx \frac x2\,(1 + \tanh(\sqrt{2/\pi}\,(x + 0.044715\,x^3)))\)
@@ -54,7 +39,7 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     raise InputError(f"gelu: approximate={approximate!r}.", '"none" or "tanh"')
 
 
-def silu(x: Any) -> Tensor:
+def silu(x: ArrayLike) -> Tensor:
     r"""\(x\,\sigma(x)\), also called swish. Book, section 5.4.
 
     >>> import wonderland as wl
@@ -65,7 +50,7 @@ def silu(x: Any) -> Tensor:
     return x * arrays.sigmoid(x)
 
 
-def mish(x: Any) -> Tensor:
+def mish(x: ArrayLike) -> Tensor:
     r"""\(x\tanh(\ln(1 + e^x))\).
 
     >>> import wonderland as wl
@@ -76,7 +61,7 @@ def mish(x: Any) -> Tensor:
     return x * arrays.tanh(arrays.softplus(x))
 
 
-def elu(x: Any, alpha: float = 1.0) -> Tensor:
+def elu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
     r"""\(x\) where it is positive, else \(\alpha(e^x - 1)\). Book, section 5.4.
 
     >>> import wonderland as wl
@@ -92,7 +77,7 @@ def _negative_part(x: Tensor) -> Tensor:
     return arrays.where(x > 0, 0.0, x)
 
 
-def selu(x: Any) -> Tensor:
+def selu(x: ArrayLike) -> Tensor:
     r"""\(\lambda\,\mathrm{elu}(x, \alpha)\) with constants that keep mean 0 and variance 1.
 
     >>> import wonderland as wl
@@ -103,7 +88,7 @@ def selu(x: Any) -> Tensor:
     return scale * elu(as_real("selu", x), alpha)
 
 
-def softsign(x: Any) -> Tensor:
+def softsign(x: ArrayLike) -> Tensor:
     r"""\(x / (1 + |x|)\).
 
     >>> import wonderland as wl
@@ -114,7 +99,7 @@ def softsign(x: Any) -> Tensor:
     return x / (1.0 + arrays.abs(x))
 
 
-def sigmoid(x: Any, slope: float = 1.0) -> Tensor:
+def sigmoid(x: ArrayLike, slope: float = 1.0) -> Tensor:
     r"""\(\sigma(a s) = 1/(1 + e^{-as})\); with a growing slope a it approaches a step. Book, section 5.4.
 
     >>> import wonderland as wl
@@ -127,7 +112,7 @@ def sigmoid(x: Any, slope: float = 1.0) -> Tensor:
     return arrays.sigmoid(x if slope == 1.0 else slope * x)
 
 
-def softplus(x: Any, beta: float = 1.0) -> Tensor:
+def softplus(x: ArrayLike, beta: float = 1.0) -> Tensor:
     r"""\(\ln(1 + e^{\beta x})/\beta\), a smooth ReLU that is positive everywhere. Book, E.5.10.
 
     >>> import wonderland as wl
@@ -140,7 +125,7 @@ def softplus(x: Any, beta: float = 1.0) -> Tensor:
     return arrays.softplus(x) if beta == 1.0 else arrays.softplus(beta * x) / beta
 
 
-def celu(x: Any, alpha: float = 1.0) -> Tensor:
+def celu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
     r"""\(x\) where it is positive, else \(\alpha(e^{x/\alpha} - 1)\): an ELU with slope 1 at 0 for every \(\alpha\).
 
     >>> import wonderland as wl
@@ -153,7 +138,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     return arrays.where(x > 0, x, alpha * arrays.expm1(_negative_part(x) / alpha))
 
 
-def swish(x: Any, beta: float = 1.0) -> Tensor:
+def swish(x: ArrayLike, beta: float = 1.0) -> Tensor:
     r"""\(x\,\sigma(\beta x)\): SiLU for \(\beta = 1\), ReLU for \(\beta \to \infty\). Book, section 5.4.
 
     >>> import wonderland as wl
@@ -164,7 +149,7 @@ def swish(x: Any, beta: float = 1.0) -> Tensor:
     return x * arrays.sigmoid(beta * x)
 
 
-def tanhshrink(x: Any) -> Tensor:
+def tanhshrink(x: ArrayLike) -> Tensor:
     r"""\(x - \tanh x\).
 
     >>> import wonderland as wl
@@ -175,7 +160,7 @@ def tanhshrink(x: Any) -> Tensor:
     return x - arrays.tanh(x)
 
 
-def polynomial(x: Any, p: int = 2) -> Tensor:
+def polynomial(x: ArrayLike, p: int = 2) -> Tensor:
     r"""\(s^p\): values and slopes grow from layer to layer until they overflow. Book, section 5.4.
 
     >>> import wonderland as wl
@@ -185,7 +170,7 @@ def polynomial(x: Any, p: int = 2) -> Tensor:
     return arrays.pow(as_real("polynomial", x), as_int("polynomial", "p", p, 0))
 
 
-def softmin(x: Any, axis: Any = -1, *, where: Any = None, temperature: float = 1.0) -> Tensor:
+def softmin(x: ArrayLike, axis: Axes = -1, *, where: ArrayLike | None = None, temperature: float = 1.0) -> Tensor:
     r"""\(e^{-x_i/\tau} / \sum_j e^{-x_j/\tau}\) along an axis: the smallest entry gets the most.
 
     >>> import wonderland as wl

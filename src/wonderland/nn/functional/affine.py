@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import arrays
 from ...arrays.conversion import as_tensor
-from ...errors import ShapeError
-from ...tensor import Tensor
+from ...core.errors import ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 
 __all__ = ["bilinear", "linear"]
 
 
-def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
+def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Tensor:
     r"""\(x W + b\) on the last axis: (..., in) and a weight (in, out) give (..., out). Book, E.2.4.
 
     >>> import wonderland as wl
@@ -31,7 +30,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     return with_bias("linear", arrays.matmul(x, weight), bias)
 
 
-def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Tensor:
+def bilinear(x1: ArrayLike, x2: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Tensor:
     r"""\(y_k = \sum_{ij} x_i\,W_{ijk}\,z_j + b_k\): (..., in1) and (..., in2) give (..., out).
 
     >>> import wonderland as wl
@@ -55,7 +54,7 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Tensor:
     return with_bias("bilinear", arrays.matmul(arrays.expand_dims(x2, axis=-2), left)[..., 0, :], bias)
 
 
-def with_bias(name: str, y: Tensor, bias: Any) -> Tensor:
+def with_bias(name: str, y: Tensor, bias: ArrayLike | None) -> Tensor:
     """y + b, for a bias that is one vector of the features or None."""
     if bias is None:
         return y

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...arguments import as_int
 from ...arrays.conversion import promote
-from ...errors import ShapeError
+from ...core.arguments import as_int
+from ...core.errors import ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike, ShapeLike
 from ...primitives import convolution as p
-from ...tensor import Tensor
-from .windows import as_padding, as_sizes, check_fit, with_axes, with_one_batch
+from ...primitives.windows import Pairs
+from .windows import PaddingLike, Sizes, as_padding, as_sizes, check_fit, with_axes, with_one_batch
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
 
 def conv1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
     groups: int = 1,
 ) -> Tensor:
     r"""\(y_{iz} = b_z + \sum_{i', d} W_{i'dz} x_{s i + i', d}\): (..., length, in) to (..., length', out).
@@ -36,12 +38,12 @@ def conv1d(
 
 
 def conv2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
     groups: int = 1,
 ) -> Tensor:
     r"""\(y_{ijz} = b_z + \sum_{i', j', d} W_{i'j'dz} x_{i + i', j + j', d}\), on each window. Book, D.7.4, E.7.7.
@@ -67,12 +69,12 @@ def conv2d(
 
 
 def conv3d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
     groups: int = 1,
 ) -> Tensor:
     """Convolution of (..., depth, height, width, in), as of videos; see `conv2d`. Book, section 8.1.2.
@@ -85,7 +87,15 @@ def conv3d(
 
 
 def conv_nd(
-    name: Any, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+    name: Any,
+    axes: int,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    stride: ShapeLike,
+    padding: PaddingLike,
+    dilation: ShapeLike,
+    groups: int,
 ) -> Tensor:
     """Convolution over `axes` spatial axes; `name` is what errors begin with, a function's name or a layer."""
     x, w, b = _operands(name, axes, x, weight, bias)
@@ -98,7 +108,9 @@ def conv_nd(
     return with_axes(y if b is None else _plus(name, y, b), lead)
 
 
-def _operands(name: str, axes: int, x: Any, weight: Any, bias: Any) -> list[Any]:
+def _operands(
+    name: str, axes: int, x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """The tensors in one dtype."""
     xs = promote(name, x, weight) if bias is None else promote(name, x, weight, bias)
     if xs[1].ndim != axes + 2:
@@ -106,7 +118,7 @@ def _operands(name: str, axes: int, x: Any, weight: Any, bias: Any) -> list[Any]
             f"{name}: a weight of shape {xs[1].shape} does not have {axes + 2} axes.",
             f"(*kernel, in / groups, out) with {axes} axes of the kernel",
         )
-    return [*xs, None][:3]
+    return xs[0], xs[1], None if bias is None else xs[2]
 
 
 def _plus(name: str, y: Tensor, bias: Tensor) -> Tensor:
@@ -122,14 +134,14 @@ def _plus(name: str, y: Tensor, bias: Tensor) -> Tensor:
 
 
 def conv_transpose1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    output_padding: ShapeLike = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
 ) -> Tensor:
     """The transpose of `conv1d` as a linear map: each input adds a multiple of the kernel to the output.
 
@@ -144,14 +156,14 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    output_padding: ShapeLike = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
 ) -> Tensor:
     """The transpose of `conv2d` as a linear map, which makes images larger. Book, section 7.1.3.
 
@@ -169,14 +181,14 @@ def conv_transpose2d(
 
 
 def conv_transpose3d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    output_padding: ShapeLike = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: ShapeLike = 1,
 ) -> Tensor:
     """The transpose of `conv3d` as a linear map; see `conv_transpose2d`.
 
@@ -190,14 +202,14 @@ def conv_transpose3d(
 def conv_transpose_nd(
     name: Any,
     axes: int,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: Any,
-    dilation: Any,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    stride: ShapeLike,
+    padding: PaddingLike,
+    output_padding: ShapeLike,
+    groups: int,
+    dilation: ShapeLike,
 ) -> Tensor:
     """The transpose of `conv_nd`."""
     x, w, b = _operands(name, axes, x, weight, bias)
@@ -214,7 +226,13 @@ def conv_transpose_nd(
 
 
 def _transposed_sizes(
-    name: str, spatial: Any, kernel: Any, stride: Any, padding: Any, further: Any, dilation: Any
+    name: str,
+    spatial: Sizes,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    further: Sizes,
+    dilation: Sizes,
 ) -> tuple[int, ...]:
     """The spatial shape of a transposed convolution."""
     sizes = tuple(

@@ -5,26 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from ... import arrays, fft
-from ...arguments import as_int
 from ...arrays.conversion import promote
-from ...dtypes import is_floating
-from ...errors import DTypeError, ShapeError
+from ...core.arguments import as_int
+from ...core.dtypes import is_floating
+from ...core.errors import DTypeError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike, ShapeLike
 from ...primitives.structure import place
 from ...primitives.windows import count_windows, extents
-from ...tensor import Tensor
 from .convolution import _operands, _plus
-from .windows import as_padding, as_sizes, check_fit, with_axes, with_one_batch
+from .windows import PaddingLike, as_padding, as_sizes, check_fit, with_axes, with_one_batch
 
 __all__ = ["fft_conv", "long_conv"]
 
 
 def fft_conv(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    x: ArrayLike,
+    weight: Tensor,
+    bias: ArrayLike | None = None,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
     groups: int = 1,
 ) -> Tensor:
     r"""What `conv1d`, `conv2d` or `conv3d` gives, by \(\mathcal F^{-1}(\mathcal F x \cdot \overline{\mathcal F w})\).
@@ -48,7 +49,15 @@ def fft_conv(
 
 
 def fft_conv_nd(
-    name: Any, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+    name: Any,
+    axes: int,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    stride: ShapeLike,
+    padding: PaddingLike,
+    dilation: ShapeLike,
+    groups: int,
 ) -> Tensor:
     """`conv_nd` by way of spectra."""
     x, w, b = _operands(name, axes, x, weight, bias)
@@ -92,7 +101,7 @@ def _spread(w: Tensor, reaches: tuple[int, ...], dilation: tuple[int, ...]) -> T
     return place(w, shape=(*reaches, *w.shape[-2:]), index=index)
 
 
-def _check_floating(name: Any, x: Tensor) -> None:
+def _check_floating(name: str, x: Tensor) -> None:
     if not is_floating(x.dtype):
         raise DTypeError(f"{name}: spectra of {x.dtype} are not taken here.", "a floating dtype")
 
@@ -113,7 +122,7 @@ def fast_size(n: int) -> int:
         n += 1
 
 
-def long_conv(x: Any, kernel: Any) -> Tensor:
+def long_conv(x: ArrayLike, kernel: ArrayLike) -> Tensor:
     r"""\(y_{tc} = \sum_{s \le t} k_{sc} x_{t - s, c}\): a causal convolution with a kernel as long as the sequence.
 
     >>> import wonderland as wl

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import arrays
 from ...arrays.conversion import as_inexact, promote_inexact
-from ...errors import InputError, ShapeError
-from ...tensor import Tensor, wrap
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor, wrap
+from ...core.typing import Array, ArrayLike
 from .convolution import conv_nd
+from .windows import PaddingLike
 
 __all__ = ["FILTERS", "apply_filter", "merged_kernel"]
 
-FILTERS: dict[str, Any] = {
+FILTERS: dict[str, Array] = {
     "identity": np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]], float),
     "edge": np.array([[0, -1, 0], [-1, 4, -1], [0, -1, 0]], float),
     "ridge": np.array([[-1, -1, -1], [-1, 8, -1], [-1, -1, -1]], float),
@@ -28,7 +28,7 @@ for _kernel in FILTERS.values():
     _kernel.setflags(write=False)
 
 
-def apply_filter(images: Any, kernel: Any, padding: Any = "same") -> Tensor:
+def apply_filter(images: ArrayLike, kernel: ArrayLike | str, padding: PaddingLike = "same") -> Tensor:
     """Every channel of (..., height, width, channels) correlated with one kernel (rows, columns). Book, section 7.1.3.
 
     >>> import wonderland as wl
@@ -60,7 +60,7 @@ def apply_filter(images: Any, kernel: Any, padding: Any = "same") -> Tensor:
     return conv_nd("apply_filter", 2, x, w, None, 1, padding, 1, channels)
 
 
-def merged_kernel(first: Any, second: Any) -> Tensor:
+def merged_kernel(first: ArrayLike, second: ArrayLike) -> Tensor:
     r"""The kernel of the one convolution that two in a row are: sizes s and t give s + t - 1. Book, section 7.2.1.
 
     \(W_{k,c,o} = \sum_{i+j=k} \sum_m W^{(1)}_{i,c,m}\,W^{(2)}_{j,m,o}\), a full convolution of the kernels.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ... import arrays
 from ...arrays.conversion import as_real
-from ...broadcasting import normalize_axis
-from ...errors import ShapeError
-from ...tensor import Tensor
+from ...core.broadcasting import normalize_axis
+from ...core.errors import ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 from .activations import gelu, silu
 
 __all__ = ["geglu", "glu", "reglu", "swiglu"]
 
 
-def glu(x: Any, axis: int = -1) -> Tensor:
+def glu(x: ArrayLike, axis: int = -1) -> Tensor:
     r"""The gated linear unit \(a \odot \sigma(b)\) of the two halves of x along an axis. Book, E.5.14.
 
     >>> import wonderland as wl
@@ -27,7 +27,7 @@ def glu(x: Any, axis: int = -1) -> Tensor:
     return _gated("glu", x, axis, arrays.sigmoid)
 
 
-def swiglu(x: Any, axis: int = -1) -> Tensor:
+def swiglu(x: ArrayLike, axis: int = -1) -> Tensor:
     r"""\(a \odot \mathrm{silu}(b)\) of the two halves of x along an axis. Book, section 5.4.
 
     >>> import wonderland as wl
@@ -37,7 +37,7 @@ def swiglu(x: Any, axis: int = -1) -> Tensor:
     return _gated("swiglu", x, axis, silu)
 
 
-def geglu(x: Any, axis: int = -1) -> Tensor:
+def geglu(x: ArrayLike, axis: int = -1) -> Tensor:
     r"""\(a \odot \mathrm{gelu}(b)\) of the two halves of x along an axis.
 
     >>> import wonderland as wl
@@ -47,7 +47,7 @@ def geglu(x: Any, axis: int = -1) -> Tensor:
     return _gated("geglu", x, axis, gelu)
 
 
-def reglu(x: Any, axis: int = -1) -> Tensor:
+def reglu(x: ArrayLike, axis: int = -1) -> Tensor:
     r"""\(a \odot \max(0, b)\) of the two halves of x along an axis.
 
     >>> import wonderland as wl
@@ -57,7 +57,7 @@ def reglu(x: Any, axis: int = -1) -> Tensor:
     return _gated("reglu", x, axis, arrays.relu)
 
 
-def _gated(name: str, x: Any, axis: int, phi: Callable[[Any], Tensor]) -> Tensor:
+def _gated(name: str, x: ArrayLike, axis: int, phi: Callable[[Tensor], Tensor]) -> Tensor:
     x = as_real(name, x)
     place = normalize_axis(name, axis, x.ndim)
     if x.shape[place] % 2:

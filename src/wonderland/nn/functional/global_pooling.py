@@ -6,28 +6,23 @@ import math
 from typing import Any
 
 from ... import arrays
-from ...arguments import as_int, as_number
 from ...arrays.conversion import as_inexact, as_ordered, as_tensor
-from ...errors import InputError, ShapeError
-from ...tensor import Tensor
+from ...core.arguments import as_int, as_number
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike, ShapeLike
 from .pooling import pool_max, pool_mean
 from .windows import SPATIAL, with_axes, with_one_batch
 
 __all__ = [
-    "feature_avg_pool",
-    "feature_max_pool",
-    "global_avg_pool",
-    "global_max_pool",
-    "global_sum_pool",
-    "lp_pool1d",
-    "lp_pool2d",
-    "lp_pool3d",
-]
+    "feature_avg_pool", "feature_max_pool", "global_avg_pool", "global_max_pool", "global_sum_pool", "lp_pool1d",
+    "lp_pool2d", "lp_pool3d",
+]  # fmt: skip
 
 # --- over all places
 
 
-def global_avg_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = None) -> Tensor:
+def global_avg_pool(x: ArrayLike, axes: int = 2, keepdims: bool = False, mask: ArrayLike | None = None) -> Tensor:
     r"""The mean \(\frac{1}{hw} \sum_{ij} H_{ij}\) over all places: (..., h, w, c) to (..., c). Book, E.7.11.
 
     >>> import wonderland as wl
@@ -47,7 +42,7 @@ def global_avg_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = N
     return arrays.sum(arrays.where(kept, x, 0.0), axis=over, keepdims=keepdims) / arrays.maximum(counts, 1.0)
 
 
-def global_sum_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = None) -> Tensor:
+def global_sum_pool(x: ArrayLike, axes: int = 2, keepdims: bool = False, mask: ArrayLike | None = None) -> Tensor:
     r"""The sum \(\sum_{ij} H_{ij}\) over all places: (..., h, w, c) to (..., c). Book, section 7.2.1.
 
     >>> import wonderland as wl
@@ -61,7 +56,7 @@ def global_sum_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = N
     return arrays.sum(x if kept is None else arrays.where(kept, x, 0), axis=over, keepdims=keepdims)
 
 
-def global_max_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = None) -> Tensor:
+def global_max_pool(x: ArrayLike, axes: int = 2, keepdims: bool = False, mask: ArrayLike | None = None) -> Tensor:
     r"""The largest element \(\max_{ij} H_{ij}\) over all places: (..., h, w, c) to (..., c). Book, section 7.2.1.
 
     >>> import wonderland as wl
@@ -76,7 +71,7 @@ def global_max_pool(x: Any, axes: int = 2, keepdims: bool = False, mask: Any = N
     return arrays.max(x if kept is None else arrays.where(kept, x, -math.inf), axis=over, keepdims=keepdims)
 
 
-def _places(name: str, x: Tensor, axes: Any, mask: Any) -> tuple[Tensor, tuple[int, ...], Tensor | None]:
+def _places(name: str, x: Tensor, axes: int, mask: ArrayLike | None) -> tuple[Tensor, tuple[int, ...], Tensor | None]:
     axes = as_int(name, "axes", axes, 1)
     if axes > 3 or x.ndim < axes + 1 or 0 in x.shape[-axes - 1 : -1]:
         raise ShapeError(
@@ -95,7 +90,7 @@ def _places(name: str, x: Tensor, axes: Any, mask: Any) -> tuple[Tensor, tuple[i
 # --- over features
 
 
-def feature_max_pool(x: Any, kernel_size: int) -> Tensor:
+def feature_max_pool(x: ArrayLike, kernel_size: int) -> Tensor:
     r"""The largest of each `kernel_size` features side by side: (..., c) to (..., c / kernel_size), as in maxout.
 
     >>> import wonderland as wl
@@ -110,7 +105,7 @@ def feature_max_pool(x: Any, kernel_size: int) -> Tensor:
     return arrays.squeeze(arrays.take_along_axis(groups, where, axis=-1), axis=-1)
 
 
-def feature_avg_pool(x: Any, kernel_size: int) -> Tensor:
+def feature_avg_pool(x: ArrayLike, kernel_size: int) -> Tensor:
     """The mean of each `kernel_size` features side by side: (..., c) to (..., c / kernel_size).
 
     >>> import wonderland as wl
@@ -120,7 +115,7 @@ def feature_avg_pool(x: Any, kernel_size: int) -> Tensor:
     return arrays.mean(_groups("feature_avg_pool", as_inexact("feature_avg_pool", x), kernel_size), axis=-1)
 
 
-def _groups(name: str, x: Tensor, kernel_size: Any) -> Tensor:
+def _groups(name: str, x: Tensor, kernel_size: ShapeLike) -> Tensor:
     k = as_int(name, "kernel_size", kernel_size, 1)
     if not x.ndim or x.shape[-1] % k or not x.shape[-1]:
         raise ShapeError(
@@ -133,7 +128,9 @@ def _groups(name: str, x: Tensor, kernel_size: Any) -> Tensor:
 # --- norms of windows
 
 
-def lp_pool1d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool1d(
+    x: ArrayLike, norm_type: float, kernel_size: ShapeLike, stride: ShapeLike | None = None, ceil_mode: bool = False
+) -> Tensor:
     """Norms of windows over (..., length, channels); see `lp_pool2d`.
 
     >>> import wonderland as wl
@@ -143,7 +140,9 @@ def lp_pool1d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ce
     return pool_norm("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool2d(
+    x: ArrayLike, norm_type: float, kernel_size: ShapeLike, stride: ShapeLike | None = None, ceil_mode: bool = False
+) -> Tensor:
     r"""\((\sum x_{ij}^p)^{1/p}\) over windows of (..., height, width, channels), between the sum and the maximum.
 
     >>> import wonderland as wl
@@ -157,7 +156,9 @@ def lp_pool2d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ce
     return pool_norm("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool3d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool3d(
+    x: ArrayLike, norm_type: float, kernel_size: ShapeLike, stride: ShapeLike | None = None, ceil_mode: bool = False
+) -> Tensor:
     """Norms of windows over (..., depth, height, width, channels); see `lp_pool2d`.
 
     >>> import wonderland as wl
@@ -167,7 +168,15 @@ def lp_pool3d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ce
     return pool_norm("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)
 
 
-def pool_norm(name: Any, axes: int, x: Any, norm_type: Any, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+def pool_norm(
+    name: Any,
+    axes: int,
+    x: ArrayLike,
+    norm_type: float,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None,
+    ceil_mode: bool,
+) -> Tensor:
     p = as_number(name, "norm_type", norm_type)
     if not p > 0:
         raise InputError(f"{name}: norm_type={p}.", "a number above 0, or math.inf")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from ... import arrays, dtypes
+from ... import arrays
 from ...arrays.conversion import as_real, as_tensor, promote_inexact
-from ...errors import InputError, ShapeError
-from ...tensor import Tensor
+from ...core import dtypes
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike, DTypeLike
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -16,7 +17,7 @@ MODES = ("bilinear", "nearest", "bicubic")
 PADDING_MODES = ("zeros", "border", "reflection")
 
 
-def affine_grid(theta: Any, size: Sequence[int], align_corners: bool = False) -> Tensor:
+def affine_grid(theta: ArrayLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
     r"""The places \(\theta\,(x, y, 1)\) of a grid: matrices (b, 2, 3) and a size (b, h, w, c) give (b, h, w, 2).
 
     >>> import wonderland as wl
@@ -41,14 +42,14 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool = False) ->
     return arrays.matmul(points, arrays.expand_dims(arrays.matrix_transpose(theta), axis=1))
 
 
-def _centres(n: int, align_corners: bool, dtype: Any) -> Tensor:
+def _centres(n: int, align_corners: bool, dtype: DTypeLike) -> Tensor:
     if align_corners:
         return arrays.linspace(-1.0, 1.0, n, dtype=dtype) if n > 1 else arrays.zeros((n,), dtype=dtype)
     return (2 * arrays.arange(n, dtype=dtype) + 1) / n - 1
 
 
 def grid_sample(
-    x: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
+    x: ArrayLike, grid: ArrayLike, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Tensor:
     r"""Images (b, h, w, c) at the places of a grid (b, h', w', 2): (b, h', w', c).
 

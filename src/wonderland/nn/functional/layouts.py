@@ -6,20 +6,20 @@ Ours: images (..., *spatial, channels), filters (*kernel, in / groups, out).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ... import arrays
-from ...arguments import as_int
 from ...arrays.conversion import as_tensor
-from ...errors import InputError, ShapeError
-from ...tensor import Tensor
+from ...core.arguments import as_int
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 
 __all__ = ["channels_first", "channels_last", "filter_layout"]
 
 LAYOUTS = ("ours", "torch", "book")
 
 
-def channels_last(x: Any, axes: int | None = None) -> Tensor:
+def channels_last(x: ArrayLike, axes: int | None = None) -> Tensor:
     """(..., channels, *spatial) with the channels moved to the end: what NCHW images are here.
 
     >>> import wonderland as wl
@@ -32,7 +32,7 @@ def channels_last(x: Any, axes: int | None = None) -> Tensor:
     return arrays.moveaxis(x, -axes - 1, -1)
 
 
-def channels_first(x: Any, axes: int | None = None) -> Tensor:
+def channels_first(x: ArrayLike, axes: int | None = None) -> Tensor:
     """(..., *spatial, channels) with the channels before the spatial axes: the inverse of `channels_last`.
 
     >>> import wonderland as wl
@@ -43,7 +43,7 @@ def channels_first(x: Any, axes: int | None = None) -> Tensor:
     return arrays.moveaxis(x, -1, -axes - 1)
 
 
-def _image(name: str, x: Any, axes: int | None) -> tuple[Tensor, int]:
+def _image(name: str, x: ArrayLike, axes: int | None) -> tuple[Tensor, int]:
     x = as_tensor(name, x)
     count = x.ndim - 2 if axes is None else as_int(name, "axes", axes)
     if not 1 <= count < x.ndim:
@@ -51,7 +51,7 @@ def _image(name: str, x: Any, axes: int | None) -> tuple[Tensor, int]:
     return x, count
 
 
-def filter_layout(weight: Any, source: str, target: str, kernel_size: tuple[int, ...] | None = None) -> Tensor:
+def filter_layout(weight: ArrayLike, source: str, target: str, kernel_size: tuple[int, ...] | None = None) -> Tensor:
     """A filter of a convolution with its axes in another order.
 
     >>> import wonderland as wl

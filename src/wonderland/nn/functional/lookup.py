@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import arrays
 from ...arrays.conversion import as_tensor
-from ...dtypes import is_integer
-from ...errors import DTypeError, InputError, ShapeError
-from ...tensor import Tensor
+from ...core.dtypes import is_integer
+from ...core.errors import DTypeError, InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 
 __all__ = ["embedding"]
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None) -> Tensor:
+def embedding(
+    input: ArrayLike, weight: ArrayLike, padding_idx: int | None = None, max_norm: float | None = None
+) -> Tensor:
     r"""\(W_{i}\): the rows of a table (rows, size) at integers (...), as (..., size). Book, section 8.2.2.
 
     >>> import wonderland as wl
@@ -43,7 +44,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
     return arrays.where(padding, arrays.stop_gradient(rows), rows)
 
 
-def counted_from_zero(index: Any, size: int) -> Any:
+def counted_from_zero(index: Tensor, size: int) -> Tensor:
     """Numbers of rows or classes as indices for `take`, to which a negative one is out of range, too.
 
     >>> import wonderland as wl

@@ -8,20 +8,25 @@ Only the rows of the classes and samples are read, and only they get gradients.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import arrays
 from ...arrays.conversion import as_real, as_tensor
-from ...dtypes import is_integer
-from ...errors import DTypeError, InputError, ShapeError
-from ...tensor import Tensor
+from ...core.dtypes import is_integer
+from ...core.errors import DTypeError, InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 from .lookup import counted_from_zero
 
 __all__ = ["nce_loss", "negative_sampling_loss", "sampled_softmax_loss"]
 
 
 def sampled_softmax_loss(
-    z: Any, weight: Any, bias: Any, y: Any, samples: Any, log_q: Any = None, reduction: str = "mean"
+    z: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    y: ArrayLike,
+    samples: ArrayLike,
+    log_q: ArrayLike | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     r"""\(-\eta_y + \ln\bigl(e^{\eta_y} + \sum_{s \ne y} e^{\eta_s} / (k\,q_s)\bigr)\) over k samples s.
 
@@ -46,7 +51,14 @@ def sampled_softmax_loss(
 
 
 def nce_loss(
-    z: Any, weight: Any, bias: Any, y: Any, samples: Any, log_q_y: Any, log_q: Any, reduction: str = "mean"
+    z: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    y: ArrayLike,
+    samples: ArrayLike,
+    log_q_y: ArrayLike,
+    log_q: ArrayLike,
+    reduction: str = "mean",
 ) -> Tensor:
     r"""Noise contrastive estimation: tell data from noise, by \(\sigma(\eta_c - \ln k q_c)\).
 
@@ -61,13 +73,15 @@ def nce_loss(
     free \(\eta\) is at \(\eta_c = \ln p_c\) of the data: what is learned is normalised by itself.
     """
     name = "nce_loss"
-    right, wrong, _, log_q, k = _scores(name, z, weight, bias, y, samples, log_q_y, log_q)
+    right, wrong, _, _, k = _scores(name, z, weight, bias, y, samples, log_q_y, log_q)
     log_k = arrays.log(arrays.asarray(float(k), dtype=wrong.dtype))
     right = right - as_real(name, log_q_y) - log_k
-    return _told_apart(name, right, wrong - log_q - log_k, None, reduction)
+    return _told_apart(name, right, wrong - as_real(name, log_q) - log_k, None, reduction)
 
 
-def negative_sampling_loss(z: Any, weight: Any, bias: Any, y: Any, samples: Any, reduction: str = "mean") -> Tensor:
+def negative_sampling_loss(
+    z: ArrayLike, weight: ArrayLike, bias: ArrayLike | None, y: ArrayLike, samples: ArrayLike, reduction: str = "mean"
+) -> Tensor:
     r"""\(-\ln\sigma(\eta_y) - \sum_{s \ne y} \ln\sigma(-\eta_s)\): the negative sampling of word2vec (SGNS).
 
     >>> import wonderland as wl
@@ -83,8 +97,15 @@ def negative_sampling_loss(z: Any, weight: Any, bias: Any, y: Any, samples: Any,
 
 
 def _scores(
-    name: str, z: Any, weight: Any, bias: Any, y: Any, samples: Any, log_q_y: Any, log_q: Any
-) -> tuple[Tensor, Tensor, Tensor, Any, int]:
+    name: str,
+    z: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    y: ArrayLike,
+    samples: ArrayLike,
+    log_q_y: ArrayLike | None,
+    log_q: ArrayLike | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, int]:
     """The logits of the classes (...) and samples (..., k), where samples are y, and ln q."""
     z, weight = as_real(name, z), as_real(name, weight)
     y, samples = as_tensor(name, y), as_tensor(name, samples)
@@ -114,7 +135,7 @@ def _scores(
     return right, wrong, samples == y[..., None], log_q, samples.shape[-1]
 
 
-def _told_apart(name: str, right: Tensor, wrong: Tensor, hits: Any, reduction: str) -> Tensor:
+def _told_apart(name: str, right: Tensor, wrong: Tensor, hits: Tensor | None, reduction: str) -> Tensor:
     """Logistic losses of the right class and of the samples, except where they are hits."""
     noise = arrays.softplus(wrong)
     noise = noise if hits is None else arrays.where(hits, 0.0, noise)

@@ -5,37 +5,32 @@ p is always the probability to *drop*. `key` is a key or a stream; without one t
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from ... import arrays
-from ...arguments import as_number, shown
 from ...arrays.conversion import as_real, as_result
-from ...errors import InputError, ShapeError
+from ...core.arguments import as_number, shown
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Shape, Tensor
+from ...core.typing import ArrayLike, KeyLike, ShapeLike
 from ...random.continuous import normal
 from ...random.discrete import bernoulli, randint
 from ...random.keys import split
 from ...random.streams import take_key
-from ...tensor import Tensor
 from .windows import SPATIAL, as_sizes
 
 __all__ = [
-    "alpha_dropout",
-    "cutout",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "feature_alpha_dropout",
-    "gaussian_dropout",
-    "gaussian_noise",
-    "stochastic_depth",
-]
+    "alpha_dropout", "cutout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
+    "gaussian_dropout", "gaussian_noise", "stochastic_depth",
+]  # fmt: skip
 
 # What SELU tends to for large negative numbers: -scale * alpha.
 _SATURATED = -1.7580993408473766
 
 
-def dropout(x: Any, p: float = 0.5, training: bool = True, *, inverted: bool = True, key: Any = None) -> Tensor:
+def dropout(
+    x: ArrayLike, p: float = 0.5, training: bool = True, *, inverted: bool = True, key: KeyLike = None
+) -> Tensor:
     r"""\(x \odot b/(1-p)\) with \(b \sim \mathrm{Bernoulli}(1-p)\): each number is 0 with probability p.
 
     >>> import wonderland as wl
@@ -51,7 +46,9 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, inverted: bool = T
     return _dropped("dropout", x, p, training, inverted, key, lambda shape: shape)
 
 
-def dropout1d(x: Any, p: float = 0.5, training: bool = True, *, inverted: bool = True, key: Any = None) -> Tensor:
+def dropout1d(
+    x: ArrayLike, p: float = 0.5, training: bool = True, *, inverted: bool = True, key: KeyLike = None
+) -> Tensor:
     """Dropout of whole channels of sequences (..., length, channels); see `dropout`. Book, section 9.3.1.
 
     >>> import wonderland as wl
@@ -62,7 +59,9 @@ def dropout1d(x: Any, p: float = 0.5, training: bool = True, *, inverted: bool =
     return _channels_dropped("dropout1d", 1, x, p, training, inverted, key)
 
 
-def dropout2d(x: Any, p: float = 0.5, training: bool = True, *, inverted: bool = True, key: Any = None) -> Tensor:
+def dropout2d(
+    x: ArrayLike, p: float = 0.5, training: bool = True, *, inverted: bool = True, key: KeyLike = None
+) -> Tensor:
     """Dropout of whole channels of images (..., height, width, channels); see `dropout`. Book, section 9.3.1.
 
     >>> import wonderland as wl
@@ -73,7 +72,9 @@ def dropout2d(x: Any, p: float = 0.5, training: bool = True, *, inverted: bool =
     return _channels_dropped("dropout2d", 2, x, p, training, inverted, key)
 
 
-def dropout3d(x: Any, p: float = 0.5, training: bool = True, *, inverted: bool = True, key: Any = None) -> Tensor:
+def dropout3d(
+    x: ArrayLike, p: float = 0.5, training: bool = True, *, inverted: bool = True, key: KeyLike = None
+) -> Tensor:
     """Dropout of whole channels of volumes (..., depth, height, width, channels); see `dropout`. Book, section 9.3.1.
 
     >>> import wonderland as wl
@@ -84,7 +85,13 @@ def dropout3d(x: Any, p: float = 0.5, training: bool = True, *, inverted: bool =
 
 
 def stochastic_depth(
-    x: Any, p: float = 0.5, mode: str = "row", training: bool = True, *, inverted: bool = True, key: Any = None
+    x: ArrayLike,
+    p: float = 0.5,
+    mode: str = "row",
+    training: bool = True,
+    *,
+    inverted: bool = True,
+    key: KeyLike = None,
 ) -> Tensor:
     """Dropout of whole examples (`mode="row"`, the first axis counts them) or of everything at once (`"batch"`).
 
@@ -101,7 +108,7 @@ def stochastic_depth(
     return _dropped("stochastic_depth", x, p, training, inverted, key, whole)
 
 
-def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Tensor:
+def alpha_dropout(x: ArrayLike, p: float = 0.5, training: bool = True, *, key: KeyLike = None) -> Tensor:
     r"""\(a\,(x \odot b + \alpha'(1-b)) + c\): keeps mean 0 and variance 1, as the SELU activation makes them.
 
     >>> import wonderland as wl
@@ -115,7 +122,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = N
     return _saturated("alpha_dropout", x, p, training, key, lambda shape: shape)
 
 
-def feature_alpha_dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Tensor:
+def feature_alpha_dropout(x: ArrayLike, p: float = 0.5, training: bool = True, *, key: KeyLike = None) -> Tensor:
     """`alpha_dropout` of whole channels of (batch, ..., channels). Book, section 9.3.1.
 
     >>> import wonderland as wl
@@ -130,7 +137,7 @@ def feature_alpha_dropout(x: Any, p: float = 0.5, training: bool = True, *, key:
     )
 
 
-def gaussian_dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Tensor:
+def gaussian_dropout(x: ArrayLike, p: float = 0.5, training: bool = True, *, key: KeyLike = None) -> Tensor:
     r"""\(x \odot \epsilon\) with \(\epsilon \sim N(1, p/(1-p))\): mean and variance of dropout, without zeros.
 
     >>> import wonderland as wl
@@ -147,7 +154,7 @@ def gaussian_dropout(x: Any, p: float = 0.5, training: bool = True, *, key: Any 
     return x * normal(x.shape, 1.0, (p / (1.0 - p)) ** 0.5, key=key, dtype=x.dtype)
 
 
-def gaussian_noise(x: Any, std: float = 1.0, training: bool = True, *, key: Any = None) -> Tensor:
+def gaussian_noise(x: ArrayLike, std: float = 1.0, training: bool = True, *, key: KeyLike = None) -> Tensor:
     r"""\(x + \epsilon\) with \(\epsilon \sim N(0, \mathrm{std}^2)\) while training. Book, section 9.3.1.
 
     >>> import wonderland as wl
@@ -160,7 +167,13 @@ def gaussian_noise(x: Any, std: float = 1.0, training: bool = True, *, key: Any 
 
 
 def cutout(
-    x: Any, size: Any, training: bool = True, *, per_channel: bool = False, value: float = 0.0, key: Any = None
+    x: ArrayLike,
+    size: ShapeLike,
+    training: bool = True,
+    *,
+    per_channel: bool = False,
+    value: float = 0.0,
+    key: KeyLike = None,
 ) -> Tensor:
     """Images (..., height, width, channels) with a patch of `size` (one number or two) set to `value`.
 
@@ -179,7 +192,7 @@ def cutout(
     if not training or 0 in x.shape:
         return as_result(x)
     each = (*x.shape[:-3], 1, 1, x.shape[-1] if per_channel else 1)
-    inside: Any = True
+    inside: Tensor | bool = True
     for axis, width, own in zip((-3, -2), sizes, split(take_key("cutout", key), 2), strict=True):
         n = x.shape[axis]
         first = randint(each, n, key=own) - width // 2
@@ -191,7 +204,7 @@ def cutout(
 # --- the parts
 
 
-def check_probability(name: str, p: Any) -> float:
+def check_probability(name: str, p: float) -> float:
     """A probability, or an error.
 
     >>> check_probability("dropout", 0.5)
@@ -202,7 +215,7 @@ def check_probability(name: str, p: Any) -> float:
     return float(p)
 
 
-def check_std(name: str, std: Any) -> float:
+def check_std(name: str, std: float) -> float:
     """A standard deviation, or an error.
 
     >>> check_std("gaussian_noise", 2)
@@ -213,7 +226,15 @@ def check_std(name: str, std: Any) -> float:
     return float(std)
 
 
-def _dropped(name: str, x: Any, p: Any, training: bool, inverted: bool, key: Any, mask_shape: Any) -> Tensor:
+def _dropped(
+    name: str,
+    x: ArrayLike,
+    p: float,
+    training: bool,
+    inverted: bool,
+    key: KeyLike,
+    mask_shape: Callable[[Shape], Shape],
+) -> Tensor:
     """x with a mask of the shape that `mask_shape` makes of its own; axes of 1 are dropped as a whole."""
     x = as_real(name, x)
     keep = 1.0 - check_probability(name, p)
@@ -227,14 +248,18 @@ def _dropped(name: str, x: Any, p: Any, training: bool, inverted: bool, key: Any
     return arrays.where(bernoulli(mask_shape(x.shape), keep, key=key), kept, 0.0)
 
 
-def _channels_dropped(name: str, axes: int, x: Any, p: Any, training: bool, inverted: bool, key: Any) -> Tensor:
+def _channels_dropped(
+    name: str, axes: int, x: ArrayLike, p: float, training: bool, inverted: bool, key: KeyLike
+) -> Tensor:
     x = as_real(name, x)
     if x.ndim <= axes:
         raise ShapeError(f"{name}: an input of shape {x.shape}.", f"(..., {', '.join(SPATIAL[axes])}, channels)")
     return _dropped(name, x, p, training, inverted, key, lambda shape: (*shape[: -axes - 1], *(1,) * axes, shape[-1]))
 
 
-def _saturated(name: str, x: Any, p: Any, training: bool, key: Any, mask_shape: Any) -> Tensor:
+def _saturated(
+    name: str, x: ArrayLike, p: float, training: bool, key: KeyLike, mask_shape: Callable[[Shape], Shape]
+) -> Tensor:
     x = as_real(name, x)
     p = check_probability(name, p)
     if not training or p == 0.0:

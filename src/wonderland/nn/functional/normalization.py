@@ -9,25 +9,24 @@ import math
 from typing import Any
 
 from ... import arrays, linalg
-from ...arguments import as_int
 from ...arrays.conversion import as_real, as_shape, as_tensor, convert
-from ...cell import Cell
-from ...dtypes import float32, is_half
-from ...errors import InputError, ShapeError
-from ...tensor import Tensor
+from ...core.arguments import as_int
+from ...core.cell import Cell
+from ...core.dtypes import float32, is_half
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import Array, ArrayLike, ShapeLike
 
-__all__ = [
-    "batch_norm",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "local_response_norm",
-    "rms_norm",
-    "scale_norm",
-]
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm", "scale_norm"]
 
 
-def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+def layer_norm(
+    x: ArrayLike,
+    normalized_shape: ShapeLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     r"""\(\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}\,\alpha + \beta\) over the last axes. Book, section 9.3.2.
 
     >>> import wonderland as wl
@@ -42,7 +41,9 @@ def layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = No
     return _affine(_standardized(x, axes, eps), weight, bias)
 
 
-def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
+def rms_norm(
+    x: ArrayLike, normalized_shape: ShapeLike, weight: ArrayLike | None = None, eps: float | None = None
+) -> Tensor:
     r"""\(\frac{x}{\sqrt{\overline{x^2} + \varepsilon}}\,\alpha\) over the last axes; eps is by default the type's.
 
     >>> import wonderland as wl
@@ -60,13 +61,13 @@ def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | Non
 
 
 def batch_norm(
-    x: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    x: ArrayLike,
+    running_mean: Tensor | Array | None = None,
+    running_var: Tensor | Array | None = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     training: bool = False,
-    momentum: Any = 0.1,
+    momentum: float | Tensor = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
     r"""\(\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}\,\alpha + \beta\) per channel, the last axis. Book, 9.3.2.
@@ -85,7 +86,7 @@ def batch_norm(
         raise ShapeError(f"batch_norm: an input of shape {x.shape}.", "an input of shape (batch, ..., channels)")
     _check_channels("batch_norm", x, running_mean, running_var, weight, bias)
     if not training:
-        if running_mean is None:
+        if running_mean is None or running_var is None:
             raise InputError(
                 "batch_norm: there are no running statistics to use.", "training=True, or running_mean=..."
             )
@@ -104,7 +105,7 @@ def batch_norm(
     return _affine_channels(x, centred, variance, weight, bias, eps)
 
 
-def scale_norm(x: Any, g: Any, eps: float = 1e-5) -> Tensor:
+def scale_norm(x: ArrayLike, g: ArrayLike, eps: float = 1e-5) -> Tensor:
     r"""\(g\,x/\max(\lVert x\rVert, \varepsilon)\) over the last axis, with one number g.
 
     >>> import wonderland as wl
@@ -119,7 +120,7 @@ def scale_norm(x: Any, g: Any, eps: float = 1e-5) -> Tensor:
     return convert(wide / arrays.maximum(length, eps), x.dtype) * g
 
 
-def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+def local_response_norm(x: ArrayLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     r"""\(x_c\,(k + \frac{\alpha}{n}\sum_{c'} x_{c'}^2)^{-\beta}\) over n = `size` channels c' around c, the last axis.
 
     >>> import wonderland as wl
@@ -143,13 +144,13 @@ def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.
 
 
 def instance_norm(
-    x: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    x: ArrayLike,
+    running_mean: Tensor | Array | None = None,
+    running_var: Tensor | Array | None = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     use_input_stats: bool = True,
-    momentum: Any = 0.1,
+    momentum: float | Tensor = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
     r"""Normalization of every channel of every example over its positions: x (batch, ..., channels).
@@ -185,7 +186,9 @@ def instance_norm(
     return _affine(_standardized(x, axes, eps), weight, bias)
 
 
-def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+def group_norm(
+    x: ArrayLike, num_groups: int, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-5
+) -> Tensor:
     r"""Normalization of every example over groups of channels and all positions: x (batch, ..., channels).
 
     >>> import wonderland as wl
@@ -208,12 +211,19 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     return _affine(arrays.reshape(_standardized(grouped, axes, eps), x.shape), weight, bias)
 
 
-def _shapes(name: str, **arguments: Any) -> list[tuple[str, tuple[int, ...]]]:
+def _shapes(name: str, **arguments: ArrayLike | None) -> list[tuple[str, tuple[int, ...]]]:
     """The shapes of those arguments that are given."""
     return [(what, as_tensor(name, value).shape) for what, value in arguments.items() if value is not None]
 
 
-def _check_channels(name: str, x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any) -> None:
+def _check_channels(
+    name: str,
+    x: Tensor,
+    running_mean: Tensor | Array | None,
+    running_var: Tensor | Array | None,
+    weight: ArrayLike | None,
+    bias: ArrayLike | None,
+) -> None:
     for what, shape in _shapes(name, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias):
         if shape != x.shape[-1:]:
             raise ShapeError(
@@ -224,7 +234,7 @@ def _check_channels(name: str, x: Any, running_mean: Any, running_var: Any, weig
         raise InputError(f"{name}: one of the running statistics is missing.", "both or none of them")
 
 
-def _move(name: str, running: tuple[Any, Any], now: tuple[Tensor, Tensor], momentum: Any) -> None:
+def _move(name: str, running: tuple[object, object], now: tuple[Tensor, Tensor], momentum: float | Tensor) -> None:
     """Running statistics move towards those of now."""
     for cell, value in zip(running, now, strict=True):
         if not isinstance(cell, Cell):
@@ -232,7 +242,9 @@ def _move(name: str, running: tuple[Any, Any], now: tuple[Tensor, Tensor], momen
         cell.assign(cell + arrays.astype(momentum * (arrays.stop_gradient(value) - cell), cell.dtype))
 
 
-def _last_axes(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any) -> tuple[int, ...]:
+def _last_axes(
+    name: str, x: Tensor, normalized_shape: ShapeLike, weight: ArrayLike | None, bias: ArrayLike | None
+) -> tuple[int, ...]:
     shape = as_shape(name, normalized_shape)
     if not shape or x.shape[x.ndim - len(shape) :] != shape or x.ndim < len(shape):
         raise ShapeError(
@@ -269,12 +281,14 @@ def _moments(x: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[
     return mean, about - arrays.square(mean - fixed)
 
 
-def _affine(x: Tensor, weight: Any, bias: Any) -> Tensor:
+def _affine(x: Tensor, weight: ArrayLike | None, bias: ArrayLike | None) -> Tensor:
     x = x if weight is None else x * weight
     return x if bias is None else x + bias
 
 
-def _affine_channels(x: Tensor, centred: Tensor, variance: Any, weight: Any, bias: Any, eps: float) -> Tensor:
+def _affine_channels(
+    x: Tensor, centred: Tensor, variance: Tensor, weight: ArrayLike | None, bias: ArrayLike | None, eps: float
+) -> Tensor:
     """Both factors are one number per channel, so they are put together before they meet the data."""
     scale = arrays.rsqrt(variance + eps)
     scaled = centred * (scale if weight is None else scale * weight)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
 
 from ... import arrays
-from ...arguments import as_int
 from ...arrays.conversion import as_tensor
-from ...errors import InputError, ShapeError
+from ...core.arguments import as_int
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike, ShapeLike
 from ...primitives.structure import place, take_slice
 from ...primitives.windows import Pairs, count_windows, padded_shape
-from ...tensor import Tensor
-from .windows import Sizes, as_padding, as_sizes, check_fit, with_axes, with_one_batch
+from .windows import PaddingLike, Sizes, as_padding, as_sizes, check_fit, with_axes, with_one_batch
 
 __all__ = ["extract_patches", "fold", "unfold"]
 
 
-def unfold(x: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, axes: int = 2) -> Tensor:
+def unfold(
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
+    axes: int = 2,
+) -> Tensor:
     r"""The patches as vectors, \(\mathrm{vect}(P_k(i, j))\): (..., h, w, c) to (..., h', w', s s c). Book, D.7.1.
 
     >>> import wonderland as wl
@@ -37,7 +45,12 @@ def unfold(x: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation
 
 
 def extract_patches(
-    x: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, axes: int = 2
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
+    axes: int = 2,
 ) -> Tensor:
     """The patches as they are: (..., h, w, c) to (..., h', w', s, s, c), and (..., t, c) to (..., t', s, c).
 
@@ -67,12 +80,12 @@ def extract_patches(
 
 
 def fold(
-    patches: Any,
-    output_size: Any,
-    kernel_size: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    patches: ArrayLike,
+    output_size: ShapeLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike = 1,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
     axes: int = 2,
 ) -> Tensor:
     """The transpose of `unfold`: (..., h', w', s s c) to (..., h, w, c), where patches that overlap are added.
@@ -115,13 +128,12 @@ def fold(
 
 def _overlap(y: Tensor, at: int, size: int, taps: list[tuple[int, int, int]]) -> Tensor:
     """(.., places, taps, ..) added up to (.., size, ..) along the axis `at`."""
-    total: Any = None
+    parts = []
     for t, tap in enumerate(taps):
         part = y[(*[slice(None)] * (at + 1), t)]
         index = tuple(tap if axis == at else (0, None, 1) for axis in range(part.ndim))
-        part = place(part, shape=(*part.shape[:at], size, *part.shape[at + 1 :]), index=index)
-        total = part if total is None else total + part
-    return total
+        parts.append(place(part, shape=(*part.shape[:at], size, *part.shape[at + 1 :]), index=index))
+    return functools.reduce(arrays.add, parts)
 
 
 def _taps(count: int, window: int, stride: int, dilation: int) -> list[tuple[int, int, int]]:
@@ -129,7 +141,7 @@ def _taps(count: int, window: int, stride: int, dilation: int) -> list[tuple[int
     return [(t * dilation, t * dilation + stride * (count - 1) + 1, stride) for t in range(window)]
 
 
-def _axes(name: str, axes: Any, *settings: Any) -> int:
+def _axes(name: str, axes: int, *settings: object) -> int:
     """The number of spatial axes: that of a setting with an entry for each, or as given."""
     lengths = {len(s) for s in settings if isinstance(s, (tuple, list))} or {as_int(name, "axes", axes)}
     if len(lengths) > 1 or not lengths <= {1, 2, 3}:
@@ -138,7 +150,7 @@ def _axes(name: str, axes: Any, *settings: Any) -> int:
 
 
 def _windows(
-    name: str, axes: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any
+    name: str, axes: int, kernel_size: ShapeLike, stride: ShapeLike, padding: PaddingLike, dilation: ShapeLike
 ) -> tuple[Sizes, Sizes, Pairs, Sizes]:
     window, steps, dilations = (
         as_sizes(name, what, value, axes)

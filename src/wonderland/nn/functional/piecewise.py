@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import arrays
 from ...arrays import relu
 from ...arrays.conversion import as_real
-from ...errors import InputError
+from ...core.errors import InputError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike, KeyLike
 from ...random.continuous import uniform
 from ...random.discrete import bernoulli
-from ...tensor import Tensor
 
 __all__ = [
-    "hardshrink",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "heaviside",
-    "leaky_relu",
-    "prelu",
-    "relu",
-    "relu6",
-    "rrelu",
-    "softshrink",
-    "step",
-    "stochastic_binary",
-    "threshold",
-]
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "heaviside", "leaky_relu", "prelu", "relu", "relu6", "rrelu",
+    "softshrink", "squared_relu", "step", "stochastic_binary", "threshold",
+]  # fmt: skip
 
 GRADIENTS = ("none", "straight-through")
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(x: ArrayLike, negative_slope: float = 0.01) -> Tensor:
     r"""\(x\) where it is positive, else \(\alpha x\) with \(\alpha\) the negative slope. Book, E.5.9.
 
     >>> import wonderland as wl
@@ -43,7 +30,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
     return arrays.where(x > 0, x, negative_slope * x)
 
 
-def prelu(x: Any, weight: Any) -> Tensor:
+def prelu(x: ArrayLike, weight: Tensor) -> Tensor:
     r"""\(x\) where it is positive, else \(\alpha x\) with a tensor \(\alpha\), one slope or one per unit.
 
     >>> import wonderland as wl
@@ -54,7 +41,9 @@ def prelu(x: Any, weight: Any) -> Tensor:
     return arrays.where(x > 0, x, weight * x)
 
 
-def rrelu(x: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *, key: Any = None) -> Tensor:
+def rrelu(
+    x: ArrayLike, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *, key: KeyLike = None
+) -> Tensor:
     r"""A leaky ReLU whose slope is drawn from \(U(l, u)\) for each number while training, else is \((l + u)/2\).
 
     >>> import wonderland as wl
@@ -64,13 +53,13 @@ def rrelu(x: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = F
     x = as_real("rrelu", x)
     if not lower <= upper:
         raise InputError(f"rrelu: lower={lower} is above upper={upper}.", "lower <= upper")
-    slope: Any = (lower + upper) / 2
+    slope: Tensor | float = (lower + upper) / 2
     if training and lower < upper:
         slope = uniform(x.shape, lower, upper, key=key, dtype=x.dtype)
     return arrays.where(x > 0, x, slope * x)
 
 
-def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+def hardtanh(x: ArrayLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """x limited to an interval.
 
     >>> import wonderland as wl
@@ -80,7 +69,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     return _limited(as_real("hardtanh", x), min_val, max_val)
 
 
-def relu6(x: Any) -> Tensor:
+def relu6(x: ArrayLike) -> Tensor:
     r"""\(\min(\max(x, 0), 6)\).
 
     >>> import wonderland as wl
@@ -90,7 +79,18 @@ def relu6(x: Any) -> Tensor:
     return _limited(as_real("relu6", x), 0.0, 6.0)
 
 
-def hardsigmoid(x: Any) -> Tensor:
+def squared_relu(x: ArrayLike) -> Tensor:
+    r"""\(\max(0, x)^2\), with the derivative \(2 \max(0, x)\), which has no jump at 0. Book, E.13.26.
+
+    >>> import wonderland as wl
+    >>> wl.nn.functional.squared_relu(wl.tensor([-1.0, 0.5, 3.0]))
+    tensor([0.  , 0.25, 9.  ])
+    """
+    above = arrays.relu(as_real("squared_relu", x))
+    return above * above
+
+
+def hardsigmoid(x: ArrayLike) -> Tensor:
     r"""\(\mathrm{relu6}(x + 3)/6\), a sigmoid of straight lines.
 
     >>> import wonderland as wl
@@ -100,7 +100,7 @@ def hardsigmoid(x: Any) -> Tensor:
     return _limited(as_real("hardsigmoid", x) + 3.0, 0.0, 6.0) / 6.0
 
 
-def hardswish(x: Any) -> Tensor:
+def hardswish(x: ArrayLike) -> Tensor:
     r"""\(x\,\mathrm{hardsigmoid}(x)\).
 
     >>> import wonderland as wl
@@ -116,7 +116,7 @@ def _limited(x: Tensor, low: float, high: float) -> Tensor:
     return arrays.where(x <= low, low, arrays.where(x >= high, high, x))
 
 
-def softshrink(x: Any, lambd: float = 0.5) -> Tensor:
+def softshrink(x: ArrayLike, lambd: float = 0.5) -> Tensor:
     r"""x moved towards 0 by \(\lambda\), and 0 between \(-\lambda\) and \(\lambda\).
 
     >>> import wonderland as wl
@@ -129,7 +129,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Tensor:
     return arrays.where(x > lambd, x - lambd, arrays.where(x < -lambd, x + lambd, 0.0 * x))
 
 
-def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
+def hardshrink(x: ArrayLike, lambd: float = 0.5) -> Tensor:
     r"""x where \(|x| > \lambda\), else 0.
 
     >>> import wonderland as wl
@@ -140,7 +140,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     return arrays.where(arrays.abs(x) <= lambd, 0.0, x)  # so that NaN stays
 
 
-def threshold(x: Any, threshold: float, value: float) -> Tensor:
+def threshold(x: ArrayLike, threshold: float, value: float) -> Tensor:
     """x where it is above a threshold, else a value.
 
     >>> import wonderland as wl
@@ -154,7 +154,7 @@ def threshold(x: Any, threshold: float, value: float) -> Tensor:
 # --- zeros and ones
 
 
-def step(x: Any, gradient: str = "none") -> Tensor:
+def step(x: ArrayLike, gradient: str = "none") -> Tensor:
     r"""The binary threshold \(1[x \ge 0]\): 1 at 0. Book, section 5.4.
 
     >>> import wonderland as wl
@@ -174,7 +174,7 @@ def step(x: Any, gradient: str = "none") -> Tensor:
 heaviside = step
 
 
-def stochastic_binary(x: Any, gradient: str = "straight-through", *, key: Any = None) -> Tensor:
+def stochastic_binary(x: ArrayLike, gradient: str = "straight-through", *, key: KeyLike = None) -> Tensor:
     r"""1 with probability \(\sigma(x)\), else 0.
 
     >>> import wonderland as wl

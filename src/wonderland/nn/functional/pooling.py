@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ... import arrays
-from ...arguments import as_number
 from ...arrays.conversion import as_inexact, as_ordered
-from ...errors import ShapeError
+from ...core.arguments import as_number
+from ...core.errors import ShapeError
+from ...core.tensor import Tensor, wrap
+from ...core.typing import Array, ArrayLike, ShapeLike
 from ...primitives import pooling as p
 from ...primitives.windows import Pairs, extents
-from ...tensor import Tensor, wrap
-from .windows import SPATIAL, Sizes, as_padding, as_sizes, check_fit, with_axes, with_one_batch
+from .windows import SPATIAL, PaddingLike, Sizes, as_padding, as_sizes, check_fit, with_axes, with_one_batch
 
 __all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-]
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d",
+]  # fmt: skip
 
 # --- the largest element
 
+OutputSize: TypeAlias = int | Sequence[int | None] | None  # for each axis a size, or None for that of the input
+
 
 def max_pool1d(
-    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None = None,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The largest element of windows over (..., length, channels); see `max_pool2d`. Book, section 8.1.2.
 
@@ -48,7 +47,12 @@ def max_pool1d(
 
 
 def max_pool2d(
-    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None = None,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The largest element of windows over (..., height, width, channels), channel by channel. Book, D.7.6.
 
@@ -69,7 +73,12 @@ def max_pool2d(
 
 
 def max_pool3d(
-    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None = None,
+    padding: PaddingLike = 0,
+    dilation: ShapeLike = 1,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The largest element of windows over (..., depth, height, width, channels); see `max_pool2d`.
 
@@ -81,7 +90,14 @@ def max_pool3d(
 
 
 def pool_max(
-    name: Any, axes: int, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    name: Any,
+    axes: int,
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None,
+    padding: PaddingLike,
+    dilation: ShapeLike,
+    ceil_mode: bool,
 ) -> Tensor:
     x, lead = with_one_batch(name, as_ordered(name, x), axes)
     windows, _ = _windows(name, axes, (*lead, *x.shape[1:]), kernel_size, stride, padding, dilation, ceil_mode)
@@ -89,7 +105,14 @@ def pool_max(
 
 
 def _windows(
-    name: Any, axes: int, shape: Sizes, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    name: str,
+    axes: int,
+    shape: Sizes,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None,
+    padding: PaddingLike,
+    dilation: ShapeLike,
+    ceil_mode: bool,
 ) -> tuple[dict[str, Any], Pairs]:
     """The parameters of the primitives, and the padding without what ceil_mode adds."""
     spatial = shape[-axes - 1 : -1]
@@ -115,13 +138,13 @@ def _up(n: int, reach: int, stride: int, padding: tuple[int, int]) -> tuple[int,
 
 
 def avg_pool1d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None = None,
+    padding: PaddingLike = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-    divisor_override: Any = None,
+    divisor_override: float | None = None,
 ) -> Tensor:
     """The mean of windows over (..., length, channels); see `avg_pool2d`.
 
@@ -133,13 +156,13 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None = None,
+    padding: PaddingLike = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-    divisor_override: Any = None,
+    divisor_override: float | None = None,
 ) -> Tensor:
     """The mean of windows over (..., height, width, channels), channel by channel. Book, section 7.2.1.
 
@@ -157,13 +180,13 @@ def avg_pool2d(
 
 
 def avg_pool3d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None = None,
+    padding: PaddingLike = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-    divisor_override: Any = None,
+    divisor_override: float | None = None,
 ) -> Tensor:
     """The mean of windows over (..., depth, height, width, channels); see `avg_pool2d`.
 
@@ -177,13 +200,13 @@ def avg_pool3d(
 def pool_mean(
     name: Any,
     axes: int,
-    x: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
+    x: ArrayLike,
+    kernel_size: ShapeLike,
+    stride: ShapeLike | None,
+    padding: PaddingLike,
     ceil_mode: bool,
     count_include_pad: bool,
-    divisor_override: Any,
+    divisor_override: float | None,
 ) -> Tensor:
     x, lead = with_one_batch(name, as_inexact(name, x), axes)
     spatial = x.shape[1:-1]
@@ -204,7 +227,7 @@ def pool_mean(
     return with_axes(sums / wrap(sizes), lead)
 
 
-def _count(n: int, places: int, window: int, stride: int, low: int, margins: tuple[int, int]) -> Any:
+def _count(n: int, places: int, window: int, stride: int, low: int, margins: tuple[int, int]) -> Array:
     """How many places of each window along an axis lie on elements or in the margins."""
     at = np.arange(places)[:, None] * stride + np.arange(window) - low
     return ((at >= -margins[0]) & (at < n + margins[1])).sum(1)
@@ -213,7 +236,7 @@ def _count(n: int, places: int, window: int, stride: int, low: int, margins: tup
 # --- with a given size of the result
 
 
-def adaptive_avg_pool1d(x: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(x: ArrayLike, output_size: OutputSize) -> Tensor:
     """Means of `output_size` bins of (..., length, channels); see `adaptive_avg_pool2d`.
 
     >>> import wonderland as wl
@@ -223,7 +246,7 @@ def adaptive_avg_pool1d(x: Any, output_size: Any) -> Tensor:
     return pool_mean_to("adaptive_avg_pool1d", 1, x, output_size)
 
 
-def adaptive_avg_pool2d(x: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(x: ArrayLike, output_size: OutputSize) -> Tensor:
     r"""Means of (..., height, width, channels) in a grid of `output_size`. Book, section 7.2.2, E.7.11.
 
     >>> import wonderland as wl
@@ -237,7 +260,7 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Tensor:
     return pool_mean_to("adaptive_avg_pool2d", 2, x, output_size)
 
 
-def adaptive_avg_pool3d(x: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(x: ArrayLike, output_size: OutputSize) -> Tensor:
     """Means of (..., depth, height, width, channels) in a grid; see `adaptive_avg_pool2d`.
 
     >>> import wonderland as wl
@@ -247,7 +270,7 @@ def adaptive_avg_pool3d(x: Any, output_size: Any) -> Tensor:
     return pool_mean_to("adaptive_avg_pool3d", 3, x, output_size)
 
 
-def adaptive_max_pool1d(x: Any, output_size: Any) -> Tensor:
+def adaptive_max_pool1d(x: ArrayLike, output_size: OutputSize) -> Tensor:
     """The largest elements of `output_size` bins of (..., length, channels); see `adaptive_max_pool2d`.
 
     >>> import wonderland as wl
@@ -257,7 +280,7 @@ def adaptive_max_pool1d(x: Any, output_size: Any) -> Tensor:
     return pool_max_to("adaptive_max_pool1d", 1, x, output_size)
 
 
-def adaptive_max_pool2d(x: Any, output_size: Any) -> Tensor:
+def adaptive_max_pool2d(x: ArrayLike, output_size: OutputSize) -> Tensor:
     """The largest elements of (..., height, width, channels) in a grid, with the bins of `adaptive_avg_pool2d`.
 
     >>> import wonderland as wl
@@ -269,7 +292,7 @@ def adaptive_max_pool2d(x: Any, output_size: Any) -> Tensor:
     return pool_max_to("adaptive_max_pool2d", 2, x, output_size)
 
 
-def adaptive_max_pool3d(x: Any, output_size: Any) -> Tensor:
+def adaptive_max_pool3d(x: ArrayLike, output_size: OutputSize) -> Tensor:
     """The largest elements of (..., depth, height, width, channels) in a grid; see `adaptive_max_pool2d`.
 
     >>> import wonderland as wl
@@ -279,7 +302,7 @@ def adaptive_max_pool3d(x: Any, output_size: Any) -> Tensor:
     return pool_max_to("adaptive_max_pool3d", 3, x, output_size)
 
 
-def pool_mean_to(name: Any, axes: int, x: Any, output_size: Any) -> Tensor:
+def pool_mean_to(name: Any, axes: int, x: ArrayLike, output_size: OutputSize) -> Tensor:
     x, lead = with_one_batch(name, as_inexact(name, x), axes)
     for axis, bins in enumerate(_bins(name, x.shape[1:-1], output_size), start=1):
         n, count = x.shape[axis], len(bins)
@@ -294,7 +317,7 @@ def pool_mean_to(name: Any, axes: int, x: Any, output_size: Any) -> Tensor:
     return with_axes(x, lead)
 
 
-def pool_max_to(name: Any, axes: int, x: Any, output_size: Any) -> Tensor:
+def pool_max_to(name: Any, axes: int, x: ArrayLike, output_size: OutputSize) -> Tensor:
     x, lead = with_one_batch(name, as_ordered(name, x), axes)
     window = []
     for axis, bins in enumerate(_bins(name, x.shape[1:-1], output_size), start=1):
@@ -309,7 +332,7 @@ def pool_max_to(name: Any, axes: int, x: Any, output_size: Any) -> Tensor:
     return with_axes(p.window_pick(x, p.window_argmax(x, **windows), **windows), lead)
 
 
-def _bins(name: str, spatial: Sizes, output_size: Any) -> list[list[tuple[int, int]]]:
+def _bins(name: str, spatial: Sizes, output_size: OutputSize) -> list[list[tuple[int, int]]]:
     """For each axis the bins as pairs (start, stop)."""
     if 0 in spatial:
         raise ShapeError(

@@ -5,13 +5,12 @@ The layers and `conv1d` to `conv3d` are cross-correlations; these two functions 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import arrays, fft
 from ...arrays.conversion import promote
-from ...dtypes import is_inexact
-from ...errors import DTypeError, InputError, ShapeError
-from ...tensor import Tensor
+from ...core.dtypes import is_inexact
+from ...core.errors import DTypeError, InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 from .convolution import conv_nd
 from .fft_convolution import fast_size
 
@@ -20,7 +19,7 @@ __all__ = ["convolve", "correlate"]
 MODES = ("full", "same", "valid")
 
 
-def convolve(x: Any, w: Any, mode: str = "full", method: str = "direct") -> Tensor:
+def convolve(x: ArrayLike, w: ArrayLike, mode: str = "full", method: str = "direct") -> Tensor:
     r"""The convolution \((x * w)_t = \sum_\tau x_\tau w_{t - \tau}\) over all axes: the kernel is flipped.
 
     >>> import wonderland as wl
@@ -34,7 +33,7 @@ def convolve(x: Any, w: Any, mode: str = "full", method: str = "direct") -> Tens
     return _combined("convolve", x, w, mode, method, flip=True)
 
 
-def correlate(x: Any, w: Any, mode: str = "valid", method: str = "direct") -> Tensor:
+def correlate(x: ArrayLike, w: ArrayLike, mode: str = "valid", method: str = "direct") -> Tensor:
     r"""The cross-correlation \((x \star w)_t = \sum_\tau x_{t + \tau} \overline{w_\tau}\): the kernel is not flipped.
 
     >>> import wonderland as wl
@@ -46,7 +45,7 @@ def correlate(x: Any, w: Any, mode: str = "valid", method: str = "direct") -> Te
     return _combined("correlate", x, w, mode, method, flip=False)
 
 
-def _combined(name: str, x: Any, w: Any, mode: str, method: str, flip: bool) -> Tensor:
+def _combined(name: str, x: ArrayLike, w: ArrayLike, mode: str, method: str, flip: bool) -> Tensor:
     x, w = promote(name, x, w)
     if mode not in MODES:
         raise InputError(f"{name}: mode={mode!r}.", " or ".join(map(repr, MODES)))

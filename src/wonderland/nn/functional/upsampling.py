@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from ... import arrays
-from ...arguments import as_int, as_number
 from ...arrays.conversion import as_inexact, as_tensor
-from ...errors import InputError, ShapeError
-from ...tensor import Tensor, wrap
+from ...core.arguments import as_int, as_number
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor, wrap
+from ...core.typing import Array, ArrayLike, ShapeLike
 from .pooling import pool_mean_to
 from .windows import as_sizes, with_axes, with_one_batch
 
@@ -22,9 +23,9 @@ MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "area")
 
 
 def interpolate(
-    x: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    x: ArrayLike,
+    size: ShapeLike | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool = False,
     axes: int | None = None,
@@ -80,13 +81,13 @@ def interpolate(
         if align_corners:
             ratio = (n - 1) / (m - 1) if m > 1 else 0.0
         at = np.arange(m) * ratio if align_corners else (np.arange(m) + 0.5) * ratio - 0.5
-        matrix = _cubic(at, n) if mode == "bicubic" else _linear(at, n)
-        matrix = wrap(matrix.astype(x.dtype))
+        weights = _cubic(at, n) if mode == "bicubic" else _linear(at, n)
+        matrix = wrap(weights.astype(x.dtype))
         x = arrays.moveaxis(arrays.matmul(arrays.moveaxis(x, axis, -1), matrix), -1, axis)
     return with_axes(x, lead)
 
 
-def _axes(name: str, x: Tensor, given: Any, mode: str, axes: int | None) -> int:
+def _axes(name: str, x: Tensor, given: float | Sequence[float] | None, mode: str, axes: int | None) -> int:
     told = LINEAR.get(mode, 2 if mode == "bicubic" else None)
     found = [n for n in (told, axes, len(given) if isinstance(given, (tuple, list)) else None) if n is not None]
     count = as_int(name, "axes", found[0] if found else x.ndim - 2)
@@ -109,7 +110,7 @@ def _nearest(x: Tensor, axis: int, size: int, ratio: float, exact: bool) -> Tens
     return arrays.take(x, wrap(np.minimum(at, n - 1)), axis=axis)
 
 
-def _linear(at: Any, n: int) -> Any:
+def _linear(at: Array, n: int) -> Array:
     """The matrix (n, places) of weights of the two neighbours of each place; outside, of the first or last element."""
     at = np.clip(at, 0, n - 1)
     low = np.floor(at).astype(int)
@@ -119,7 +120,7 @@ def _linear(at: Any, n: int) -> Any:
     return matrix
 
 
-def _cubic(at: Any, n: int, a: float = -0.75) -> Any:
+def _cubic(at: Array, n: int, a: float = -0.75) -> Array:
     """The matrix of cubic convolution over four neighbours."""
     low = np.floor(at).astype(int)
     t = at - low
@@ -132,7 +133,7 @@ def _cubic(at: Any, n: int, a: float = -0.75) -> Any:
     return matrix
 
 
-def pixel_shuffle(x: Any, upscale_factor: int, axes: int = 2) -> Tensor:
+def pixel_shuffle(x: ArrayLike, upscale_factor: int, axes: int = 2) -> Tensor:
     """Channels that become places: (..., h, w, c r r) to (..., h r, w r, c), after a convolution of sub-pixels.
 
     >>> import wonderland as wl
@@ -158,7 +159,7 @@ def pixel_shuffle(x: Any, upscale_factor: int, axes: int = 2) -> Tensor:
     return with_axes(arrays.reshape(x, (batch, *[n * r for n in spatial], channels // r**axes)), lead)
 
 
-def pixel_unshuffle(x: Any, downscale_factor: int, axes: int = 2) -> Tensor:
+def pixel_unshuffle(x: ArrayLike, downscale_factor: int, axes: int = 2) -> Tensor:
     """Places that become channels: (..., h r, w r, c) to (..., h, w, c r r), the inverse of `pixel_shuffle`.
 
     >>> import wonderland as wl

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from ... import arrays
-from ...arguments import as_int, shown
-from ...errors import InputError, ShapeError
+from ...core.arguments import as_int, shown
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
 from ...primitives.windows import Pairs, extents, padded_shape
-from ...tensor import Tensor
 
 Sizes = tuple[int, ...]
+PaddingLike: TypeAlias = (
+    int | str | Sequence[int | Sequence[int]]
+)  # one number, one for each axis, or pairs; a way by name
 
 
-def as_sizes(name: str, what: str, value: Any, axes: int, least: int = 1) -> Sizes:
+def as_sizes(name: str, what: str, value: object, axes: int, least: int = 1) -> Sizes:
     """One number for all spatial axes, or one for each.
 
     >>> as_sizes("conv2d", "stride", 2, 2), as_sizes("conv2d", "stride", (1, 2), 2)
@@ -28,7 +32,7 @@ def as_sizes(name: str, what: str, value: Any, axes: int, least: int = 1) -> Siz
     return tuple(as_int(name, what, n, least) for n in value)
 
 
-def as_padding(name: str, padding: Any, window: Sizes, stride: Sizes, dilation: Sizes) -> Pairs:
+def as_padding(name: str, padding: PaddingLike, window: Sizes, stride: Sizes, dilation: Sizes) -> Pairs:
     """Pairs (low, high) from a number, from one for each axis, from pairs, or from "valid", "same" or "causal".
 
     >>> as_padding("conv1d", "same", (4,), (1,), (1,)), as_padding("conv2d", (0, 2), (3, 3), (1, 1), (1, 1))

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from ...errors import InputError, ModuleError
-from ...random.streams import Stream
-from ..members import members
-from ..module import Module, matches
-from ..parameter import Parameter
+from ...core.errors import InputError, ModuleError
+from ...random.streams import Source, Stream
+from ..module.members import members
+from ..module.module import Module, matches
+from ..module.parameter import Parameter
 from .in_place import put
 from .initializer import fans
-from .naming import as_initializer
+from .naming import InitializerLike, as_initializer
+
+__all__ = ["InitializationWarning", "apply", "initialize", "check"]
 
 M = TypeVar("M", bound=Module)
+Kinds: TypeAlias = type[Module] | tuple[type[Module], ...]
 
 
 class InitializationWarning(UserWarning):
     """Weights from which training cannot start well."""
 
 
-def apply(model: M, pattern: str, init: Any, key: Any = None) -> M:
+def apply(model: M, pattern: str, init: InitializerLike, key: Source = None) -> M:
     """Draw the parameters whose path is, lies below or matches `pattern` again.
 
     >>> import wonderland as wl
@@ -48,7 +51,12 @@ def apply(model: M, pattern: str, init: Any, key: Any = None) -> M:
     return model
 
 
-def initialize(model: M, weights: Any = "kaiming_normal", biases: Any = "zeros", key: Any = None) -> M:
+def initialize(
+    model: M,
+    weights: InitializerLike | Mapping[Kinds, InitializerLike] = "kaiming_normal",
+    biases: InitializerLike | None = "zeros",
+    key: Source = None,
+) -> M:
     """Draw the weights and biases of a model again, by kind of layer.
 
     >>> import wonderland as wl
@@ -61,8 +69,8 @@ def initialize(model: M, weights: Any = "kaiming_normal", biases: Any = "zeros",
     their `weight`, of which the first that fits counts. The `bias` of a layer that gets a new weight starts
     from `biases` (None: it stays).
     """
-    from ..convolution import _Convolution  # they take initialisers themselves
-    from ..linear import Linear
+    from ..layers.convolution import _Convolution  # they take initialisers themselves
+    from ..layers.linear import Linear
 
     if not isinstance(weights, Mapping):
         weights = {(Linear, _Convolution): weights}
@@ -143,11 +151,11 @@ def check(model: Module, *, warn: bool = True) -> list[Finding]:
 
 def _multiplies(module: Module) -> bool:
     """Whether the matrices of a module are weights between inputs and outputs; tables and the like are not."""
-    from ..convolution import _Convolution  # they take initialisers themselves
-    from ..linear import Linear
+    from ..layers.convolution import _Convolution  # they take initialisers themselves
+    from ..layers.linear import Linear
 
     return isinstance(module, (Linear, _Convolution)) or not type(module).__module__.startswith("wonderland.")
 
 
-def _as_stream(key: Any) -> Stream | None:
+def _as_stream(key: Source) -> Stream | None:
     return key if key is None or isinstance(key, Stream) else Stream(key)

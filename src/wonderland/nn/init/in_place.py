@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...cell import Cell
-from ...errors import InputError
+from ...core.cell import Cell
+from ...core.errors import InputError
+from ...core.tensor import Tensor
+from ...core.typing import KeyLike
 from ...transforms.imperative import no_grad
 from . import schemes
 from .initializer import Initializer
 
+__all__ = [
+    "zeros_", "ones_", "constant_", "normal_", "uniform_", "trunc_normal_", "variance_scaling_", "xavier_normal_",
+    "xavier_uniform_", "kaiming_normal_", "kaiming_uniform_", "lecun_normal_", "lecun_uniform_", "orthogonal_",
+    "sparse_", "eye_", "dirac_",
+]  # fmt: skip
 
-def put(name: str, cell: Any, init: Callable[..., Any], key: Any = None) -> Any:
+
+def put(name: str, cell: object, init: Callable[..., Tensor], key: KeyLike = None) -> Cell:
     """Draw a new value for a cell."""
     if not isinstance(cell, Cell):
         raise InputError(
@@ -27,10 +35,10 @@ def put(name: str, cell: Any, init: Callable[..., Any], key: Any = None) -> Any:
     return cell
 
 
-def _in_place(scheme: Callable[..., Initializer]) -> Callable[..., Any]:
+def _in_place(scheme: Callable[..., Initializer]) -> Callable[..., Cell]:
     name = f"{scheme.__name__}_"
 
-    def draw(tensor: Any, *args: Any, key: Any = None, **settings: Any) -> Any:
+    def draw(tensor: Cell, *args: Any, key: KeyLike = None, **settings: Any) -> Cell:
         return put(name, tensor, scheme(*args, **settings), key)
 
     draw.__name__ = draw.__qualname__ = name

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
-from ... import dtypes
 from ...arrays.conversion import as_shape
-from ...errors import DTypeError, InputError, ShapeError
+from ...core import dtypes
+from ...core.errors import DTypeError, InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import DTypeLike, KeyLike, ShapeLike
 from ...random.streams import take_key
-from ...tensor import Tensor
+
+__all__ = ["Initializer", "fans", "calculate_gain"]
 
 MODES = ("fan_in", "fan_out", "mean")
 
@@ -26,11 +28,11 @@ class Initializer:
     Without a key the global stream gives one. Two initialisers with equal settings are equal.
     """
 
-    def __init__(self, draw: Callable[..., Tensor], **settings: Any) -> None:
+    def __init__(self, draw: Callable[..., Tensor], **settings: object) -> None:
         self.draw = draw
         self.settings = settings
 
-    def __call__(self, shape: Any, key: Any = None, dtype: Any = None) -> Tensor:
+    def __call__(self, shape: ShapeLike, key: KeyLike = None, dtype: DTypeLike | None = None) -> Tensor:
         name = self.name
         wanted = dtypes.default_float if dtype is None else dtypes.as_dtype(dtype)
         if not dtypes.is_floating(wanted):
@@ -51,7 +53,7 @@ class Initializer:
         return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.settings.items())})"
 
 
-def fans(shape: Any) -> tuple[int, int]:
+def fans(shape: ShapeLike) -> tuple[int, int]:
     """How many inputs reach an output, and how many outputs an input, for weights (*kernel, in, out).
 
     >>> import wonderland as wl
@@ -68,7 +70,7 @@ def fans(shape: Any) -> tuple[int, int]:
     return sizes[-2] * places, sizes[-1] * places
 
 
-def fan(name: str, shape: Any, mode: str) -> float:
+def fan(name: str, shape: ShapeLike, mode: str) -> float:
     """The number that a variance is divided by."""
     inputs, outputs = fans(shape)
     if mode not in MODES:

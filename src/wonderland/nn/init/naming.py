@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
-from ...errors import InputError
-from ...tensor import Tensor
+from ...core.errors import InputError
+from ...core.tensor import Tensor
 from . import schemes
 
+__all__ = ["as_initializer"]
 
-def as_initializer(name: str, init: Any) -> Callable[..., Tensor]:
+InitializerLike: TypeAlias = str | Callable[..., Tensor]  # the name of a scheme, or a function of shape, key and dtype
+
+
+def as_initializer(name: str, init: InitializerLike) -> Callable[..., Tensor]:
     """An initialiser, also by the name of a scheme, or any function of a shape, a key and a dtype.
 
     >>> import wonderland as wl

@@ -7,39 +7,20 @@ layer, and with fan_out that of gradients.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ... import arrays, random
-from ...dtypes import DType
-from ...errors import InputError, ShapeError
-from ...tensor import Tensor
+from ...core.dtypes import DType
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
 from .initializer import Initializer, calculate_gain, fan
 
 __all__ = [
-    "constant",
-    "dirac",
-    "eye",
-    "glorot_normal",
-    "glorot_uniform",
-    "he_normal",
-    "he_uniform",
-    "kaiming_normal",
-    "kaiming_uniform",
-    "lecun_normal",
-    "lecun_uniform",
-    "normal",
-    "ones",
-    "orthogonal",
-    "sparse",
-    "trunc_normal",
-    "uniform",
-    "variance_scaling",
-    "xavier_normal",
-    "xavier_uniform",
-    "zeros",
-]
+    "constant", "dirac", "eye", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal",
+    "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal", "sparse", "trunc_normal",
+    "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
 
@@ -47,7 +28,7 @@ Shape = tuple[int, ...]
 # --- the same numbers, or numbers of the same distribution, whatever the shape
 
 
-def _zeros(shape: Shape, key: Any, dtype: DType) -> Tensor:
+def _zeros(shape: Shape, key: Tensor, dtype: DType) -> Tensor:
     return arrays.zeros(shape, dtype=dtype)
 
 
@@ -61,7 +42,7 @@ def zeros() -> Initializer:
     return Initializer(_zeros)
 
 
-def _ones(shape: Shape, key: Any, dtype: DType) -> Tensor:
+def _ones(shape: Shape, key: Tensor, dtype: DType) -> Tensor:
     return arrays.ones(shape, dtype=dtype)
 
 
@@ -75,7 +56,7 @@ def ones() -> Initializer:
     return Initializer(_ones)
 
 
-def _constant(shape: Shape, key: Any, dtype: DType, value: float) -> Tensor:
+def _constant(shape: Shape, key: Tensor, dtype: DType, value: float) -> Tensor:
     return arrays.full(shape, value, dtype=dtype)
 
 
@@ -89,7 +70,7 @@ def constant(value: float) -> Initializer:
     return Initializer(_constant, value=value)
 
 
-def _normal(shape: Shape, key: Any, dtype: DType, mean: float, std: float) -> Tensor:
+def _normal(shape: Shape, key: Tensor, dtype: DType, mean: float, std: float) -> Tensor:
     return random.normal(shape, mean, std, key=key, dtype=dtype)
 
 
@@ -103,7 +84,7 @@ def normal(mean: float = 0.0, std: float = 1.0) -> Initializer:
     return Initializer(_normal, mean=mean, std=std)
 
 
-def _uniform(shape: Shape, key: Any, dtype: DType, a: float, b: float) -> Tensor:
+def _uniform(shape: Shape, key: Tensor, dtype: DType, a: float, b: float) -> Tensor:
     return random.uniform(shape, a, b, key=key, dtype=dtype)
 
 
@@ -117,7 +98,7 @@ def uniform(a: float = 0.0, b: float = 1.0) -> Initializer:
     return Initializer(_uniform, a=a, b=b)
 
 
-def _trunc_normal(shape: Shape, key: Any, dtype: DType, mean: float, std: float, a: float, b: float) -> Tensor:
+def _trunc_normal(shape: Shape, key: Tensor, dtype: DType, mean: float, std: float, a: float, b: float) -> Tensor:
     return random.truncated_normal(shape, a, b, mean, std, key=key, dtype=dtype)
 
 
@@ -134,7 +115,7 @@ def trunc_normal(mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float 
 # --- scaled by the sizes of the layer
 
 
-def _variance_scaling(shape: Shape, key: Any, dtype: DType, gain: float, mode: str, distribution: str) -> Tensor:
+def _variance_scaling(shape: Shape, key: Tensor, dtype: DType, gain: float, mode: str, distribution: str) -> Tensor:
     std = gain / math.sqrt(fan("variance_scaling", shape, mode))
     if distribution == "normal":
         return random.normal(shape, 0.0, std, key=key, dtype=dtype)
@@ -239,7 +220,7 @@ he_normal, he_uniform = kaiming_normal, kaiming_uniform
 # --- matrices of a kind
 
 
-def _orthogonal(shape: Shape, key: Any, dtype: DType, gain: float) -> Tensor:
+def _orthogonal(shape: Shape, key: Tensor, dtype: DType, gain: float) -> Tensor:
     if len(shape) < 2:
         raise ShapeError(f"orthogonal: the shape {shape} is not that of a matrix.", "a weight of shape (..., in, out)")
     flat = (math.prod(shape[:-1]), shape[-1])
@@ -259,7 +240,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
     return Initializer(_orthogonal, gain=gain)
 
 
-def _sparse(shape: Shape, key: Any, dtype: DType, sparsity: float, std: float) -> Tensor:
+def _sparse(shape: Shape, key: Tensor, dtype: DType, sparsity: float, std: float) -> Tensor:
     if len(shape) != 2:
         raise ShapeError(f"sparse: the shape {shape} is not that of a matrix.", "a weight of shape (in, out)")
     first, second = random.split(key, 2)
@@ -281,7 +262,7 @@ def sparse(sparsity: float, std: float = 0.01) -> Initializer:
     return Initializer(_sparse, sparsity=sparsity, std=std)
 
 
-def _eye(shape: Shape, key: Any, dtype: DType) -> Tensor:
+def _eye(shape: Shape, key: Tensor, dtype: DType) -> Tensor:
     if len(shape) != 2:
         raise ShapeError(f"eye: the shape {shape} is not that of a matrix.", "a weight of shape (in, out)")
     return arrays.eye(*shape, dtype=dtype)
@@ -298,7 +279,7 @@ def eye() -> Initializer:
     return Initializer(_eye)
 
 
-def _dirac(shape: Shape, key: Any, dtype: DType, groups: int) -> Tensor:
+def _dirac(shape: Shape, key: Tensor, dtype: DType, groups: int) -> Tensor:
     if len(shape) < 3 or shape[-1] % groups:
         raise ShapeError(
             f"dirac: the shape {shape} is not that of a convolution with {groups} groups.",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...tensor import Tensor
+from ...core.typing import ArrayLike, Axes
 from .. import functional as F  # noqa: N812 - as everybody calls it
-from .loss import Loss, constant
+from .loss import PairLoss, constant
+
+__all__ = [
+    "CrossEntropyLoss", "CrossEntropyWithProbsLoss", "NLLLoss", "FocalLoss", "BCELoss", "BCEWithLogitsLoss",
+    "SigmoidFocalLoss", "DiceLoss",
+]  # fmt: skip
 
 
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(PairLoss, function=F.cross_entropy):
     r"""\(-\ln \mathrm{softmax}(x)_y\) of logits; see `wl.nn.functional.cross_entropy`. Book, section 4.2.2.
 
     >>> import wonderland as wl
@@ -19,7 +22,7 @@ class CrossEntropyLoss(Loss):
 
     def __init__(
         self,
-        weight: Any = None,
+        weight: ArrayLike | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
@@ -28,11 +31,8 @@ class CrossEntropyLoss(Loss):
         self.weight = constant(weight)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
-
-class CrossEntropyWithProbsLoss(Loss):
+class CrossEntropyWithProbsLoss(PairLoss, function=F.cross_entropy_with_probs):
     r"""\(-\ln p_y\) of probabilities; see `wl.nn.functional.cross_entropy_with_probs`. Book, section 4.3.2.
 
     >>> import wonderland as wl
@@ -40,16 +40,12 @@ class CrossEntropyWithProbsLoss(Loss):
     tensor(0.287682)
     """
 
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+    def __init__(self, weight: ArrayLike | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = constant(weight)
-        self.ignore_index = ignore_index
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.cross_entropy_with_probs(input, target, self.weight, self.ignore_index, self.reduction)
+        self.weight, self.ignore_index = constant(weight), ignore_index
 
 
-class NLLLoss(Loss):
+class NLLLoss(PairLoss, function=F.nll_loss):
     r"""\(-\ell_y\) of log-probabilities; see `wl.nn.functional.nll_loss`. Book, section 4.2.2.
 
     >>> import wonderland as wl
@@ -57,16 +53,12 @@ class NLLLoss(Loss):
     tensor(0.287682)
     """
 
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+    def __init__(self, weight: ArrayLike | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = constant(weight)
-        self.ignore_index = ignore_index
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
+        self.weight, self.ignore_index = constant(weight), ignore_index
 
 
-class FocalLoss(Loss):
+class FocalLoss(PairLoss, function=F.focal_loss):
     r"""\(-(1 - p_y)^\gamma \ln p_y\) of logits; see `wl.nn.functional.focal_loss`. Book, section 4.3.4.
 
     >>> import wonderland as wl
@@ -75,20 +67,13 @@ class FocalLoss(Loss):
     """
 
     def __init__(
-        self, gamma: float = 2.0, alpha: Any = None, ignore_index: int = -100, reduction: str = "mean"
+        self, gamma: float = 2.0, alpha: ArrayLike | None = None, ignore_index: int = -100, reduction: str = "mean"
     ) -> None:
         super().__init__(reduction)
-        self.gamma = gamma
-        self.alpha = constant(alpha)
-        self.ignore_index = ignore_index
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.focal_loss(
-            input, target, gamma=self.gamma, alpha=self.alpha, ignore_index=self.ignore_index, reduction=self.reduction
-        )
+        self.gamma, self.alpha, self.ignore_index = gamma, constant(alpha), ignore_index
 
 
-class BCELoss(Loss):
+class BCELoss(PairLoss, function=F.binary_cross_entropy):
     r"""\(-y\ln p - (1-y)\ln(1-p)\) of probabilities. Book, section 4.3.1.
 
     >>> import wonderland as wl
@@ -96,15 +81,12 @@ class BCELoss(Loss):
     tensor(0.693147)
     """
 
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: ArrayLike | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = constant(weight)
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.binary_cross_entropy(input, target, self.weight, self.reduction)
 
-
-class BCEWithLogitsLoss(Loss):
+class BCEWithLogitsLoss(PairLoss, function=F.binary_cross_entropy_with_logits):
     r"""\(\ln(1 + e^x) - xy\) of logits; see `wl.nn.functional.binary_cross_entropy_with_logits`. Book, section 4.3.1.
 
     >>> import wonderland as wl
@@ -112,15 +94,14 @@ class BCEWithLogitsLoss(Loss):
     tensor(0.693147)
     """
 
-    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
+    def __init__(
+        self, weight: ArrayLike | None = None, reduction: str = "mean", pos_weight: ArrayLike | None = None
+    ) -> None:
         super().__init__(reduction)
         self.weight, self.pos_weight = constant(weight), constant(pos_weight)
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.binary_cross_entropy_with_logits(input, target, self.weight, self.reduction, self.pos_weight)
 
-
-class SigmoidFocalLoss(Loss):
+class SigmoidFocalLoss(PairLoss, function=F.sigmoid_focal_loss):
     r"""\(-\alpha_t(1 - p_t)^\gamma \ln p_t\) of logits; see `wl.nn.functional.sigmoid_focal_loss`. Book, section 4.3.4.
 
     >>> import wonderland as wl
@@ -130,14 +111,10 @@ class SigmoidFocalLoss(Loss):
 
     def __init__(self, alpha: float | None = 0.25, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.alpha = alpha
-        self.gamma = gamma
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.sigmoid_focal_loss(input, target, alpha=self.alpha, gamma=self.gamma, reduction=self.reduction)
+        self.alpha, self.gamma = alpha, gamma
 
 
-class DiceLoss(Loss):
+class DiceLoss(PairLoss, function=F.dice_loss):
     r"""\(1 - 2\sum py / (\sum p + \sum y)\) of probabilities of masks; see `wl.nn.functional.dice_loss`.
 
     >>> import wonderland as wl
@@ -145,10 +122,6 @@ class DiceLoss(Loss):
     tensor(0.25)
     """
 
-    def __init__(self, smooth: float = 1.0, axis: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, smooth: float = 1.0, axis: Axes = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.smooth = smooth
-        self.axis = axis
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.dice_loss(input, target, smooth=self.smooth, axis=self.axis, reduction=self.reduction)
+        self.smooth, self.axis = smooth, axis

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...tensor import Tensor
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 from .. import functional as F  # noqa: N812 - as everybody calls it
-from .loss import Loss
+from .loss import Loss, PairLoss
+
+__all__ = ["GaussianNLLLoss", "HeteroscedasticNLLLoss", "LaplaceNLLLoss", "PoissonNLLLoss", "KLDivLoss"]
 
 
-class GaussianNLLLoss(Loss):
+class GaussianNLLLoss(Loss, function=F.gaussian_nll_loss):
     r"""\(\frac12(\ln v + (\mu - y)^2/v)\); see `wl.nn.functional.gaussian_nll_loss`. Book, section 4.1.1.
 
     >>> import wonderland as wl
@@ -20,14 +21,13 @@ class GaussianNLLLoss(Loss):
 
     def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.full = full
-        self.eps = eps
+        self.full, self.eps = full, eps
 
-    def forward(self, input: Any, target: Any, var: Any) -> Tensor:
-        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
+    def forward(self, input: ArrayLike, target: ArrayLike, var: ArrayLike) -> Tensor:
+        return self._applied(input, target, var)
 
 
-class HeteroscedasticNLLLoss(Loss):
+class HeteroscedasticNLLLoss(PairLoss, function=F.heteroscedastic_nll_loss):
     r"""\(-\ln\mathcal N(y; f_1, f_2^2)\); see `wl.nn.functional.heteroscedastic_nll_loss`. Book, section 3.2.2.
 
     >>> import wonderland as wl
@@ -39,11 +39,8 @@ class HeteroscedasticNLLLoss(Loss):
         super().__init__(reduction)
         self.eps = eps
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.heteroscedastic_nll_loss(input, target, eps=self.eps, reduction=self.reduction)
 
-
-class LaplaceNLLLoss(Loss):
+class LaplaceNLLLoss(Loss, function=F.laplace_nll_loss):
     r"""\(\ln s + |\mu - y|/s\); see `wl.nn.functional.laplace_nll_loss`.
 
     >>> import wonderland as wl
@@ -53,14 +50,13 @@ class LaplaceNLLLoss(Loss):
 
     def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.full = full
-        self.eps = eps
+        self.full, self.eps = full, eps
 
-    def forward(self, input: Any, target: Any, scale: Any) -> Tensor:
-        return F.laplace_nll_loss(input, target, scale, full=self.full, eps=self.eps, reduction=self.reduction)
+    def forward(self, input: ArrayLike, target: ArrayLike, scale: ArrayLike) -> Tensor:
+        return self._applied(input, target, scale)
 
 
-class PoissonNLLLoss(Loss):
+class PoissonNLLLoss(PairLoss, function=F.poisson_nll_loss):
     r"""\(e^x - yx\) of logarithms of rates; see `wl.nn.functional.poisson_nll_loss`.
 
     >>> import wonderland as wl
@@ -70,17 +66,10 @@ class PoissonNLLLoss(Loss):
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.poisson_nll_loss(
-            input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
-        )
+        self.log_input, self.full, self.eps = log_input, full, eps
 
 
-class KLDivLoss(Loss):
+class KLDivLoss(PairLoss, function=F.kl_div):
     r"""\(p\,(\ln p - \ell)\) of log-probabilities; see `wl.nn.functional.kl_div`. Book, section 4.2.2.
 
     >>> import wonderland as wl
@@ -91,8 +80,4 @@ class KLDivLoss(Loss):
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__("sum" if reduction == "batchmean" else reduction)
-        self.reduction = reduction
-        self.log_target = log_target
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.kl_div(input, target, self.reduction, self.log_target)
+        self.reduction, self.log_target = reduction, log_target

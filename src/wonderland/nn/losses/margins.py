@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...tensor import Tensor
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 from .. import functional as F  # noqa: N812 - as everybody calls it
-from .loss import Loss, constant
+from .loss import Loss, PairLoss, constant
+
+__all__ = [
+    "HingeLoss", "SquaredHingeLoss", "SoftMarginLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "MultiMarginLoss",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+]  # fmt: skip
 
 
-class HingeLoss(Loss):
+class HingeLoss(PairLoss, function=F.hinge_loss):
     r"""\(\max(0, 1 - y\hat y)\) for labels -1 and 1; see `wl.nn.functional.hinge_loss`. Book, section 3.2.
 
     >>> import wonderland as wl
@@ -17,11 +21,8 @@ class HingeLoss(Loss):
     tensor(0.5)
     """
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.hinge_loss(input, target, reduction=self.reduction)
 
-
-class SquaredHingeLoss(Loss):
+class SquaredHingeLoss(PairLoss, function=F.squared_hinge_loss):
     r"""\(\max(0, 1 - y\hat y)^2\); see `wl.nn.functional.squared_hinge_loss`.
 
     >>> import wonderland as wl
@@ -29,11 +30,8 @@ class SquaredHingeLoss(Loss):
     tensor(0.25)
     """
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.squared_hinge_loss(input, target, reduction=self.reduction)
 
-
-class SoftMarginLoss(Loss):
+class SoftMarginLoss(PairLoss, function=F.soft_margin_loss):
     r"""\(\ln(1 + e^{-y\hat y})\) for labels -1 and 1; see `wl.nn.functional.soft_margin_loss`.
 
     >>> import wonderland as wl
@@ -41,11 +39,8 @@ class SoftMarginLoss(Loss):
     tensor(0.693147)
     """
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
 
-
-class HingeEmbeddingLoss(Loss):
+class HingeEmbeddingLoss(PairLoss, function=F.hinge_embedding_loss):
     r"""Distances of pairs that are alike (1) or not (-1); see `wl.nn.functional.hinge_embedding_loss`.
 
     >>> import wonderland as wl
@@ -57,11 +52,8 @@ class HingeEmbeddingLoss(Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
-
-class MarginRankingLoss(Loss):
+class MarginRankingLoss(Loss, function=F.margin_ranking_loss):
     r"""\(\max(0, m - y(x_1 - x_2))\); see `wl.nn.functional.margin_ranking_loss`.
 
     >>> import wonderland as wl
@@ -73,11 +65,11 @@ class MarginRankingLoss(Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Tensor:
-        return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
+    def forward(self, input1: ArrayLike, input2: ArrayLike, target: ArrayLike) -> Tensor:
+        return self._applied(input1, input2, target)
 
 
-class MultiMarginLoss(Loss):
+class MultiMarginLoss(PairLoss, function=F.multi_margin_loss):
     r"""A hinge loss of classes; see `wl.nn.functional.multi_margin_loss`.
 
     >>> import wonderland as wl
@@ -85,19 +77,14 @@ class MultiMarginLoss(Loss):
     tensor(0.325)
     """
 
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight: ArrayLike | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(reduction)
-        self.p = p
-        self.margin = margin
-        self.weight = constant(weight)
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.multi_margin_loss(
-            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
-        )
+        self.p, self.margin, self.weight = p, margin, constant(weight)
 
 
-class MultiLabelMarginLoss(Loss):
+class MultiLabelMarginLoss(PairLoss, function=F.multilabel_margin_loss):
     r"""A hinge loss of several classes at once; see `wl.nn.functional.multilabel_margin_loss`.
 
     >>> import wonderland as wl
@@ -106,11 +93,8 @@ class MultiLabelMarginLoss(Loss):
     tensor(0.85)
     """
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
-
-class MultiLabelSoftMarginLoss(Loss):
+class MultiLabelSoftMarginLoss(PairLoss, function=F.multilabel_soft_margin_loss):
     r"""Binary cross-entropy, averaged over classes; see `wl.nn.functional.multilabel_soft_margin_loss`.
 
     >>> import wonderland as wl
@@ -118,9 +102,6 @@ class MultiLabelSoftMarginLoss(Loss):
     tensor(0.693147)
     """
 
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: ArrayLike | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = constant(weight)
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)

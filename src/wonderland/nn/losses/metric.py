@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from ...tensor import Tensor
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 from .. import functional as F  # noqa: N812 - as everybody calls it
 from .loss import Loss
 
+__all__ = [
+    "CosineEmbeddingLoss", "ContrastiveLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "InfoNCELoss",
+]  # fmt: skip
 
-class CosineEmbeddingLoss(Loss):
+
+class CosineEmbeddingLoss(Loss, function=F.cosine_embedding_loss):
     r"""\(1 - \cos(x_1, x_2)\) for pairs that are alike; see `wl.nn.functional.cosine_embedding_loss`.
 
     >>> import wonderland as wl
@@ -23,11 +27,11 @@ class CosineEmbeddingLoss(Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Tensor:
-        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
+    def forward(self, input1: ArrayLike, input2: ArrayLike, target: ArrayLike) -> Tensor:
+        return self._applied(input1, input2, target)
 
 
-class ContrastiveLoss(Loss):
+class ContrastiveLoss(Loss, function=F.contrastive_loss):
     r"""Distances of pairs that are alike (1) or not (0); see `wl.nn.functional.contrastive_loss`.
 
     >>> import wonderland as wl
@@ -40,11 +44,11 @@ class ContrastiveLoss(Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Tensor:
-        return F.contrastive_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
+    def forward(self, input1: ArrayLike, input2: ArrayLike, target: ArrayLike) -> Tensor:
+        return self._applied(input1, input2, target)
 
 
-class TripletMarginLoss(Loss):
+class TripletMarginLoss(Loss, function=F.triplet_margin_loss):
     r"""\(\max(0, d(a, p) - d(a, n) + m)\); see `wl.nn.functional.triplet_margin_loss`.
 
     >>> import wonderland as wl
@@ -57,25 +61,13 @@ class TripletMarginLoss(Loss):
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
     ) -> None:
         super().__init__(reduction)
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
+        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Tensor:
-        return F.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            margin=self.margin,
-            p=self.p,
-            eps=self.eps,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+    def forward(self, anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Tensor:
+        return self._applied(anchor, positive, negative)
 
 
-class TripletMarginWithDistanceLoss(Loss):
+class TripletMarginWithDistanceLoss(Loss, function=F.triplet_margin_with_distance_loss):
     """The loss of triplets with a distance of one's own; see `wl.nn.functional.triplet_margin_with_distance_loss`.
 
     >>> import wonderland as wl
@@ -86,7 +78,7 @@ class TripletMarginWithDistanceLoss(Loss):
 
     def __init__(
         self,
-        distance_function: Callable[[Any, Any], Any] | None = None,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
         margin: float = 1.0,
         swap: bool = False,
         reduction: str = "mean",
@@ -94,13 +86,11 @@ class TripletMarginWithDistanceLoss(Loss):
         super().__init__(reduction)
         self.distance_function, self.margin, self.swap = distance_function, margin, swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Tensor:
-        return F.triplet_margin_with_distance_loss(
-            anchor, positive, negative, self.distance_function, self.margin, self.swap, self.reduction
-        )
+    def forward(self, anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Tensor:
+        return self._applied(anchor, positive, negative)
 
 
-class InfoNCELoss(Loss):
+class InfoNCELoss(Loss, function=F.info_nce_loss):
     r"""Which of many keys belongs to a query; see `wl.nn.functional.info_nce_loss`.
 
     >>> import wonderland as wl
@@ -112,5 +102,5 @@ class InfoNCELoss(Loss):
         super().__init__(reduction)
         self.temperature = temperature
 
-    def forward(self, query: Any, positive: Any, negatives: Any = None) -> Tensor:
-        return F.info_nce_loss(query, positive, negatives, temperature=self.temperature, reduction=self.reduction)
+    def forward(self, query: ArrayLike, positive: ArrayLike, negatives: ArrayLike | None = None) -> Tensor:
+        return self._applied(query, positive, negatives)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...tensor import Tensor
 from .. import functional as F  # noqa: N812 - as everybody calls it
-from .loss import Loss
+from .loss import PairLoss
+
+__all__ = ["MSELoss", "L1Loss", "HuberLoss", "SmoothL1Loss", "LogCoshLoss", "QuantileLoss"]
 
 
-class MSELoss(Loss):
+class MSELoss(PairLoss, function=F.mse_loss):
     r"""\((\hat y - y)^2\). Book, section 4.1.1.
 
     >>> import wonderland as wl
@@ -17,11 +16,8 @@ class MSELoss(Loss):
     tensor(2.)
     """
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.mse_loss(input, target, self.reduction)
 
-
-class L1Loss(Loss):
+class L1Loss(PairLoss, function=F.l1_loss):
     r"""\(|\hat y - y|\). Book, section 4.1.1.
 
     >>> import wonderland as wl
@@ -29,11 +25,8 @@ class L1Loss(Loss):
     tensor(1.)
     """
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.l1_loss(input, target, self.reduction)
 
-
-class HuberLoss(Loss):
+class HuberLoss(PairLoss, function=F.huber_loss):
     """Squared for small errors, linear for large ones; see `wl.nn.functional.huber_loss`.
 
     >>> import wonderland as wl
@@ -45,11 +38,8 @@ class HuberLoss(Loss):
         super().__init__(reduction)
         self.delta = delta
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.huber_loss(input, target, self.reduction, self.delta)
 
-
-class SmoothL1Loss(Loss):
+class SmoothL1Loss(PairLoss, function=F.smooth_l1_loss):
     """The Huber loss over `beta`; see `wl.nn.functional.smooth_l1_loss`.
 
     >>> import wonderland as wl
@@ -61,11 +51,8 @@ class SmoothL1Loss(Loss):
         super().__init__(reduction)
         self.beta = beta
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.smooth_l1_loss(input, target, self.reduction, self.beta)
 
-
-class LogCoshLoss(Loss):
+class LogCoshLoss(PairLoss, function=F.log_cosh_loss):
     r"""\(\ln\cosh(\hat y - y)\); see `wl.nn.functional.log_cosh_loss`.
 
     >>> import wonderland as wl
@@ -73,11 +60,8 @@ class LogCoshLoss(Loss):
     tensor(0.120115)
     """
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.log_cosh_loss(input, target, reduction=self.reduction)
 
-
-class QuantileLoss(Loss):
+class QuantileLoss(PairLoss, function=F.quantile_loss):
     r"""The pinball loss, whose minimiser is a quantile; see `wl.nn.functional.quantile_loss`.
 
     >>> import wonderland as wl
@@ -88,6 +72,3 @@ class QuantileLoss(Loss):
     def __init__(self, quantile: float = 0.5, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.quantile = quantile
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return F.quantile_loss(input, target, quantile=self.quantile, reduction=self.reduction)

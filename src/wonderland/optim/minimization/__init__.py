@@ -12,17 +12,8 @@ from .landscape import (
 from .lbfgs import LBFGS
 from .line_search import line_search
 
+# fmt: off
 __all__ = [
-    "LBFGS",
-    "Minimum",
-    "check_local_min",
-    "classify_stationary",
-    "convexity_counterexample",
-    "gradient_descent",
-    "is_convex_sampled",
-    "is_descent_direction",
-    "line_search",
-    "minimize",
-    "multistart",
-    "steepest_direction",
+    "LBFGS", "Minimum", "check_local_min", "classify_stationary", "convexity_counterexample", "gradient_descent",
+    "is_convex_sampled", "is_descent_direction", "line_search", "minimize", "multistart", "steepest_direction",
 ]

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import arrays
-from ...arguments import as_function, as_int, as_number
-from ...errors import InputError
-from ...tensor import Tensor
+from ...core.arguments import as_function, as_int, as_number
+from ...core.errors import InputError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 from ...transforms.batching import vmap
 from ...transforms.reverse import grad
+from ..optimizer import Optimizer
 from .methods import METHODS, by_optimizer
-from .problem import Point, Problem, as_point
+from .problem import Function, Point, Problem, as_point
 
 GROWING = 10  # steps in a row that go up, above the start, are a divergence
 
@@ -41,15 +43,15 @@ class Minimum:
 
 
 def minimize(
-    f: Callable[[Any], Any],
-    x0: Any,
-    method: str | Callable[..., Any] = "lbfgs",
+    f: Function,
+    x0: object,
+    method: str | Callable[..., Optimizer] = "lbfgs",
     *,
     lr: float | Callable[[int], float] = 0.1,
     tol: float | None = None,
     value_tol: float | None = None,
     max_iter: int = 1000,
-    callback: Callable[[int, Point], Any] | None = None,
+    callback: Callable[[int, Point], object] | None = None,
     maximize: bool = False,
     jit: bool = False,
     **settings: Any,
@@ -131,7 +133,9 @@ def _reason(seen: list[Point], norm: float, tol: float, value_tol: float | None,
     return "diverged" if growing >= GROWING and value > seen[0].value else None
 
 
-def multistart(f: Callable[[Any], Any], starts: Iterable[Any], method: Any = "lbfgs", **settings: Any) -> list[Minimum]:
+def multistart(
+    f: Function, starts: Iterable[object], method: str | Callable[..., Optimizer] = "lbfgs", **settings: Any
+) -> list[Minimum]:
     """`minimize` from every start; the best first. Nothing better is known for functions with many minima in general.
 
     >>> import wonderland as wl
@@ -149,8 +153,8 @@ def multistart(f: Callable[[Any], Any], starts: Iterable[Any], method: Any = "lb
 
 
 def gradient_descent(
-    f: Callable[[Any], Any],
-    x0: Any,
+    f: Function,
+    x0: ArrayLike,
     lr: float | Callable[[int], float] = 0.1,
     steps: int = 100,
     *,

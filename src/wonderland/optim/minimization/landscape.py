@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from ... import arrays
-from ...arguments import as_int
-from ...errors import InputError, ShapeError
+from ...core.arguments import as_int
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import Array, ArrayLike
 from ...linalg import eigvalsh
 from ...random import key as new_key
-from ...tensor import Tensor
 from ...transforms.derivatives import directional_derivative, hessian
 from ...transforms.reverse import grad
-from .problem import as_point
-
-Function = Callable[[Any], Any]
+from .problem import Function, as_point
 
 
-def is_descent_direction(f: Function, x: Any, p: Any, strict: bool = False) -> bool:
+def is_descent_direction(f: Function, x: ArrayLike, p: ArrayLike, strict: bool = False) -> bool:
     r"""Whether \(D_p f(x) = \nabla f(x) \cdot p \le 0\); `strict`: below 0, which small enough steps need to lower f.
 
     >>> import wonderland as wl
@@ -37,7 +33,7 @@ def is_descent_direction(f: Function, x: Any, p: Any, strict: bool = False) -> b
     return bool(slope < 0 if strict else slope <= 0)
 
 
-def steepest_direction(f: Function, x: Any) -> Tensor:
+def steepest_direction(f: Function, x: ArrayLike) -> Tensor:
     r"""\(-\nabla f/\|\nabla f\|\), the unit vector along which f falls fastest; 0 at a stationary point.
 
     >>> import wonderland as wl
@@ -49,7 +45,7 @@ def steepest_direction(f: Function, x: Any) -> Tensor:
     return -g / arrays.where(size > 0, size, 1.0)
 
 
-def classify_stationary(f: Function, x: Any, tol: float = 1e-6) -> str:
+def classify_stationary(f: Function, x: ArrayLike, tol: float = 1e-6) -> str:
     """ "minimum", "maximum", "saddle", "degenerate" (the Hessian does not tell) or "not stationary".
 
     >>> import wonderland as wl
@@ -75,7 +71,9 @@ def classify_stationary(f: Function, x: Any, tol: float = 1e-6) -> str:
     return "minimum" if up else "maximum"
 
 
-def check_local_min(f: Function, x: Any, eps: float = 1e-3, samples: int = 200, key: Any = 0) -> bool:
+def check_local_min(
+    f: Function, x: ArrayLike, eps: float = 1e-3, samples: int = 200, key: int | Tensor | Array = 0
+) -> bool:
     r"""Whether none of `samples` random points within `eps` of x is lower: a local minimum, as far as they show.
 
     >>> import wonderland as wl
@@ -96,7 +94,12 @@ def check_local_min(f: Function, x: Any, eps: float = 1e-3, samples: int = 200, 
 
 
 def convexity_counterexample(
-    f: Function, low: Any, high: Any, samples: int = 1000, key: Any = 0, strict: bool = False
+    f: Function,
+    low: ArrayLike,
+    high: ArrayLike,
+    samples: int = 1000,
+    key: int | Tensor | Array = 0,
+    strict: bool = False,
 ) -> tuple[Tensor, Tensor, float] | None:
     r"""A pair of points and an \(\alpha\) with \(f(\alpha x_1 + (1-\alpha) x_2) > \alpha f(x_1) + (1-\alpha) f(x_2)\).
 
@@ -124,7 +127,12 @@ def convexity_counterexample(
 
 
 def is_convex_sampled(
-    f: Function, low: Any, high: Any, samples: int = 1000, key: Any = 0, strict: bool = False
+    f: Function,
+    low: ArrayLike,
+    high: ArrayLike,
+    samples: int = 1000,
+    key: int | Tensor | Array = 0,
+    strict: bool = False,
 ) -> bool:
     """Whether no pair among `samples` contradicts convexity; see `convexity_counterexample`.
 
@@ -135,7 +143,7 @@ def is_convex_sampled(
     return convexity_counterexample(f, low, high, samples, key, strict) is None
 
 
-def _generator(name: str, samples: Any, key: Any) -> np.random.Generator:
+def _generator(name: str, samples: int, key: int | Tensor | Array) -> np.random.Generator:
     as_int(name, "samples", samples, 1)
     words = new_key(key) if isinstance(key, (int, np.integer)) else key
     return np.random.Generator(np.random.Philox(np.asarray(words).astype(np.uint64).tolist()))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from ... import arrays, dtypes, tree
-from ...arguments import as_function, as_int
-from ...errors import InputError
-from ...nn.parameter import Parameter
-from ...tensor import Tensor
+from ... import arrays, tree
+from ...core import dtypes
+from ...core.arguments import as_function, as_int
+from ...core.errors import InputError
+from ...core.tensor import Tensor
+from ...nn.module.parameter import Parameter
 from ...transforms.imperative import no_grad
-from ..optimizer import Group, Optimizer
+from ..optimizer import Group, Optimizer, Parameters
 from .line_search import At, strong_wolfe
 from .problem import Point, dot
 
@@ -91,7 +91,7 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        parameters: Any,
+        parameters: Parameters,
         lr: float = 1.0,
         max_iter: int = 20,
         tolerance_grad: float = 1e-7,
@@ -124,7 +124,7 @@ class LBFGS(Optimizer):
         empty = arrays.zeros((group["history_size"], vector.size), dtype=vector.dtype)
         return {"moves": empty, "slopes": empty, "pairs": arrays.zeros((), dtype=dtypes.int64)}
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Tensor:  # type: ignore[override]  # needs a closure
+    def step(self, closure: Callable[[], Tensor | tuple[Tensor, object]] | None = None) -> Tensor:  # type: ignore[override]  # needs a closure
         """Move by the closure's losses and gradients; returns the loss before."""
         if closure is None:
             raise InputError("LBFGS.step: it needs a closure.", "step(closure), which evaluates the loss again")

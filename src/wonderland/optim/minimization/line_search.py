@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from ... import arrays, tree
-from ...errors import InputError, ShapeError
-from ...tensor import Tensor
-from .problem import Point, Problem, as_point, dot
+from ...core.errors import InputError, ShapeError
+from ...core.tensor import Tensor
+from .problem import Function, Point, Problem, as_point, dot
 
 SEARCHES = ("backtracking", "wolfe", "exact")
 At = Callable[[Tensor], Point]
 Found = tuple[float, Point]
 
 
-def line_search(f: Callable[[Any], Any], x: Any, direction: Any, method: str = "wolfe", start: float = 1.0) -> float:
+def line_search(f: Function, x: object, direction: object, method: str = "wolfe", start: float = 1.0) -> float:
     r"""A step \(\eta\) along a descent direction p from x.
 
     >>> import wonderland as wl

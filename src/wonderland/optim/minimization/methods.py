@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import arrays
+from ...core.tensor import Tensor
 from ...linalg import eigh
-from ...nn.parameter import Parameter
-from ...tensor import Tensor
+from ...nn.module.parameter import Parameter
 from .. import adagrad, adam, momentum, rmsprop, sgd
+from ..optimizer import Optimizer
 from . import lbfgs as limited_memory
 from .line_search import search
 from .problem import Problem, dot
@@ -38,14 +39,14 @@ def gd(problem: Problem, x: Tensor, lr: Rate, line_search: str | None = None, no
         step += 1
 
 
-def by_optimizer(make: Callable[..., Any]) -> Callable[..., Points]:
+def by_optimizer(make: Callable[..., Optimizer]) -> Callable[..., Points]:
     """The method that moves as an optimizer does."""
 
-    def run(problem: Problem, x: Tensor, lr: Rate, **settings: Any) -> Points:
+    def run(problem: Problem, x: Tensor, lr: Rate, **settings: object) -> Points:
         w = Parameter(x)
         return moved(problem, w, lr, make([w], lr=lr(0), **settings))
 
-    def moved(problem: Problem, w: Parameter, lr: Rate, optimizer: Any) -> Points:
+    def moved(problem: Problem, w: Parameter, lr: Rate, optimizer: Optimizer) -> Points:
         step = 0
         while True:
             point = problem.at(w.value)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, overload
 
-from ... import arrays, dtypes, tree, trees
-from ...errors import DTypeError, ShapeError
-from ...tensor import Tensor
+from ... import arrays, tree
+from ...core import dtypes, trees
+from ...core.errors import DTypeError, ShapeError
+from ...core.tensor import Tensor
+from ...core.typing import ArrayLike
 from ...transforms.derivatives import hessian, hvp
-from ...transforms.jit import jit
+from ...transforms.jit.jit import jit
 from ...transforms.reverse import value_and_grad
+
+Function: TypeAlias = Callable[[Any], Tensor]  # of a tensor, or of a tree of them
 
 
 class Point(NamedTuple):
@@ -24,14 +28,12 @@ class Point(NamedTuple):
 class Problem:
     """f of a tensor or a tree, as a function of one vector; with its sign turned to maximise."""
 
-    def __init__(
-        self, name: str, f: Callable[[Any], Any], x0: Any, maximize: bool = False, compiled: bool = False
-    ) -> None:
+    def __init__(self, name: str, f: Function, x0: object, maximize: bool = False, compiled: bool = False) -> None:
         self.start, self.back = tree.ravel(as_point(name, x0))
         self.sign = -1.0 if maximize else 1.0
         self.evaluations = 0
 
-        def of_vector(x: Tensor) -> Any:
+        def of_vector(x: Tensor) -> Tensor:
             value = f(self.back(x))
             if getattr(value, "shape", ()) != ():
                 raise ShapeError(
@@ -59,14 +61,18 @@ class Problem:
         return found
 
 
-def as_point(name: str, x: Any) -> Any:
+@overload
+def as_point(name: str, x: ArrayLike) -> Tensor: ...
+@overload
+def as_point(name: str, x: object) -> Any: ...
+def as_point(name: str, x: object) -> Any:
     """A point from numbers, arrays or trees of them: Python's numbers as float64, since minima are flat.
 
     >>> as_point("minimize", [1, 2]).dtype
     dtype('float64')
     """
 
-    def leaf(v: Any) -> Tensor:
+    def leaf(v: ArrayLike) -> Tensor:
         found = arrays.asarray(v, dtype=dtypes.float64) if isinstance(v, (int, float)) else arrays.asarray(v)
         if not dtypes.is_floating(found.dtype):
             raise DTypeError(f"{name}: x0 is {found.dtype}{list(found.shape)}.", "real numbers, such as wl.float64")

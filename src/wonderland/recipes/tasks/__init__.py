@@ -2,13 +2,15 @@
 
 from .forecasting import Forecasting
 from .language import Language
+from .masked import Masked
+from .pairs import Pairs
 from .reconstruction import Reconstruction
 from .supervised import Supervised
 from .task import Prepared, Task
 from .texts import Texts
 
 TASKS: dict[str, Task] = {
-    task.name: task for task in (Supervised(), Reconstruction(), Forecasting(), Language(), Texts())
+    task.name: task for task in (Supervised(), Reconstruction(), Forecasting(), Language(), Masked(), Pairs(), Texts())
 }
 
 __all__ = ["TASKS", "Prepared", "Task"]

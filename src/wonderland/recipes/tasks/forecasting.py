@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ... import metrics, nn, series
-from ...errors import InputError, ShapeError
-from ..inputs import kept, made_with, read, read_again, refuse_targets
+from ...core.errors import InputError, ShapeError
+from ...metrics.metric import Metric
+from ..inputs import Options, kept, made_with, read, read_again, refuse_targets
 from .supervised import answers
 from .task import Arrays, Known, Prepared, Task
 
-SERIES: dict[str, Callable[..., Any]] = {
+SERIES: dict[str, Callable[..., np.ndarray]] = {
     "ar": series.make_ar,
     "lorenz": series.make_lorenz,
     "random_walk": series.make_random_walk,
@@ -28,7 +29,7 @@ class Forecasting(Task):
     name = "forecasting"
 
     def prepare(
-        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+        self, data: Options, validation: float, seed: int, *, run: Known = None, sequences: bool = False
     ) -> Prepared:
         options = dict(data)
         context, stride = options.pop("context", 64), options.pop("stride", 1)
@@ -46,9 +47,7 @@ class Forecasting(Task):
         about = {"context": context, "inputs": inputs}
         return Prepared(name, cut[0], middle, cut[-1], (context, values.shape[1]), values.shape[1], about)
 
-    def like_those_of(
-        self, settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
-    ) -> dict[str, Any]:
+    def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         windows = ("context", "stride") if targets else ("steps",)
         mine = {name: value for name, value in settings.items() if name in windows}
         given = {name: value for name, value in data.items() if name in windows}
@@ -59,26 +58,26 @@ class Forecasting(Task):
         made = {name: value for name, value in settings.items() if name not in ("context", "stride")} if same else {}
         return {**mine, **made, **rest, **given}
 
-    def around(self, model: nn.Module, x: Any) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
         first = nn.Standardize.of(x)
         return nn.Sequential(first, model, first.inverse())
 
-    def loss(self, smoothing: float, about: Mapping[str, Any]) -> nn.Module:
+    def loss(self, smoothing: float, about: Options) -> nn.Module:
         return nn.MSELoss()
 
-    def metrics(self, about: Mapping[str, Any]) -> list[Any]:
+    def metrics(self, about: Options) -> list[Metric]:
         return [metrics.MeanAbsoluteError()]
 
-    def measure(self, model: Any, part: Arrays, about: Mapping[str, Any]) -> dict[str, Any]:
+    def measure(self, model: nn.Module, part: Arrays, about: Options) -> dict[str, Any]:
         found = super().measure(model, part, about)
         found["naive_mae"] = float(np.mean(np.abs(part[1] - part[0])))  # of the forecast that nothing changes
         return found
 
-    def outcome(self, model: Any, data: Prepared) -> dict[str, Any]:
+    def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         x, y = data.test
         return {"predictions": answers(model, x, ())[:, -1], "targets": y[:, -1]}
 
-    def predict(self, model: Any, data: Mapping[str, Any], shape: tuple[int, ...], about: Mapping[str, Any]) -> Any:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
         """The next steps of a series: `steps` of them, each from the ones before it."""
         options = dict(data)
         steps = options.pop("steps", shape[0])
@@ -89,12 +88,12 @@ class Forecasting(Task):
         return {"predictions": np.asarray(ahead)[0].tolist()}
 
 
-def _series(options: dict[str, Any], run: Known) -> tuple[str, Any, dict[str, Any]]:
+def _series(options: dict[str, Any], run: Known) -> tuple[str, np.ndarray, dict[str, object]]:
     """A series (time, channels), generated or the columns of a table in their order; and what a run keeps of it."""
     name = options.get("name")
     if name in SERIES:
         values = made_with(name, SERIES[name], {k: v for k, v in options.items() if k != "name"})
-        inputs: dict[str, Any] = {"schema": None}
+        inputs: dict[str, object] = {"schema": None}
     else:
         refuse_targets("every column is forecast", options)
         record = read(options) if run is None else read_again(options, run, targets=False)
@@ -107,6 +106,6 @@ def _series(options: dict[str, Any], run: Known) -> tuple[str, Any, dict[str, An
     return str(name), values, inputs
 
 
-def _windows(values: Any, context: int, stride: int) -> Arrays:
+def _windows(values: np.ndarray, context: int, stride: int) -> Arrays:
     both = series.sliding_windows(values, context + 1, stride)  # (n, context + 1, channels)
     return both[:, :-1], both[:, 1:]

@@ -1,19 +1,21 @@
-"""Language models: a text in, the same text one token later out. Book, section 8.4."""
+"""Language models: a text in, the same text one token later out. Book, sections 8.4 and 11.2.4."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ... import metrics, nn
-from ...errors import FileError, InputError
+from ...core.errors import FileError, InputError
+from ...metrics.metric import Metric
 from ...text import BPETokenizer, ByteTokenizer, CharTokenizer, Tokenizer, WordTokenizer
-from ..inputs import refuse_options
+from ..inputs import Options, refuse_options
 from .task import Arrays, Known, Prepared, Task
+from .written import language_outcome
 
 TOKENIZERS = ("char", "word", "byte", "bpe")
+IGNORED = -100  # the target of a token that does not count
 
 
 class Language(Task):
@@ -24,65 +26,99 @@ class Language(Task):
     instead = "`wonderland generate` for a text"
     needs = "tokenizer"
 
-    def has_classes(self, about: Mapping[str, Any]) -> bool:
+    def has_classes(self, about: Options) -> bool:
         return True  # the tokens
 
     def prepare(
-        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+        self, data: Options, validation: float, seed: int, *, run: Known = None, sequences: bool = False
     ) -> Prepared:
         refuse_options(self.name, data, ("context", "stride", "tokenizer", "vocabulary"))
-        context, stride = int(data.get("context", 128)), int(data.get("stride", 32))
+        context, stride = counted(data, "context", 128, 2), counted(data, "stride", 32)
         text = read_text(str(data["name"]))
         tokenizer = _trained(text, data) if run is None else tokenizer_of(run)
-        ids = np.asarray(tokenizer.encode(text), np.int64)
+        ids = encoded_text(tokenizer, text, str(data["name"]))
         n = len(ids)
-        test = n - max(n // 10, context + 1)
-        held = test - max(round(test * validation), context + 1) if validation else test
-        if held < context + 1:
-            raise InputError(f"{data['name']}: {n} tokens are too few for windows of {context}.", "a longer text")
+        test, held = cut_points(str(data["name"]), n, context + 1, validation)
         about = {"tokenizer": tokenizer.to_str(), "context": context, "characters_per_token": len(text) / n}
-        cut = [_windows(ids[a:b], context, stride if b == held else context) for a, b in _ranges(held, test, n)]
-        middle = cut[1] if validation else None
-        return Prepared(str(data["name"]), cut[0], middle, cut[-1], (context,), tokenizer.vocab_size, about)
+        middle = _windows(ids[held:test], context, context) if validation else None
+        parts = _windows(ids[:held], context, stride), middle, _overlapping(ids[test:], context)
+        return Prepared(str(data["name"]), *parts, (context,), tokenizer.vocab_size, about)
 
-    def like_those_of(
-        self, settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
-    ) -> dict[str, Any]:
+    def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         refuse_options(self.name, data, ("context", "stride"))
         return {**{name: settings[name] for name in ("context", "stride") if name in settings}, **data}
 
-    def loss(self, smoothing: float, about: Mapping[str, Any]) -> nn.Module:
+    def loss(self, smoothing: float, about: Options) -> nn.Module:
         return nn.CrossEntropyLoss(label_smoothing=smoothing)
 
-    def metrics(self, about: Mapping[str, Any]) -> list[Any]:
-        return [metrics.BitsPerCharacter(about["characters_per_token"])]
+    def metrics(self, about: Options) -> list[Metric]:
+        return [metrics.Perplexity(), metrics.BitsPerCharacter(about["characters_per_token"])]
+
+    def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
+        return {"language": language_outcome(model, tokenizer_of(data.about), data)}
 
 
-def tokenizer_of(about: Mapping[str, Any]) -> Tokenizer:
+def tokenizer_of(about: Options) -> Tokenizer:
     """The tokenizer that belongs to a model."""
     return Tokenizer.from_str(about["tokenizer"])
 
 
+def counted(data: Options, name: str, default: int, least: int = 1) -> int:
+    """An option of the data that is a whole number."""
+    value = data.get(name, default)
+    if type(value) is not int or value < least:
+        raise InputError(f"data.{name} = {value!r}.", f"a whole number from {least} on, such as {default}")
+    return value
+
+
 def read_text(path: str) -> str:
-    """The text of a file."""
+    """The text of a file in UTF-8."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        with open(path, "rb") as file:
+            found = file.read()
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.", "--data with the path of a text file") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{path} is no text in UTF-8.", "a text file") from None
+    try:
+        text = found.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = found[: error.start].count(b"\n") + 1
+        raise FileError(
+            f"{path} is no text in UTF-8: byte {found[error.start]:#x} in line {line}.",
+            "the text in UTF-8; `iconv -f latin1 -t utf-8` converts one in Latin-1",
+        ) from None
+    if "\0" in text:
+        raise FileError(f"{path} is no text: it has a zero byte.", "a text file")
+    return text.replace("\r\n", "\n")
 
 
-def _trained(text: str, data: Mapping[str, Any]) -> Tokenizer:
+def encoded_text(tokenizer: Tokenizer, text: str, name: str) -> np.ndarray:
+    """The tokens of a text, without any around it; special ones that are written in it are text."""
+    ids = tokenizer.encode(text, add_bos=False, add_eos=False, split_special_tokens=True)
+    if not len(ids):
+        raise InputError(f"{name}: the text is empty.", "a text file with something in it")
+    return np.asarray(ids, np.int64)
+
+
+def cut_points(name: str, n: int, least: int, validation: float) -> tuple[int, int]:
+    """Where the test part of n tokens begins, and the part to validate with, each of `least` tokens or more."""
+    test = n - max(n // 10, least)
+    held = test - max(round(test * validation), least) if validation else test
+    if held < least:
+        raise InputError(
+            f"{name}: {n} tokens are too few for windows of {least - 1}.", "a longer text, or --set data.context=16"
+        )
+    return test, held
+
+
+def _trained(text: str, data: Options) -> Tokenizer:
     kind = str(data.get("tokenizer", "char"))
     if kind not in TOKENIZERS:
         raise InputError(f"there is no tokenizer {kind!r}.", f"one of {', '.join(TOKENIZERS)}")
     if not text:
-        raise InputError("the text is empty.", "a text file with something in it")
+        raise InputError(f"{data['name']}: the text is empty.", "a text file with something in it")
     if "vocabulary" in data and kind in ("char", "byte"):
         raise InputError(f"data.vocabulary: the tokenizer {kind} has a size of its own.", "tokenizer word or bpe")
-    vocabulary = int(data.get("vocabulary", 1000))
+    vocabulary = counted(data, "vocabulary", 1000)
     if kind == "word":
         return WordTokenizer.train(text, vocabulary, special_tokens=["[UNK]"], keep_spaces=True)
     if kind == "bpe":
@@ -90,10 +126,16 @@ def _trained(text: str, data: Mapping[str, Any]) -> Tokenizer:
     return CharTokenizer.train(text) if kind == "char" else ByteTokenizer()
 
 
-def _ranges(held: int, test: int, n: int) -> list[tuple[int, int]]:
-    return [(a, b) for a, b in ((0, held), (held, test), (test, n)) if b > a]
-
-
-def _windows(ids: Any, context: int, stride: int) -> Arrays:
+def _windows(ids: np.ndarray, context: int, stride: int) -> Arrays:
     rows = np.lib.stride_tricks.sliding_window_view(ids, context + 1)[::stride]
     return rows[:, :-1], rows[:, 1:]
+
+
+def _overlapping(ids: np.ndarray, context: int) -> Arrays:
+    """Windows that begin every half context, and of which the later half counts: each token is predicted from half a
+    context or more, but for those at the very beginning."""
+    half = context // 2
+    x, y = _windows(ids, context, half)
+    y = y.copy()
+    y[1:, : context - half] = IGNORED
+    return x, y

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ... import metrics, nn
-from ...errors import ShapeError
-from ..inputs import check_type, kept, read, read_again, refuse_targets
+from ...core.errors import ShapeError
+from ...metrics.metric import Metric
+from ..inputs import Options, check_type, kept, read, read_again, refuse_targets
 from .supervised import parts, rows_of
 from .task import Known, Prepared, Task
 
@@ -21,7 +19,7 @@ class Reconstruction(Task):
     target_is_input = True
 
     def prepare(
-        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+        self, data: Options, validation: float, seed: int, *, run: Known = None, sequences: bool = False
     ) -> Prepared:
         refuse_targets("the target of a reconstruction is the image itself", data)
         record = read(data) if run is None else read_again(data, run, targets=False)
@@ -37,12 +35,12 @@ class Reconstruction(Task):
             record.name, *rows_of(x, x, rest, held, test), x.shape[1:], x.shape[-1], {"inputs": kept(record)}
         )
 
-    def around(self, model: nn.Module, x: Any) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
         first = nn.Standardize.of(x, axis=tuple(range(x.ndim)))
         return nn.Sequential(first, model, first.inverse())
 
-    def loss(self, smoothing: float, about: Mapping[str, Any]) -> nn.Module:
+    def loss(self, smoothing: float, about: Options) -> nn.Module:
         return nn.MSELoss()
 
-    def metrics(self, about: Mapping[str, Any]) -> list[Any]:
+    def metrics(self, about: Options) -> list[Metric]:
         return [metrics.MeanAbsoluteError()]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import metrics, nn, train
-from ...arguments import shown
 from ...arrays import softmax
+from ...core.arguments import shown
+from ...core.errors import InputError
 from ...data import DatasetRecord, train_test_split
-from ...errors import InputError
-from ..inputs import check_alike, check_finite, check_type, kept, read, read_again
+from ...metrics.metric import Metric
+from ..inputs import Options, check_alike, check_finite, check_type, kept, read, read_again
 from .task import Arrays, Known, Prepared, Task
 
 
@@ -21,11 +22,11 @@ class Supervised(Task):
 
     name = "supervised"
 
-    def has_classes(self, about: Mapping[str, Any]) -> bool:
+    def has_classes(self, about: Options) -> bool:
         return bool(about["class_names"])
 
     def prepare(
-        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+        self, data: Options, validation: float, seed: int, *, run: Known = None, sequences: bool = False
     ) -> Prepared:
         """The data by name or path.
 
@@ -47,17 +48,17 @@ class Supervised(Task):
         about = {"class_names": list(names), "inputs": kept(record)}
         return Prepared(record.name, *rows_of(x, y, rest, held, test), x.shape[1:], outputs, about)
 
-    def around(self, model: nn.Module, x: Any) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
         # the pixels of an image share their mean and scale; columns of a table have their own
         return nn.Sequential(nn.Standardize.of(x, axis=tuple(range(x.ndim)) if x.ndim == 4 else None), model)
 
-    def loss(self, smoothing: float, about: Mapping[str, Any]) -> nn.Module:
+    def loss(self, smoothing: float, about: Options) -> nn.Module:
         return nn.CrossEntropyLoss(label_smoothing=smoothing) if about["class_names"] else nn.MSELoss()
 
-    def metrics(self, about: Mapping[str, Any]) -> list[Any]:
+    def metrics(self, about: Options) -> list[Metric]:
         return [metrics.Accuracy()] if about["class_names"] else [metrics.MeanAbsoluteError(), metrics.R2()]
 
-    def measure(self, model: Any, part: Arrays, about: Mapping[str, Any]) -> dict[str, Any]:
+    def measure(self, model: nn.Module, part: Arrays, about: Options) -> dict[str, Any]:
         found = super().measure(model, part, about)
         if names := about["class_names"]:
             probabilities = answers(model, part[0], names)
@@ -65,12 +66,12 @@ class Supervised(Task):
             found["ece"] = metrics.CalibrationError()(probabilities, part[1])
         return found
 
-    def outcome(self, model: Any, data: Prepared) -> dict[str, Any]:
+    def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         x, y = data.test
         names = data.about["class_names"]
         return {"predictions": answers(model, x, names), "targets": y, "class_names": tuple(names), "examples": x}
 
-    def predict(self, model: Any, data: Mapping[str, Any], shape: tuple[int, ...], about: Mapping[str, Any]) -> Any:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
         record = read_again(data, about, targets=False)
         x = as_inputs(record, sequences=len(shape) == 2)
         check_alike(x, shape)
@@ -78,13 +79,13 @@ class Supervised(Task):
         return described(answers(model, x, about["class_names"]), about["class_names"])
 
 
-def answers(model: Any, x: Any, names: Any) -> Any:
+def answers(model: nn.Module, x: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """Probabilities of the classes, or predicted numbers, as an array."""
     outputs = train.predict(model, x)
     return np.asarray(softmax(outputs) if names else outputs)
 
 
-def described(found: Any, names: Any) -> dict[str, Any]:
+def described(found: np.ndarray, names: Sequence[str]) -> dict[str, object]:
     """Classes with their probabilities, or numbers."""
     if not names:
         return {"predictions": found.tolist()}
@@ -95,7 +96,9 @@ def described(found: Any, names: Any) -> dict[str, Any]:
     }
 
 
-def parts(record: DatasetRecord, y: Any, names: Any, validation: float, seed: int) -> tuple[Any, Any, Any]:
+def parts(
+    record: DatasetRecord, y: np.ndarray, names: Sequence[str], validation: float, seed: int
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """The rows to train on, to validate with (or None), and to test with: those of the record, or a split."""
     if {"train", "test"} <= record.parts.keys():
         rest, test = (record.parts[part] for part in ("train", "test"))
@@ -109,7 +112,7 @@ def parts(record: DatasetRecord, y: Any, names: Any, validation: float, seed: in
 
 def checked(
     record: DatasetRecord, known: Sequence[str] | None = None, sequences: bool = False
-) -> tuple[Any, Any, tuple[str, ...]]:
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Features, targets and the names of the classes; data that nothing can be learned from are refused.
 
     With the classes that are `known` to a run (none for numbers), targets are of these or refused.
@@ -134,7 +137,7 @@ def checked(
     return x, *_classes(record, y.astype(np.int64), known)
 
 
-def _classes(record: DatasetRecord, y: Any, known: Sequence[str] | None) -> tuple[Any, tuple[str, ...]]:
+def _classes(record: DatasetRecord, y: np.ndarray, known: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
     """The numbers of the classes among those that are known, or else among the record's; and their names."""
     if y.min() < 0:
         raise InputError(f"{record.name}: the class {y.min()}.", "classes from 0")
@@ -152,7 +155,7 @@ def _classes(record: DatasetRecord, y: Any, known: Sequence[str] | None) -> tupl
     return y, names
 
 
-def as_inputs(record: DatasetRecord, sequences: bool) -> Any:
+def as_inputs(record: DatasetRecord, sequences: bool) -> np.ndarray:
     """The features as a model takes them: bytes as they are, all else as float32; grey images with their channel."""
     x = np.asarray(record.features)
     if x.dtype.kind not in "iubf":
@@ -161,12 +164,16 @@ def as_inputs(record: DatasetRecord, sequences: bool) -> Any:
     return x[..., None] if x.ndim == 3 and not sequences else x[:, None] if x.ndim == 1 else x
 
 
-def rows_of(x: Any, y: Any, rest: Any, held: Any, test: Any) -> tuple[Arrays, Arrays | None, Arrays]:
+def rows_of(
+    x: np.ndarray, y: np.ndarray, rest: np.ndarray, held: np.ndarray | None, test: np.ndarray
+) -> tuple[Arrays, Arrays | None, Arrays]:
     """The inputs and targets of the rows of each part."""
     return (x[rest], y[rest]), None if held is None else (x[held], y[held]), (x[test], y[test])
 
 
-def _split(rows: Any, y: Any, names: Any, share: float, seed: int) -> tuple[Any, Any]:
+def _split(
+    rows: np.ndarray, y: np.ndarray, names: Sequence[str], share: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Two parts of the rows, with the same shares of the classes where there are enough of each."""
     labels = y[rows]
     balanced = bool(names) and np.bincount(labels)[np.unique(labels)].min() * min(share, 1 - share) >= 1

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ... import nn, train
-from ...errors import InputError
-from ..inputs import like_those_of
+from ...core.errors import InputError
+from ...metrics.metric import Metric
+from ..inputs import Options, like_those_of
 
-Known = Mapping[str, Any] | None  # what a run keeps of its data, if there is one
-Arrays = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+Known: TypeAlias = Options | None  # what a run keeps of its data, if there is one
+Arrays: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,12 @@ class Task:
     target_is_input: bool = False  # so that both move when images move
     needs: str = "inputs"  # what `about` has, if other data can be read as those of the training
 
-    def has_classes(self, about: Mapping[str, Any]) -> bool:
+    def has_classes(self, about: Options) -> bool:
         """Whether the outputs are scores of classes."""
         return False
 
     def prepare(
-        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+        self, data: Options, validation: float, seed: int, *, run: Known = None, sequences: bool = False
     ) -> Prepared:
         """Read the data of the settings `{"name": ..., option: value, ...}`, check and split them.
 
@@ -57,36 +58,38 @@ class Task:
         """
         raise NotImplementedError
 
-    def like_those_of(
-        self, settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
-    ) -> dict[str, Any]:
+    def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         """The settings of data for a trained model: what is said, and what the run's say about all data."""
         return like_those_of(settings, data, run, targets)
 
-    def around(self, model: nn.Module, x: Any) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
         """The model with the layers that bring inputs like x to a common scale, and outputs back."""
         return model
 
-    def loss(self, smoothing: float, about: Mapping[str, Any]) -> nn.Module:
+    def drawn_anew(self, about: Options) -> Callable[..., Arrays] | None:
+        """What changes every batch (inputs, targets) of training by chance, given a NumPy generator, if anything."""
+        return None
+
+    def loss(self, smoothing: float, about: Options) -> nn.Module:
         """The loss of outputs and targets."""
         raise NotImplementedError
 
-    def metrics(self, about: Mapping[str, Any]) -> list[Any]:
+    def metrics(self, about: Options) -> list[Metric]:
         """What is measured beside the loss."""
         return []
 
-    def measure(self, model: Any, part: Arrays, about: Mapping[str, Any]) -> dict[str, Any]:
+    def measure(self, model: nn.Module, part: Arrays, about: Options) -> dict[str, Any]:
         """The loss and the metrics on a part of the data, as plain numbers."""
         found = train.evaluate(model, self.loss(0.0, about), part, metrics=self.metrics(about), batch_size=self.batch)
         return {name: train.evaluation.plain(value) for name, value in found.items()}
 
     batch: int = 256  # examples at a time when a model is measured or asked
 
-    def outcome(self, model: Any, data: Prepared) -> dict[str, Any]:
+    def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         """What a report shows beside curves and the model: predictions, targets, examples, names of classes."""
         return {}
 
-    def predict(self, model: Any, data: Mapping[str, Any], shape: tuple[int, ...], about: Mapping[str, Any]) -> Any:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
         """What the model says about other inputs: lists by name, each with an entry per example."""
         raise InputError(f"a model for the task {self.name!r} makes no predictions of examples.", self.instead)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ... import nn
+from ...core.errors import InputError
 from ...data import DatasetRecord
 from ...data.formats.delimited import read_rows
-from ...errors import InputError
 from ...text import Tokenizer, WordTokenizer
-from ..inputs import refuse_options
+from ..inputs import Options, refuse_options
 from .supervised import Supervised, answers, checked, described, parts, rows_of
 from .task import Known, Prepared
 
@@ -25,7 +25,7 @@ class Texts(Supervised):
     name = "texts"
 
     def prepare(
-        self, data: Mapping[str, Any], validation: float, seed: int, *, run: Known = None, sequences: bool = False
+        self, data: Options, validation: float, seed: int, *, run: Known = None, sequences: bool = False
     ) -> Prepared:
         refuse_options(self.name, data, ("text", "target", "length", "vocabulary", *OF_FILES))
         inputs = columns_of(data, run)
@@ -46,31 +46,29 @@ class Texts(Supervised):
         }
         return Prepared(path, *rows_of(x, y, rest, held, test), (length,), len(names), about)
 
-    def like_those_of(
-        self, settings: Mapping[str, Any], data: Mapping[str, Any], run: Mapping[str, Any], targets: bool
-    ) -> dict[str, Any]:
+    def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         columns = ("text", "target") if targets else ("text",)
         refuse_options(self.name, data, (*columns, *OF_FILES))
         return {**{name: settings[name] for name in (*columns, "length") if name in settings}, **data}
 
-    def around(self, model: Any, x: Any) -> Any:
+    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
         return model
 
-    def outcome(self, model: Any, data: Prepared) -> dict[str, Any]:
+    def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         return {**super().outcome(model, data), "examples": None}
 
-    def predict(self, model: Any, data: Mapping[str, Any], shape: tuple[int, ...], about: Mapping[str, Any]) -> Any:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
         texts = read_column(data, columns_of(data, about)["text"], "data.text")
         x = encoded(Tokenizer.from_str(about["tokenizer"]), texts, shape[0])
         return described(answers(model, x, about["class_names"]), about["class_names"])
 
 
-def _trained(texts: list[str], data: Mapping[str, Any]) -> Tokenizer:
+def _trained(texts: list[str], data: Options) -> Tokenizer:
     size = int(data.get("vocabulary", 10_000))
     return WordTokenizer.train(texts, size, special_tokens=SPECIAL, lowercase=True)
 
 
-def encoded(tokenizer: Tokenizer, texts: list[str], length: int) -> Any:
+def encoded(tokenizer: Tokenizer, texts: list[str], length: int) -> np.ndarray:
     """Tokens (n, length); 0 is padding, and a text without a word is one unknown one."""
     x = np.zeros((len(texts), length), np.int64)
     for row, text in zip(x, texts, strict=True):
@@ -81,13 +79,13 @@ def encoded(tokenizer: Tokenizer, texts: list[str], length: int) -> Any:
     return x
 
 
-def columns_of(data: Mapping[str, Any], run: Known) -> dict[str, str]:
+def columns_of(data: Options, run: Known) -> dict[str, str]:
     """The names of the columns of texts and of classes: as they are said, or as they were in training."""
     known = {"text": "text", "target": "target"} if run is None else run.get("inputs", {})
     return {which: str(data.get(which, name)) for which, name in known.items()}
 
 
-def read_column(data: Mapping[str, Any], column: str, option: str) -> list[str]:
+def read_column(data: Options, column: str, option: str) -> list[str]:
     """The texts of a column of a CSV file."""
     names, rows, _, _ = read_rows(data["name"], True, *(data.get(option) for option in OF_FILES))
     if column not in names:

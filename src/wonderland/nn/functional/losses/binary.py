@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .... import arrays
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import check
-from ....tensor import Tensor
 from .reduction import check_setting, log_from, pair, reduced, weighted
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss"]
 
 
-def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+def binary_cross_entropy(
+    input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, reduction: str = "mean"
+) -> Tensor:
     r"""\(-y\ln p - (1-y)\ln(1-p)\) of probabilities p. Book, section 4.3.1.
 
     >>> import wonderland as wl
@@ -35,7 +36,11 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
 
 
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
+    reduction: str = "mean",
+    pos_weight: ArrayLike | None = None,
 ) -> Tensor:
     r"""\(-y\ln\sigma(x) - (1-y)\ln(1-\sigma(x)) = \ln(1 + e^x) - x y\) of logits x. Book, section 4.3.1.
 
@@ -56,7 +61,7 @@ def binary_cross_entropy_with_logits(
 
 
 def sigmoid_focal_loss(
-    input: Any, target: Any, alpha: float | None = 0.25, gamma: float = 2.0, reduction: str = "mean"
+    input: ArrayLike, target: ArrayLike, alpha: float | None = 0.25, gamma: float = 2.0, reduction: str = "mean"
 ) -> Tensor:
     r"""\(-\alpha_t\,(1 - p_t)^\gamma \ln p_t\) of logits, \(p_t\) the probability of what is true. Book, section 4.3.4.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
-from ....context import user_level
-from ....dtypes import is_floating, is_half, is_integer
+from ....core.context import user_level
+from ....core.dtypes import is_floating, is_half, is_integer
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import known, parameter
-from ....tensor import Tensor
 
 __all__ = ["ClassTargetWarning", "DoubleSoftmaxWarning", "FlatLossWarning", "looks_like_probabilities"]
 
@@ -29,7 +29,7 @@ class FlatLossWarning(UserWarning):
     """A loss was differentiated whose derivative is zero almost everywhere. Book, section 3.2."""
 
 
-def looks_like_probabilities(x: Any) -> bool:
+def looks_like_probabilities(x: ArrayLike) -> bool:
     """Whether all rows (along the last axis, of two or more numbers) are nonnegative and sum to 1.
 
     >>> import wonderland as wl
@@ -52,7 +52,7 @@ def looks_like_probabilities(x: Any) -> bool:
     return bool((abs(sums - 1.0) <= tolerance).all() and (value >= 0).all())
 
 
-def warn_of_probabilities(name: str, logits: Any) -> None:
+def warn_of_probabilities(name: str, logits: ArrayLike) -> None:
     """Warn if the first rows of logits are probabilities; nothing is looked at while tracing."""
     value = known(parameter(name, logits))
     if value is None:
@@ -68,7 +68,7 @@ def warn_of_probabilities(name: str, logits: Any) -> None:
         )
 
 
-def warn_of_classes(name: str, prediction: Any, target: Any) -> None:
+def warn_of_classes(name: str, prediction: ArrayLike, target: ArrayLike) -> None:
     """Warn if floating predictions are compared with integers."""
     if isinstance(target, (Tensor, np.ndarray)) and is_integer(target.dtype):
         kind = getattr(prediction, "dtype", None)

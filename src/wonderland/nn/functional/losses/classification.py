@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .... import arrays
 from ....arrays.conversion import as_real, as_tensor
-from ....dtypes import bool_, float32, is_floating, is_half, is_integer
-from ....errors import DTypeError, InputError
+from ....core.dtypes import bool_, float32, is_floating, is_half, is_integer
+from ....core.errors import DTypeError, InputError
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import known
-from ....tensor import Tensor
 from .cautions import warn_of_probabilities
 from .reduction import (
     at_class,
@@ -29,9 +28,9 @@ __all__ = ["cross_entropy", "cross_entropy_with_probs", "focal_loss", "nll_loss"
 
 
 def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
@@ -61,7 +60,7 @@ def cross_entropy(
 
 
 def _from_logits(
-    logits: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+    logits: Tensor, target: Tensor, weight: ArrayLike | None, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Tensor:
     classes = logits.shape[-1]
     in_range = 0.0 <= label_smoothing <= 1.0
@@ -93,7 +92,13 @@ def _from_logits(
     return counted_mean("cross_entropy", losses, counted, share, reduction)
 
 
-def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+def nll_loss(
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
     r"""\(-\ell_y\) of log-probabilities \(\ell\) (..., classes) for integer targets (...). Book, section 4.2.2.
 
     >>> import wonderland as wl
@@ -112,7 +117,11 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
 
 
 def cross_entropy_with_probs(
-    input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
 ) -> Tensor:
     r"""\(-\ln p_y\) of probabilities p (..., classes), what a softmax gives. Book, section 4.2.2.
 
@@ -139,10 +148,10 @@ def cross_entropy_with_probs(
 
 
 def focal_loss(
-    input: Any,
-    target: Any,
+    input: ArrayLike,
+    target: ArrayLike,
     gamma: float = 2.0,
-    alpha: Any = None,
+    alpha: ArrayLike | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
@@ -180,7 +189,7 @@ def _focused(log_p: Tensor, gamma: float) -> Tensor:
     return -log_p * arrays.exp(gamma * arrays.log(-arrays.expm1(arrays.minimum(log_p, -1e-30))))
 
 
-def _scores_first(name: str, input: Any, target: Any) -> tuple[Any, Any]:
+def _scores_first(name: str, input: ArrayLike, target: ArrayLike) -> tuple[Tensor, Tensor]:
     """Scores and targets; refuses classes where the scores should be."""
     input, target = as_tensor(name, input), as_tensor(name, target)
     if is_integer(input.dtype) and is_floating(target.dtype) and target.ndim > input.ndim:
@@ -191,7 +200,7 @@ def _scores_first(name: str, input: Any, target: Any) -> tuple[Any, Any]:
     return as_real(name, input), target
 
 
-def _is_distribution(name: str, target: Any, scores: Any) -> bool:
+def _is_distribution(name: str, target: Tensor, scores: Tensor) -> bool:
     """Whether targets are probabilities: floating, or one-hot rows of integers of the shape of the scores."""
     if is_floating(target.dtype):
         return True
@@ -207,7 +216,7 @@ def _is_distribution(name: str, target: Any, scores: Any) -> bool:
     return True
 
 
-def _check_probabilities(name: str, p: Any) -> None:
+def _check_probabilities(name: str, p: Tensor) -> None:
     value = known(p)
     if value is None:
         return

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from .... import arrays
 from ....arrays.conversion import as_real, as_tensor
-from ....context import user_level
-from ....dtypes import is_integer
+from ....core.context import user_level
+from ....core.dtypes import is_integer
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import check
-from ....tensor import Tensor
 from ....transforms.custom import custom_jvp
 from .cautions import FlatLossWarning
-from .reduction import at_class, check_same, check_signs, class_targets, reduced
+from .reduction import at_class, check_same, check_signs, class_index, reduced
 
 __all__ = ["zero_one_loss"]
 
 
-def zero_one_loss(input: Any, target: Any, threshold: float | None = None, reduction: str = "mean") -> Tensor:
+def zero_one_loss(
+    input: ArrayLike, target: ArrayLike, threshold: float | None = None, reduction: str = "mean"
+) -> Tensor:
     r"""1 for a wrong prediction and 0 for a right one; the mean is 1 minus the accuracy. Book, section 3.2.
 
     >>> import wonderland as wl
@@ -38,7 +40,7 @@ def zero_one_loss(input: Any, target: Any, threshold: float | None = None, reduc
     name = "zero_one_loss"
     scores, target = as_real(name, input), as_tensor(name, target)
     if is_integer(target.dtype) and target.ndim == scores.ndim - 1 and threshold is None:
-        index, _ = class_targets(name, scores, target, None)
+        index = class_index(name, scores, target)
         # a score of NaN is wrong, and looking it up makes a class out of range raise
         wrong = (arrays.argmax(scores, axis=-1) != index) | arrays.isnan(at_class(scores, index))
     else:
@@ -59,7 +61,7 @@ def _flat(scores: Tensor, losses: Tensor) -> Tensor:
 
 
 @_flat.defjvp
-def _flat_jvp(primals: Any, tangents: Any) -> Any:
+def _flat_jvp(primals: tuple[Tensor, Tensor], tangents: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     warnings.warn(
         "zero_one_loss: its derivative is zero almost everywhere, so gradient descent will not move. "
         "Train with hinge_loss or cross_entropy and measure with this.",

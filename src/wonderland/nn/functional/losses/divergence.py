@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .... import arrays
-from ....errors import ShapeError
+from ....core.errors import ShapeError
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import check
-from ....tensor import Tensor
 from .reduction import pair, reduced
 
 __all__ = ["kl_div"]
 
 
-def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+def kl_div(input: ArrayLike, target: ArrayLike, reduction: str = "mean", log_target: bool = False) -> Tensor:
     r"""The terms \(p\,(\ln p - \ell)\) of the divergence KL(p, q) of p from \(q = e^\ell\). Book, section 4.2.2.
 
     >>> import wonderland as wl

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
-from .... import arrays, trees
+from .... import arrays
 from ....arrays.conversion import as_tensor
-from ....errors import InputError, ShapeError
+from ....core import trees
+from ....core.errors import InputError, ShapeError
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike, KeyLike
 
 if TYPE_CHECKING:
     from ....distributions import Estimate
 
 __all__ = ["expected_risk_mc", "generalization_gap", "risk"]
 
+Inputs = TypeVar("Inputs")
+Outputs = TypeVar("Outputs")
+Targets = TypeVar("Targets")
+
 
 def risk(
-    model: Callable[[Any], Any],
-    loss: Callable[[Any, Any], Any],
-    data: Iterable[tuple[Any, Any]],
-    regularizer: Callable[[Any], Any] | None = None,
+    model: Callable[[Inputs], Outputs],
+    loss: Callable[[Outputs, Targets], ArrayLike],
+    data: Iterable[tuple[Inputs, Targets]],
+    regularizer: Callable[..., Tensor | float] | None = None,
 ) -> float:
     r"""The empirical risk \(\frac1n\sum_i L(f(x_i), y_i)\) over batches (inputs, targets). Book, section 3.2.
 
@@ -45,7 +52,12 @@ def risk(
     return total / examples + (0.0 if regularizer is None else float(regularizer(model)))
 
 
-def generalization_gap(model: Any, loss: Any, train: Iterable[Any], test: Iterable[Any]) -> float:
+def generalization_gap(
+    model: Callable[[Inputs], Outputs],
+    loss: Callable[[Outputs, Targets], ArrayLike],
+    train: Iterable[tuple[Inputs, Targets]],
+    test: Iterable[tuple[Inputs, Targets]],
+) -> float:
     """The risk on test data minus that on training data: large for a model that has learned by heart.
 
     >>> import wonderland as wl
@@ -59,7 +71,11 @@ def generalization_gap(model: Any, loss: Any, train: Iterable[Any], test: Iterab
 
 
 def expected_risk_mc(
-    sampler: Callable[..., tuple[Any, Any]], model: Callable[[Any], Any], loss: Any, n: int, key: Any = None
+    sampler: Callable[[int, KeyLike], tuple[Inputs, Targets]],
+    model: Callable[[Inputs], Outputs],
+    loss: Callable[[Outputs, Targets], ArrayLike],
+    n: int,
+    key: KeyLike = None,
 ) -> Estimate:
     r"""The expected risk \(E_{p(x,y)}\,L(f(x), y)\), estimated from n fresh examples. Book, section 3.2.1.
 
@@ -77,7 +93,7 @@ def expected_risk_mc(
     """
     from ....distributions import monte_carlo  # loaded when first used
 
-    def losses(drawn: tuple[Any, Any]) -> Any:
+    def losses(drawn: tuple[Inputs, Targets]) -> Tensor:
         x, y = drawn
         found = as_tensor("expected_risk_mc", loss(model(x), y))
         if not found.ndim or found.shape[0] != n:

@@ -11,15 +11,16 @@ from typing import Any
 
 from .... import arrays
 from ....arrays.conversion import promote_inexact
-from ....errors import InputError, ShapeError
+from ....core.errors import InputError, ShapeError
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import check
-from ....tensor import Tensor
 from .reduction import check_same, check_setting, pair, reduced
 
 __all__ = ["gaussian_nll_loss", "heteroscedastic_nll_loss", "laplace_nll_loss", "nll", "poisson_nll_loss"]
 
 
-def nll(distribution: Any, target: Any, reduction: str = "mean") -> Tensor:
+def nll(distribution: Any, target: ArrayLike, reduction: str = "mean") -> Tensor:
     r"""\(-\ln p(y)\) of a distribution with `log_prob`, such as those of `wl.distributions`. Book, section 3.2.3.
 
     >>> import wonderland as wl
@@ -47,7 +48,7 @@ def nll(distribution: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 def gaussian_nll_loss(
-    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    input: ArrayLike, target: ArrayLike, var: ArrayLike, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     r"""\(\frac12\left(\ln v + \frac{(\mu - y)^2}{v}\right)\), plus \(\frac12\ln 2\pi\) if `full`. Book, section 4.1.1.
 
@@ -71,7 +72,7 @@ def gaussian_nll_loss(
     return reduced(name, losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 
-def heteroscedastic_nll_loss(input: Any, target: Any, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+def heteroscedastic_nll_loss(input: ArrayLike, target: ArrayLike, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     r"""\(-\ln\mathcal N(y;\, f_1, f_2^2)\) of outputs (..., 2) for targets (...): a mean and a spread each.
 
     >>> import wonderland as wl
@@ -91,7 +92,12 @@ def heteroscedastic_nll_loss(input: Any, target: Any, eps: float = 1e-6, reducti
 
 
 def laplace_nll_loss(
-    input: Any, target: Any, scale: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    input: ArrayLike,
+    target: ArrayLike,
+    scale: ArrayLike,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
 ) -> Tensor:
     r"""\(\ln s + |\mu - y|/s\), plus \(\ln 2\) if `full`: the absolute error with a scale. Book, section 4.1.1.
 
@@ -114,7 +120,12 @@ def laplace_nll_loss(
 
 
 def poisson_nll_loss(
-    input: Any, target: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+    input: ArrayLike,
+    target: ArrayLike,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: str = "mean",
 ) -> Tensor:
     r"""\(e^x - y x\) for counts y, x the logarithm of the rate; \(x - y\ln(x + \varepsilon)\) if it is the rate itself.
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .... import arrays
 from ....arrays.conversion import as_real, as_tensor, promote_inexact
-from ....dtypes import is_integer
-from ....errors import DTypeError
+from ....core.dtypes import is_integer
+from ....core.errors import DTypeError
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import check
-from ....tensor import Tensor
 from .reduction import (
     at_class,
     check_same,
     check_setting,
     check_signs,
     class_count,
-    class_targets,
+    class_index,
     class_weight,
     pair,
     reduced,
@@ -24,19 +23,12 @@ from .reduction import (
 )
 
 __all__ = [
-    "hinge_embedding_loss",
-    "hinge_loss",
-    "margin",
-    "margin_ranking_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "soft_margin_loss",
-    "squared_hinge_loss",
-]
+    "hinge_embedding_loss", "hinge_loss", "margin", "margin_ranking_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss", "squared_hinge_loss",
+]  # fmt: skip
 
 
-def margin(input: Any, target: Any) -> Tensor:
+def margin(input: ArrayLike, target: ArrayLike) -> Tensor:
     r"""\(y\,\hat y\) for labels y of -1 and 1: positive where the sign of the score is that of the label.
 
     >>> import wonderland as wl
@@ -50,7 +42,7 @@ def margin(input: Any, target: Any) -> Tensor:
     return label * score
 
 
-def hinge_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def hinge_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     r"""\(\max(0, 1 - y\,\hat y)\) of scores for labels y of -1 and 1. Book, section 3.2.
 
     >>> import wonderland as wl
@@ -62,7 +54,7 @@ def hinge_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return reduced("hinge_loss", arrays.relu(1.0 - _margin("hinge_loss", input, target)), reduction)
 
 
-def squared_hinge_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def squared_hinge_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     r"""\(\max(0, 1 - y\,\hat y)^2\): a hinge loss without a kink.
 
     >>> import wonderland as wl
@@ -73,7 +65,7 @@ def squared_hinge_loss(input: Any, target: Any, reduction: str = "mean") -> Tens
     return reduced("squared_hinge_loss", gap * gap, reduction)
 
 
-def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def soft_margin_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     r"""\(\ln(1 + e^{-y\hat y})\): binary cross-entropy for labels -1 and 1. Book, section 4.3.1.
 
     >>> import wonderland as wl
@@ -83,7 +75,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     return reduced("soft_margin_loss", arrays.softplus(-_margin("soft_margin_loss", input, target)), reduction)
 
 
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+def hinge_embedding_loss(input: ArrayLike, target: ArrayLike, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     r"""Distances d of pairs: d where the label is 1 (alike), \(\max(0, m - d)\) where it is -1.
 
     >>> import wonderland as wl
@@ -96,7 +88,9 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     return reduced("hinge_embedding_loss", arrays.where(label > 0, distance, arrays.relu(margin - distance)), reduction)
 
 
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+def margin_ranking_loss(
+    input1: ArrayLike, input2: ArrayLike, target: ArrayLike, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
     r"""\(\max(0, m - y\,(x_1 - x_2))\): the first score should be the larger one if y is 1, the smaller if -1.
 
     >>> import wonderland as wl
@@ -114,7 +108,12 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 
 
 def multi_margin_loss(
-    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+    input: ArrayLike,
+    target: ArrayLike,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: ArrayLike | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     r"""\(\frac1C\sum_{c \ne y} w_y \max(0, m - x_y + x_c)^p\) of scores (..., classes) for classes y (...).
 
@@ -127,7 +126,7 @@ def multi_margin_loss(
     classes = class_count(name, scores)
     check_setting(name, "p", p, p in (1, 2), "1 or 2")
     weight = class_weight(name, weight, scores)
-    index, _ = class_targets(name, scores, target, None)
+    index = class_index(name, scores, target)
     gap = arrays.relu(margin - at_class(scores, index)[..., None] + scores)
     gap = gap * gap if p == 2 else gap
     others = arrays.where(arrays.arange(classes) == index[..., None], 0.0, gap)
@@ -135,7 +134,7 @@ def multi_margin_loss(
     return reduced(name, losses if weight is None else losses * arrays.take(weight, index), reduction)
 
 
-def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def multilabel_margin_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     r"""\(\frac1C\sum_{j \in Y}\sum_{i \notin Y} \max(0, 1 - x_j + x_i)\) for several classes per example.
 
     >>> import wonderland as wl
@@ -161,7 +160,9 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     return reduced(name, arrays.sum(arrays.where(both, gaps, 0.0), axis=(-2, -1)) / classes, reduction)
 
 
-def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+def multilabel_soft_margin_loss(
+    input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, reduction: str = "mean"
+) -> Tensor:
     r"""The mean over the classes of the binary cross-entropy of logits (..., classes), for targets 0 and 1.
 
     >>> import wonderland as wl
@@ -174,7 +175,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     return reduced(name, arrays.mean(weighted(name, arrays.softplus(x) - x * y, weight), axis=-1), reduction)
 
 
-def _margin(name: str, input: Any, target: Any) -> Tensor:
+def _margin(name: str, input: ArrayLike, target: ArrayLike) -> Tensor:
     score, label = pair(name, input, target)
     check_signs(name, label)
     return label * score

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from .... import arrays, linalg
 from ....arrays.conversion import as_real, promote_inexact
-from ....errors import ShapeError
+from ....core.errors import ShapeError
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import check
-from ....tensor import Tensor
 from .classification import cross_entropy
 from .reduction import check_same, check_setting, check_signs, reduced
 
 __all__ = [
-    "contrastive_loss",
-    "cosine_embedding_loss",
-    "info_nce_loss",
-    "triplet_margin_loss",
+    "contrastive_loss", "cosine_embedding_loss", "info_nce_loss", "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
-]
+]  # fmt: skip
 
 
 def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
+    input1: ArrayLike, input2: ArrayLike, target: ArrayLike, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     r"""\(1 - \cos(x_1, x_2)\) for pairs with label 1, \(\max(0, \cos(x_1, x_2) - m)\) for those with -1.
 
@@ -42,7 +39,9 @@ def cosine_embedding_loss(
     return reduced(name, arrays.where(label > 0, 1.0 - cosine, arrays.relu(cosine - margin)), reduction)
 
 
-def contrastive_loss(input1: Any, input2: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+def contrastive_loss(
+    input1: ArrayLike, input2: ArrayLike, target: ArrayLike, margin: float = 1.0, reduction: str = "mean"
+) -> Tensor:
     r"""\(y\,d^2 + (1 - y)\max(0, m - d)^2\) with the distance d of vectors: y is 1 for pairs that belong together.
 
     >>> import wonderland as wl
@@ -63,9 +62,9 @@ def contrastive_loss(input1: Any, input2: Any, target: Any, margin: float = 1.0,
 
 
 def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    anchor: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
     margin: float = 1.0,
     p: float = 2.0,
     eps: float = 1e-6,
@@ -90,10 +89,10 @@ def triplet_margin_loss(
 
 
 def triplet_margin_with_distance_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    distance_function: Callable[[Any, Any], Any] | None = None,
+    anchor: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
@@ -115,10 +114,10 @@ def triplet_margin_with_distance_loss(
 
 def _of_triplets(
     name: str,
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    distance: Callable[[Any, Any], Any],
+    anchor: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
+    distance: Callable[[Tensor, Tensor], Tensor],
     margin: float,
     swap: bool,
     reduction: str,
@@ -135,7 +134,11 @@ def _of_triplets(
 
 
 def info_nce_loss(
-    query: Any, positive: Any, negatives: Any = None, temperature: float = 0.1, reduction: str = "mean"
+    query: ArrayLike,
+    positive: ArrayLike,
+    negatives: ArrayLike | None = None,
+    temperature: float = 0.1,
+    reduction: str = "mean",
 ) -> Tensor:
     r"""\(-\ln \frac{e^{\cos(q, k_+)/\tau}}{\sum_k e^{\cos(q, k)/\tau}}\): which of many keys belongs to the query.
 
@@ -168,12 +171,12 @@ def info_nce_loss(
     return cross_entropy(scores, arrays.zeros(q.shape[0], dtype="int64"), reduction=reduction)
 
 
-def _check_vectors(name: str, x: Any) -> None:
+def _check_vectors(name: str, x: Tensor) -> None:
     if not x.ndim or not x.shape[-1]:
         raise ShapeError(f"{name}: inputs of shape {x.shape} are no vectors.", "shape (..., d)")
 
 
-def _labelled_pairs(name: str, first: Any, second: Any, label: Any) -> list[Any]:
+def _labelled_pairs(name: str, first: ArrayLike, second: ArrayLike, label: ArrayLike) -> list[Tensor]:
     first, second, label = promote_inexact(name, first, second, label)
     _check_vectors(name, first)
     check_same(name, first, second, "two vectors for every pair")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .... import arrays
-from ....errors import ShapeError
+from ....core.errors import ShapeError
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike, Axes
 from ....random.arguments import check
-from ....tensor import Tensor
 from .reduction import check_setting, pair, reduced
 
 __all__ = ["dice_loss"]
 
 
-def dice_loss(input: Any, target: Any, smooth: float = 1.0, axis: Any = None, reduction: str = "mean") -> Tensor:
+def dice_loss(
+    input: ArrayLike, target: ArrayLike, smooth: float = 1.0, axis: Axes = None, reduction: str = "mean"
+) -> Tensor:
     r"""\(1 - \frac{2\sum p y + s}{\sum p + \sum y + s}\) of probabilities p for masks y of 0 and 1.
 
     >>> import wonderland as wl

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .... import arrays
 from ....arrays.conversion import promote_inexact
-from ....dtypes import is_integer
-from ....errors import DTypeError, InputError, ShapeError
+from ....core.dtypes import is_integer
+from ....core.errors import DTypeError, InputError, ShapeError
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from ....random.arguments import check
-from ....tensor import Tensor
 from ..lookup import counted_from_zero
 
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def pair(name: str, prediction: Any, target: Any) -> list[Any]:
+def pair(name: str, prediction: ArrayLike, target: ArrayLike) -> list[Tensor]:
     """Predictions and targets as floating tensors of one shape."""
     prediction, target = promote_inexact(name, prediction, target)
     check_same(name, prediction, target, "reshape one of them; (n, 1) and (n,) would give n x n differences")
     return [prediction, target]
 
 
-def check_same(name: str, prediction: Any, target: Any, remedy: str) -> None:
+def check_same(name: str, prediction: Tensor, target: Tensor, remedy: str) -> None:
     if prediction.shape != target.shape:
         raise ShapeError(
             f"{name}: predictions of shape {prediction.shape} and targets of shape {target.shape} differ.", remedy
         )
 
 
-def check_signs(name: str, labels: Any) -> None:
+def check_signs(name: str, labels: ArrayLike) -> None:
     """Refuse labels other than -1 and 1, where they can be looked at."""
     check(name, "a label", labels, lambda v: abs(v) == 1, "labels -1 and 1; 2 * y - 1 turns labels 0 and 1 into them")
 
@@ -39,13 +38,13 @@ def check_setting(name: str, what: str, value: float, good: bool, wanted: str) -
         raise InputError(f"{name}: {what}={value}.", wanted)
 
 
-def class_count(name: str, scores: Any) -> int:
+def class_count(name: str, scores: Tensor) -> int:
     if not scores.ndim or not scores.shape[-1]:
         raise ShapeError(f"{name}: scores of shape {scores.shape} have no classes.", "scores of shape (..., classes)")
     return scores.shape[-1]
 
 
-def class_weight(name: str, weight: Any, scores: Any) -> Any:
+def class_weight(name: str, weight: ArrayLike | None, scores: Tensor) -> Tensor | None:
     if weight is None:
         return None
     weight = arrays.asarray(weight, dtype=None if hasattr(weight, "dtype") else scores.dtype)
@@ -54,8 +53,8 @@ def class_weight(name: str, weight: Any, scores: Any) -> Any:
     return weight
 
 
-def class_targets(name: str, scores: Any, target: Any, ignore_index: int | None) -> tuple[Any, Any]:
-    """The classes to look up, and which of them count; all of them if no number stands for an ignored one."""
+def class_index(name: str, scores: Tensor, target: Tensor) -> Tensor:
+    """The classes to look up."""
     if not is_integer(target.dtype):
         raise DTypeError(f"{name}: targets of dtype {target.dtype}.", "integer classes")
     if target.shape != scores.shape[:-1]:
@@ -63,14 +62,17 @@ def class_targets(name: str, scores: Any, target: Any, ignore_index: int | None)
             f"{name}: classes of shape {target.shape} do not belong to scores of shape {scores.shape}.",
             f"classes of shape {scores.shape[:-1]}; the axis of classes is the last one",
         )
-    index = counted_from_zero(target, scores.shape[-1])
-    if ignore_index is None:
-        return index, None
+    return counted_from_zero(target, scores.shape[-1])
+
+
+def class_targets(name: str, scores: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """The classes to look up, and which of them count: all but those of a number that stands for an ignored one."""
+    index = class_index(name, scores, target)
     counted = target != ignore_index
     return arrays.where(counted, index, 0), counted
 
 
-def at_class(scores: Any, index: Any) -> Any:
+def at_class(scores: Tensor, index: Tensor) -> Tensor:
     """The score of a class of each example."""
     return arrays.squeeze(arrays.take_along_axis(scores, index[..., None], axis=-1), -1)
 
@@ -82,7 +84,7 @@ def log_from(q: Tensor) -> Tensor:
     return arrays.where(tiny, -100.0, arrays.log(arrays.where(tiny, 1.0, q)))
 
 
-def weighted(name: str, losses: Any, weight: Any) -> Any:
+def weighted(name: str, losses: Tensor, weight: ArrayLike | None) -> Tensor:
     if weight is None:
         return losses
     weight = arrays.asarray(weight, dtype=None if hasattr(weight, "dtype") else losses.dtype)
@@ -91,7 +93,7 @@ def weighted(name: str, losses: Any, weight: Any) -> Any:
     return losses * weight
 
 
-def counted_mean(name: str, losses: Any, counted: Any, share: Any, reduction: str) -> Tensor:
+def counted_mean(name: str, losses: Tensor, counted: Tensor, share: Tensor | None, reduction: str) -> Tensor:
     """The reduction over the examples that count; `share` are the weights of the mean."""
     losses = arrays.where(counted, losses, 0.0)
     if reduction != "mean":
@@ -100,11 +102,11 @@ def counted_mean(name: str, losses: Any, counted: Any, share: Any, reduction: st
     return arrays.sum(losses) / arrays.where(total == 0, 1.0, total)
 
 
-def reduced(name: str, losses: Any, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return arrays.mean(losses)
-    if reduction == "sum":
-        return arrays.sum(losses)
-    if reduction == "none":
-        return losses
-    raise InputError(f"{name}: reduction={reduction!r}.", '"mean", "sum" or "none"')
+def check_reduction(name: str, reduction: str) -> None:
+    if reduction not in REDUCTIONS:
+        raise InputError(f"{name}: reduction={reduction!r}.", '"mean", "sum" or "none"')
+
+
+def reduced(name: str, losses: Tensor, reduction: str) -> Tensor:
+    check_reduction(name, reduction)
+    return losses if reduction == "none" else arrays.mean(losses) if reduction == "mean" else arrays.sum(losses)

@@ -3,17 +3,17 @@ r"""Losses of predicted numbers: functions of the error \(d = \hat y - y\)."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .... import arrays
-from ....tensor import Tensor
+from ....core.tensor import Tensor
+from ....core.typing import ArrayLike
 from .cautions import warn_of_classes
 from .reduction import check_setting, pair, reduced
 
 __all__ = ["huber_loss", "l1_loss", "log_cosh_loss", "mse_loss", "quantile_loss", "smooth_l1_loss"]
 
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def mse_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     r"""The squared error \((\hat y - y)^2\), with derivative \(2(\hat y - y)\). Book, section 4.1.1.
 
     >>> import wonderland as wl
@@ -24,7 +24,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return reduced("mse_loss", arrays.square(prediction - target), reduction)
 
 
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def l1_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     r"""The absolute error \(|\hat y - y|\). Book, section 4.1.1.
 
     >>> import wonderland as wl
@@ -35,7 +35,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return reduced("l1_loss", arrays.abs(prediction - target), reduction)
 
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+def huber_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     r"""\(\frac12 d^2\) for errors \(|d| \le \delta\), and \(\delta(|d| - \frac12\delta)\) for larger ones.
 
     >>> import wonderland as wl
@@ -48,7 +48,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return reduced("huber_loss", arrays.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
 
 
-def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     r"""\(\frac{1}{2\beta} d^2\) for errors \(|d| < \beta\), and \(|d| - \frac12\beta\) for larger ones.
 
     >>> import wonderland as wl
@@ -63,7 +63,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     return reduced("smooth_l1_loss", d, reduction)
 
 
-def log_cosh_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def log_cosh_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     r"""\(\ln\cosh d\): about \(\frac12 d^2\) for small errors, \(|d| - \ln 2\) for large ones, smooth everywhere.
 
     >>> import wonderland as wl
@@ -78,7 +78,7 @@ def log_cosh_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return reduced("log_cosh_loss", arrays.where(small, near, far), reduction)
 
 
-def quantile_loss(input: Any, target: Any, quantile: float = 0.5, reduction: str = "mean") -> Tensor:
+def quantile_loss(input: ArrayLike, target: ArrayLike, quantile: float = 0.5, reduction: str = "mean") -> Tensor:
     r"""The pinball loss \(\max(q\,(y - \hat y),\ (q - 1)(y - \hat y))\): its minimiser is the q-quantile of y.
 
     >>> import wonderland as wl
@@ -93,6 +93,6 @@ def quantile_loss(input: Any, target: Any, quantile: float = 0.5, reduction: str
     return reduced("quantile_loss", arrays.maximum(quantile * d, (quantile - 1.0) * d), reduction)
 
 
-def _numbers(name: str, prediction: Any, target: Any) -> list[Any]:
+def _numbers(name: str, prediction: ArrayLike, target: ArrayLike) -> list[Tensor]:
     warn_of_classes(name, prediction, target)
     return pair(name, prediction, target)

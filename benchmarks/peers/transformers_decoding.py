@@ -1,0 +1,28 @@
+"""`python -m benchmarks.peers.transformers_decoding 16 960`: as `benchmarks.our_decoding`, with `transformers`."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from ..decoding import SIZES, main
+from ..measuring import threads
+
+
+def run() -> None:
+    torch.set_num_threads(threads())
+    model = GPT2LMHeadModel(GPT2Config()).eval()
+    ids = torch.from_numpy(np.random.default_rng(0).integers(SIZES["vocabulary"], size=(1, SIZES["context"])))
+
+    def write(length: int, count: int) -> object:
+        prompt = ids[:, :length]
+        settings = {"max_new_tokens": count, "min_new_tokens": count, "do_sample": False, "pad_token_id": 0}
+        with torch.inference_mode():
+            return model.generate(prompt, attention_mask=torch.ones_like(prompt), **settings)
+
+    main("transformers", write)
+
+
+if __name__ == "__main__":
+    run()

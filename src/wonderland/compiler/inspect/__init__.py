@@ -1,1 +1,0 @@
-"""Looking inside a compiled function: its steps, their costs and times, a picture."""

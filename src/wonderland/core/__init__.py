@@ -1,0 +1,3 @@
+"""What a value is: tensors, cells, dtypes, trees, errors, context;
+what a primitive is, and how it is carried out and differentiated.
+"""

@@ -1,0 +1,3 @@
+"""The version of the package, which files tell the reader."""
+
+__version__ = "0.1.0"

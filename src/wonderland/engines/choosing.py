@@ -1,0 +1,115 @@
+"""Which engine runs graphs: NumPy, the reference, or native code. The results agree; only the speed differs.
+
+    wl.set_backend("numpy")                  from now on
+    with wl.using_backend("numpy"): ...      for a while
+    WONDERLAND_BACKEND=numpy                 for a whole program
+
+Native code is the default. It needs llvmlite, on Linux or macOS; elsewhere NumPy runs graphs, and a warning says so
+once. Outside `jit` operations always run with NumPy.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Collection
+
+from ..core.context import current
+from ..core.errors import InputError, SizeError, WonderlandError
+from ..core.handover import Delivery
+from ..core.settings import set_from_now_on, setting
+from ..ir.graph import Graph
+from .engine import TABLE, Array, Program, engine
+
+QUICKEST = "native"
+
+
+class CompileWarning(UserWarning):
+    """A graph could not be compiled and runs with NumPy."""
+
+
+def get_backend() -> str:
+    """The engine that runs graphs, here and now.
+
+    >>> import wonderland as wl
+    >>> with wl.using_backend("native"):
+    ...     wl.get_backend()
+    'native'
+    """
+    return current().settings.backend or _default()
+
+
+@functools.cache
+def _default() -> str:
+    asked = os.environ.get("WONDERLAND_BACKEND")
+    if asked:
+        return _checked(asked)
+    if missing := TABLE[QUICKEST].missing:
+        warnings.warn(f"there is no native code here: {missing}. NumPy runs graphs.", CompileWarning, stacklevel=2)
+        return "numpy"
+    return QUICKEST
+
+
+def set_backend(name: str) -> None:
+    """Choose the engine that runs graphs from now on, in this thread or task: "numpy" or "native".
+
+    >>> import wonderland as wl
+    >>> before = wl.get_backend()
+    >>> wl.set_backend("native")
+    >>> wl.set_backend(before)
+    """
+    set_from_now_on("backend", _checked(name))
+
+
+def _checked(name: str) -> str:
+    if name not in TABLE:
+        raise InputError(f"set_backend: there is no backend {name!r}.", " or ".join(map(repr, TABLE)))
+    if missing := TABLE[name].missing:
+        raise InputError(f"set_backend: {name!r} does not run here: {missing}.", 'install it, or "numpy"')
+    return name
+
+
+def using_backend(name: str) -> setting:
+    """Choose the engine for the graphs that run inside; also usable as a decorator.
+
+    >>> import wonderland as wl
+    >>> f = wl.jit(lambda x: (wl.tanh(x) ** 2).sum())
+    >>> with wl.using_backend("native"):
+    ...     native = f(wl.ones(1000))
+    >>> bool(abs(native - f(wl.ones(1000))) < 1e-3)
+    True
+    """
+    return setting("backend", _checked(name))
+
+
+def run(
+    graph: Graph, arrays: list[Array], owned: Collection[int] = frozenset(), deliver: Delivery | None = None
+) -> list[Array]:
+    """The results of a graph, by the engine that is chosen. A debugger sees every operation, so it gets NumPy.
+
+    `owned`: positions of arrays that belong to the caller alone; `deliver` puts new state in place, see engine.py.
+    """
+    settings = current().settings
+    name = "numpy" if settings.debug is not None else settings.backend or _default()
+    program = graph.programs.get(name)
+    try:
+        if program is None:
+            program = _program(name, graph)
+        return program(arrays, owned, deliver)
+    except MemoryError as error:  # others may need so much memory that there is none left for results
+        if isinstance(error, WonderlandError):
+            raise
+        raise SizeError(f"{graph.name}: {error}.", "smaller shapes, or wl.map over parts of the data") from error
+
+
+def _program(name: str, graph: Graph) -> Program:
+    try:
+        return engine(name).program(graph)
+    except (WonderlandError, MemoryError):
+        raise
+    except Exception as error:
+        # an unexpected failure of the compiler must not take the user's program down, nor go unnoticed
+        warnings.warn(f"{graph.name}: {name} code failed ({error!r}); NumPy runs it.", CompileWarning, stacklevel=3)
+        graph.programs[name] = engine("numpy").program(graph)
+        return graph.programs[name]

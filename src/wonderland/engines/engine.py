@@ -1,0 +1,74 @@
+"""What an engine is, and which ones there are.
+
+An engine makes a program of a graph. Programs of all engines take the same arguments and keep the same promises:
+
+- **results** agree with `numpy/evaluate.py`, which is the meaning, for every dtype; docs/compiler.md says how closely;
+- **errors** are ours, and tell where the equation was traced; an error leaves all arrays as they were;
+- **state**: a result may be written to the memory of the input that it replaces (`Graph.states`) only if that input is
+  `owned`. From the first such write on nothing fails, and `deliver` hands over all new state even if Ctrl-C comes;
+- **threads**: a program may be called from several at a time. How many work on it does not change a bit of a result;
+- **dtypes**: all of them. What an engine cannot do by itself it leaves to NumPy, equation by equation.
+
+An engine is a folder here with an `ENGINE`, and a row of the table below; it is loaded when it first runs something.
+`tests/engines/test_engine.py` holds every row to the promises.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+from collections.abc import Collection
+from typing import NamedTuple, Protocol
+
+from ..core.handover import Delivery
+from ..core.typing import Array
+from ..ir.graph import Graph
+
+
+class Program(Protocol):
+    """A graph that can be run."""
+
+    def __call__(self, arrays: list[Array], owned: Collection[int], deliver: Delivery | None) -> list[Array]:
+        """The arrays of the outputs, from those of the inputs; those at the places `owned` are the caller's alone.
+
+        `deliver(outputs, given)` puts new state in place; `given` tells which inputs outputs took the memory of.
+        """
+
+
+class Engine(Protocol):
+    """Makes programs."""
+
+    def program(self, graph: Graph) -> Program:
+        """The program of a graph. It stays in `graph.programs`, by the engine's name, as long as the engine likes."""
+
+
+class Row(NamedTuple):
+    """An engine that can be chosen by name."""
+
+    folder: str
+    package: str | None = None  # that has to be installed
+    posix: bool = False  # whether it needs the threads of POSIX
+
+    @property
+    def missing(self) -> str | None:
+        """What keeps it from running here."""
+        if self.package is not None and importlib.util.find_spec(self.package) is None:
+            return f"it needs {self.package}"
+        if self.posix and os.name != "posix":
+            return "it runs on Linux and macOS"
+        return None
+
+
+TABLE = {
+    "numpy": Row("numpy"),
+    "native": Row("native", package="llvmlite", posix=True),
+}
+
+
+@functools.cache
+def engine(name: str) -> Engine:
+    """The engine of that name."""
+    found: Engine = importlib.import_module(f".{TABLE[name].folder}.engine", __package__).ENGINE
+    return found

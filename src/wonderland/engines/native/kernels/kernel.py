@@ -1,0 +1,250 @@
+"""Loop kernels: everything elementwise, and reductions, over one iteration space.
+
+The first axes of the space are the outer ones, the others are a row. For every row, a kernel goes through its items
+in phases: a reduction of the row (the largest element, a sum) is a number that later phases use, so that softmax and
+layer normalisation are one kernel that finds its row in the nearest cache. Sums over outer axes (the gradient of a
+bias) are accumulated on the side; long ones, and those that chunks share, in parts that are added in order.
+
+Axes that step evenly through all memory involved are merged. The last one is vectorised.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ....core import dtypes
+from ..labels import Work, names, operations
+from ..processor import Processor
+from ..text.describe import Description
+from ..text.routine import Routine, slots_of
+from ..tuning import GRAIN, HEAVIEST, LONGEST, MOST_CHUNKS, MOST_ITEMS, PART, TOUCH
+from ..values import Buffer, Op, Shape, Together, View, accesses, leaves, parts, strides_of, whole
+from .items import Accumulate, Item, Reduce, Store, rounds
+from .text import Emitter
+
+
+class Kernel:
+    """Items over a space whose axes from `split` on are the row. Items are added until it is closed."""
+
+    def __init__(self, space: Shape, cpu: Processor, split: int | None = None) -> None:
+        self.cpu = cpu
+        self.space = space
+        self.split = split  # None: nothing has been said yet, the row is what serves best
+        self.items: list[Item] = []
+        self.own: set[Buffer] = set()  # results of reductions, which later items find in registers
+        self.silent: set[Buffer] = set()  # among them, those that nobody else reads
+        self._values = Together()
+        self.whole = False  # whether it must not be cut into chunks
+        self.closed = False
+        self.touched = 0  # when the last item was added
+        self._known: tuple[list[Buffer], list[Buffer], list[View]] | None = None
+
+    def add(self, item: Item) -> None:
+        self.items.append(item)
+        self._values.add(item.value)
+        if isinstance(item, Reduce):
+            self.own.add(item.target.buffer)
+
+    @property
+    def operations(self) -> int:
+        """What is computed for a place of the space, in additions."""
+        return 1 + self._values.operations
+
+    @property
+    def full(self) -> bool:
+        """Whether another item would be too much for one loop."""
+        return len(self.items) >= MOST_ITEMS or self.operations > 3 * HEAVIEST
+
+    @property
+    def outer(self) -> Shape:
+        return self.space if self.split is None else self.space[: self.split]
+
+    def in_line(self, view: View) -> bool:
+        """Whether a view of a reduction's result reads, for every place, the number of its own row."""
+        strides = [s for s, n in zip(view.strides, view.shape, strict=True) if n > 1]
+        if view.offset:
+            return False
+        if view.shape == self.space:
+            wanted = strides_of(self.outer) + (0,) * (len(self.space) - len(self.outer))
+            return strides == [s for s, n in zip(wanted, self.space, strict=True) if n > 1]
+        return math.prod(view.shape) == math.prod(self.outer) and strides == [
+            s for s, n in zip(strides_of(view.shape), view.shape, strict=True) if n > 1
+        ]
+
+    # --- once all items are there
+
+    def close(self) -> list[Kernel]:
+        """Choose loops and chunks. Partial sums need a second kernel, which adds them."""
+        split = len(self.space) if self.split is None else self.split
+        kinds = [int(axis >= split) for axis in range(len(self.space))]
+        self._all = [s for item in self.items for s in self._accesses(item)]
+        self.groups = merged(self.space, self._all, kinds)
+        self.sizes = [math.prod(self.space[a] for a in group) for group in self.groups]
+        self.rows = sum(kinds[group[0]] == 0 for group in self.groups)  # how many groups are outer
+        if self.split is None and self.groups:
+            self.rows = len(self.groups) - 1
+        self.row = self.sizes[self.rows :]
+        values = [item.value for item in self.items]
+        # 32-bit lanes fill a vector; wider types take several
+        size = 8 if all(part.dtype.itemsize == 8 for part in parts(*values)) else 4
+        self.width = self.cpu.lanes(size)
+        if not self.row:
+            self.width = 1
+        while self.row and self.width > 1 and self.width // 2 >= self.row[-1]:
+            self.width //= 2
+        sums = {i: item for i, item in enumerate(self.items) if isinstance(item, Accumulate)}
+        steps = {i: self._steps(item) for i, item in sums.items()}
+        self._cut([step[0] for step in steps.values() if step and step[0]])
+        extra = [self._shared(i, item, steps[i]) for i, item in sums.items()]
+        self.closed = True
+        return [self, *[kernel for kernels in extra for kernel in kernels]]
+
+    def _accesses(self, item: Item) -> list[Shape]:
+        rank = len(self.space)
+        split = rank if self.split is None else self.split
+        target = item.target.strides
+        if isinstance(item, Reduce) or item.value.shape != self.space:
+            target = strides_of(self.outer) + (0,) * (rank - split)
+        return [target, *[_padded(s, rank) for s in accesses(item.value)]]
+
+    def _steps(self, item: Accumulate) -> list[int]:
+        """For every group of axes, how many of its places belong to one part of a sum; 0: all of them."""
+        steps, room = [0] * len(self.groups), PART
+        summed = [i for i, group in enumerate(self.groups) if item.target.strides[group[-1]] == 0]
+        if not rounds(item.name, item.target.dtype) or math.prod(self.sizes[i] for i in summed) <= LONGEST:
+            return steps
+        for i in reversed(summed):
+            if self.sizes[i] <= room:
+                room //= self.sizes[i]
+            else:
+                steps[i], room = 1 << room.bit_length() - 1, 1  # powers of two, so that chunks consist of whole parts
+        return steps
+
+    def _cut(self, steps: list[int]) -> None:
+        """How the first group of axes is shared out, if sums over it are made in parts of so many places.
+
+        A 1-D space without reductions is cut along its row.
+        """
+        self.chunks, self.step = 1, 0
+        touched = sum(1 for strides in self._all if any(strides))
+        work = math.prod(self.space) * (self.operations + TOUCH * touched)
+        if self.whole or not self.sizes or (not self.rows and any(isinstance(i, Reduce) for i in self.items)):
+            return
+        unit = 1 if self.rows else self.width * 4
+        units = -(-self.sizes[0] // unit)
+        wanted = max(1, min(MOST_CHUNKS, work // GRAIN, units))
+        self.step = -(-units // wanted) * unit
+        unit = max((step for step in steps if step <= self.step), default=1)
+        self.step = -(-self.step // unit) * unit
+        self.chunks = -(-self.sizes[0] // self.step)
+
+    def _shared(self, place: int, item: Accumulate, steps: list[int]) -> list[Kernel]:
+        """Where a sum is long, shared by chunks, or a narrow float: parts, and a kernel that adds them."""
+        target, value, name, _ = item
+        narrow = dtypes.is_half(target.dtype)
+        if self.chunks > 1 and target.strides[self.groups[0][-1]] == 0:  # the axis that is cut is summed over
+            steps[0] = min(steps[0] or self.step, self.step)
+        parts = math.prod(-(-n // step) for n, step in zip(self.sizes, steps, strict=True) if step)
+        if not narrow and parts == 1:
+            self.items[place] = item._replace(steps=tuple(steps))
+            return []
+        kept = tuple(n if s else 1 for s, n in zip(target.strides, self.space, strict=True))
+        count = math.prod(kept)
+        dtype = dtypes.float32 if narrow else target.dtype
+        partial = Buffer("arena", parts * count, dtype)
+        inside = tuple(s if n > 1 else 0 for s, n in zip(strides_of(kept), kept, strict=True))
+        self.items[place] = Accumulate(View(partial, self.space, inside), value, name, tuple(steps))
+        rounding = Kernel((count,), self.cpu)
+        if parts == 1:
+            rounding.add(_narrowed(target, partial, count))
+            return rounding.close()
+        wide = Buffer("arena", count, dtype) if narrow else target.buffer
+        offset = 0 if narrow else target.offset
+        # pieces of the sum in front, so that chunks can share them
+        piece = 512 if count % 512 == 0 else count
+        lead = (count // piece, parts, piece)
+        total = Kernel(lead, self.cpu)
+        total.whole = piece == count
+        sums = View(partial, lead, (piece, count, 1))
+        total.add(Accumulate(View(wide, lead, (piece, 0, 1), offset), sums, name))
+        if not narrow:
+            return total.close()
+        rounding.add(_narrowed(target, wide, count))
+        return [*total.close(), *rounding.close()]
+
+    @property
+    def reads(self) -> list[Buffer]:
+        return self._touched()[0]
+
+    @property
+    def writes(self) -> list[Buffer]:
+        return self._touched()[1]
+
+    @property
+    def views(self) -> list[View]:
+        return self._touched()[2]
+
+    def _touched(self) -> tuple[list[Buffer], list[Buffer], list[View]]:
+        """The buffers that are read and written, and all views; what stays in registers is not among them."""
+        if self._known is not None:
+            return self._known
+        read = [leaf for item in self.items for leaf in leaves(item.value) if leaf.buffer not in self.own]
+        written = [item.target for item in self.items if item.target.buffer not in self.silent]
+        reads, writes = (list(dict.fromkeys(v.buffer for v in views)) for views in (read, written))
+        found = reads, writes, read + written
+        if self.closed:
+            self._known = found
+        return found
+
+    @property
+    def work(self) -> Work:
+        done = operations([item.value for item in self.items])
+        found: dict[str, None] = {}
+        for item in self.items:
+            found |= dict.fromkeys(names([item.value]))
+            if not isinstance(item, Store):
+                found[item.name] = None
+                done += math.prod(item.value.shape)
+        return f"kernel over {self.space}: {', '.join(found) or 'copy'}", done
+
+    def describe(self) -> str:
+        d = Description(slots_of(self.views))
+        lines = [f"kernel {self.space} {self.groups} {self.rows} {self.width} {self.chunks} {self.step}"]
+        for item in self.items:
+            silent = item.target.buffer in self.silent
+            name = "" if isinstance(item, Store) else item.name
+            where = "-" if silent else d.view(item.target)
+            own = d.own(item.target.buffer) if isinstance(item, Reduce) else ""
+            lines.append(f"{type(item).__name__} {name} {where} {own} {d.value(item.value)}")
+        return "\n".join([*lines, *d.lines])
+
+    # --- text
+
+    def emit(self, r: Routine) -> None:
+        Emitter(self, r).emit()
+
+
+def merged(shape: Shape, accesses: list[Shape], kinds: list[int]) -> list[list[int]]:
+    """Groups of adjacent axes that can be walked as one."""
+    groups: list[list[int]] = []
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        if groups and kinds[groups[-1][-1]] == kinds[axis]:
+            last = groups[-1][-1]
+            if all(strides[last] == strides[axis] * n for strides in accesses):
+                groups[-1].append(axis)
+                continue
+        groups.append([axis])
+    return groups
+
+
+def _narrowed(target: View, wide: Buffer, count: int) -> Store:
+    """The rounding of sums that were made in float32."""
+    narrow = Op("astype", [whole(wide, (count,))], (count,), target.dtype)
+    return Store(View(target.buffer, (count,), (1,), target.offset), narrow)
+
+
+def _padded(strides: Shape, rank: int) -> Shape:
+    """Values of a row's own have no strides along the row."""
+    return strides + (0,) * (rank - len(strides))

@@ -1,0 +1,130 @@
+"""Where intermediate values live: one arena, in which values that are not alive together share memory."""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+from .runtime import Op as Code
+from .schedule import Schedule
+from .steps import Control
+from .tuning import COMPARED
+from .values import Buffer
+
+ALIGN = 64  # bytes: a cache line, and the widest vector
+PLANNED = ("arena", "carry")
+
+Life = tuple[int, int]
+
+
+def plan(schedule: Schedule) -> int:
+    """Give every arena buffer an offset such that buffers alive at one time do not overlap; the arena's size in bytes.
+
+    Large buffers are placed first, each at the lowest offset that is free during its whole life. That compares each
+    with all larger ones, so the smallest of many buffers have a region of their own.
+    """
+    life = lifetimes(schedule)
+    buffers = sorted((b for b in life if b.kind in PLANNED), key=lambda b: -b.nbytes)
+    total = _first_fit(buffers[:COMPARED], life)
+    return _by_size(buffers[COMPARED:], life, total)
+
+
+def _by_size(buffers: list[Buffer], life: dict[Buffer, Life], start: int) -> int:
+    """Place buffers behind `start` as they come to life, where one of the same size, rounded up, has ended."""
+    free: dict[int, list[int]] = {}
+    alive: list[tuple[int, int, int]] = []  # when it ends, offset, room
+    for buffer in sorted(buffers, key=lambda b: life[b][0]):
+        first, last = life[buffer]
+        while alive and alive[0][0] < first:
+            _, offset, room = heapq.heappop(alive)
+            free.setdefault(room, []).append(offset)
+        room = max(ALIGN, 1 << (buffer.nbytes - 1).bit_length())
+        if not free.get(room):
+            free[room] = [-(-start // ALIGN) * ALIGN]
+            start = free[room][0] + room
+        buffer.offset = free[room].pop()
+        heapq.heappush(alive, (last, buffer.offset, room))
+    return start
+
+
+def _first_fit(buffers: list[Buffer], life: dict[Buffer, Life]) -> int:
+    placed: list[Buffer] = []
+    total = 0
+    for buffer in buffers:
+        first, last = life[buffer]
+        busy = sorted(
+            (other.offset, other.offset + other.nbytes)
+            for other in placed
+            if life[other][0] <= last and first <= life[other][1]
+        )
+        offset = 0
+        for start, end in busy:
+            if offset + buffer.nbytes <= start:
+                break
+            offset = max(offset, -(-end // ALIGN) * ALIGN)
+        buffer.offset = offset
+        placed.append(buffer)
+        total = max(total, offset + buffer.nbytes)
+    return total
+
+
+def lifetimes(schedule: Schedule) -> dict[Buffer, Life]:
+    """The first and the last step that touches each buffer. What enters or leaves a loop lives through all of it."""
+    first: dict[Buffer, int] = {}
+    last: dict[Buffer, int] = {}
+    around = _loops(schedule)
+    for i, step in enumerate(schedule.steps):
+        for touched in [*step.reads, *step.writes]:
+            buffer = touched
+            while buffer.base is not None:
+                buffer = buffer.base
+            first.setdefault(buffer, i)
+            last[buffer] = i
+    # buffers that exchange their addresses stand for each other: as long as one is needed, so is the memory of both
+    for step in schedule.steps:
+        if not isinstance(step, Control) or step.code != Code.SWAP:
+            continue
+        one, other = (b for b in step.args if isinstance(b, Buffer))
+        first[one] = first[other] = min(first[one], first[other])
+        last[one] = last[other] = max(last[one], last[other])
+    return {buffer: _through_loops(first[buffer], last[buffer], around) for buffer in first}
+
+
+def _through_loops(first: int, last: int, around: list[_Extent | None]) -> Life:
+    """A life that covers the loops it begins before, or ends behind. `around`: the innermost loop of every step."""
+    began, ended = first, last
+    loop = around[last]
+    while loop is not None and began < loop.begin:
+        ended, loop = loop.end, loop.outer
+    loop = around[first]
+    while loop is not None and loop.begin < began and loop.end < last:
+        began, loop = loop.begin, loop.outer
+    return began, ended
+
+
+def in_loops(schedule: Schedule) -> list[bool]:
+    """Which steps are in loops or branches."""
+    return [loop is not None for loop in _loops(schedule)]
+
+
+class _Extent(NamedTuple):
+    """The first and the last step of a loop, and the loop around it."""
+
+    begin: int
+    end: int
+    outer: _Extent | None
+
+
+def _loops(schedule: Schedule) -> list[_Extent | None]:
+    """The innermost loop that every step is in; its end is outside."""
+    position = {id(step): i for i, step in enumerate(schedule.steps)}
+    ends = {position[id(loop.begin)]: position[id(loop.end)] for loop in schedule.loops}
+    found: list[_Extent | None] = []
+    inner: _Extent | None = None
+    for i in range(len(schedule.steps)):
+        while inner is not None and inner.end <= i:
+            inner = inner.outer
+        if i in ends:
+            inner = _Extent(i, ends[i], inner)
+        found.append(inner)
+    return found

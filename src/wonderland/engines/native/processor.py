@@ -1,0 +1,74 @@
+"""The processor that code is written for: everything the compiler asks about it, as data.
+
+The whole engine takes one as an argument, `cpu`. So code can be written for narrower vectors than the host's, and
+looked at for machines that are not there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...core.errors import InputError
+from .llvm import Host, initialize_every_target
+
+
+class Processor(NamedTuple):
+    """A processor. LLVM knows it by the first three."""
+
+    triple: str
+    name: str
+    features: str
+    vector_bytes: int
+    registers: int  # that hold vectors
+    converts_half: bool  # float16 from and to float32, by instructions
+
+    def lanes(self, itemsize: int) -> int:
+        """How many elements of so many bytes a vector holds."""
+        return self.vector_bytes // itemsize
+
+
+class Kind(NamedTuple):
+    """A kind of processor that can be asked for by name."""
+
+    vector_bytes: int
+    registers: int
+    converts_half: bool
+    needs: str  # the feature that a host needs to run its code
+    triple: str | None = None  # None: that of the host
+
+
+# WONDERLAND_CPU chooses one, to try its code where the host can run it and to compile it where it cannot. The first two
+# have no fused multiply-add.
+KINDS = {
+    "x86-64-v2": Kind(16, 16, False, "sse4.2"),
+    "sandybridge": Kind(32, 16, False, "avx"),
+    "x86-64-v3": Kind(32, 16, True, "avx2"),
+    "x86-64-v4": Kind(64, 32, True, "avx512f"),
+    "neoverse-n1": Kind(16, 32, True, "neon", "aarch64-unknown-linux-gnu"),
+    "apple-m1": Kind(16, 32, True, "neon", "arm64-apple-macosx11.0.0"),
+}
+
+
+def of_host(host: Host) -> Processor:
+    """The processor of this machine."""
+    has = host.has
+    if has.get("avx512f"):
+        vector_bytes, registers = 64, 32
+    elif has.get("avx2"):
+        vector_bytes, registers = 32, 16
+    else:
+        vector_bytes, registers = 16, 32 if has.get("neon") else 16
+    converts_half = has.get("f16c", "sse2" not in has)  # processors other than x86 do
+    return Processor(host.triple, host.cpu, host.features, vector_bytes, registers, converts_half)
+
+
+def named(name: str, host: Host) -> tuple[Processor, bool]:
+    """The processor of a name, and whether the host can run its code."""
+    if name not in KINDS:
+        raise InputError(f"WONDERLAND_CPU: {name!r} is unknown.", " or ".join(map(repr, KINDS)))
+    kind = KINDS[name]
+    if kind.triple is not None:
+        initialize_every_target()
+    processor = Processor(kind.triple or host.triple, name, "", kind.vector_bytes, kind.registers, kind.converts_half)
+    same_system = kind.triple is None or kind.triple.split("-")[0] == host.triple.split("-")[0]
+    return processor, same_system and host.has.get(kind.needs, False)

@@ -1,0 +1,135 @@
+"""Cutting the work on a batch of matrices into chunks: by leading index, by rows, by columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ..text.routine import Routine
+from ..tuning import RECTANGLE, SHORT
+from ..values import Shape
+
+Body = Callable[[list[str], str, str, str, str], None]  # leading index, first row, row after the last, columns likewise
+
+
+class Blocks:
+    """The chunks of matrices lead + (m, n): groups of whole matrices, or rectangles of one of them.
+
+    Every rectangle begins at multiples of `rows` and `columns`; how many there are follows from the time the whole
+    takes alone, so that results do not depend on how many threads share the work.
+    """
+
+    def __init__(self, lead: Shape, m: int, n: int, rows: int, columns: int, microseconds: float) -> None:
+        self.lead, self.m, self.n = lead, m, n
+        self.steps, self.microseconds = (rows, columns), microseconds
+        self.count = math.prod(lead)
+        wanted = 1 if microseconds < SHORT else min(max(4, round(microseconds / 100), 8 * (microseconds > 300)), 32)
+        self.group = max(1, self.count // wanted)  # whole matrices in a chunk
+        pieces = max(-(-wanted // self.count), -(-m * n // RECTANGLE))  # of a matrix
+        down, across = _cuts(m, n, pieces, max(rows, 64), max(columns, 32))
+        if self.count * down * across < 4 <= wanted:
+            down, across = _cuts(m, n, pieces, rows, columns)
+        self.rows = _evenly(m, down, rows)
+        self.columns = _evenly(n, across, columns)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        return -(-self.count // self.group), -(-self.m // self.rows), -(-self.n // self.columns)
+
+    @property
+    def chunks(self) -> int:
+        return math.prod(self.counts)
+
+    @property
+    def traffic(self) -> int:
+        """Elements that are read for every term of the sums of a product."""
+        _, down, across = self.counts
+        return self.count * (self.m * across + self.n * down)
+
+    def each(self, r: Routine, body: Body) -> None:
+        """Emit body(lead, row, row_end, column, column_end) for the rectangles of this chunk."""
+        b = r.b
+        groups, down, across = self.counts
+        number, place = r.chunk, []
+        for size in (across, down):
+            place.append(b.emit(f"urem i64 {number}, {size}") if size > 1 else "0")
+            number = b.emit(f"udiv i64 {number}, {size}") if size > 1 else number
+        column, column_end = self._range(r, place[0], self.columns, self.n)
+        row, row_end = self._range(r, place[1], self.rows, self.m)
+        first, last = self._range(r, number if groups > 1 else "0", self.group, self.count)
+
+        def one(matrix: str) -> None:
+            body(self._lead(r, matrix), row, row_end, column, column_end)
+
+        if groups == self.count:
+            one(first)
+        else:
+            b.loop(last, 1, one, first)
+
+    def _range(self, r: Routine, part: str, size: int, total: int) -> tuple[str, str]:
+        if part == "0":
+            return "0", str(total)
+        start = r.b.emit(f"mul nsw i64 {part}, {size}")
+        end = r.b.emit(f"add nsw i64 {start}, {size}")
+        return start, end if total % size == 0 else r.b.intrinsic("smin", "i64", end, str(total))
+
+    def _lead(self, r: Routine, matrix: str) -> list[str]:
+        index: list[str] = []
+        for position, size in reversed(list(enumerate(self.lead))):
+            if size == 1 or matrix == "0":
+                index.append("0")
+                continue
+            outermost = math.prod(self.lead[:position]) == 1
+            index.append(matrix if outermost else r.b.emit(f"urem i64 {matrix}, {size}"))
+            matrix = "0" if outermost else r.b.emit(f"udiv i64 {matrix}, {size}")
+        return index[::-1]
+
+
+def _cuts(m: int, n: int, pieces: int, rows: int, columns: int) -> tuple[int, int]:
+    """Into how many parts to cut rows and columns, such that as little as possible is read again."""
+    choices = []
+    for down in range(1, min(pieces, max(1, m // rows)) + 1):
+        across = min(-(-pieces // down), max(1, n // columns))
+        choices.append((max(pieces - down * across, 0), m * across + n * down, down, across))
+    return min(choices)[2:]
+
+
+def _evenly(total: int, parts: int, step: int) -> int:
+    """The size of a part, a multiple of `step`, that cuts `total` in about `parts`."""
+    return min(-(-total // (parts * step)) * step, total)
+
+
+def stepped(r: Routine, start: str, end: str, size: int, total: int, body: Callable[[str, int], None]) -> None:
+    """body(place, size) through [start, end) and body(place, rest) at the end of the axis where less than size is left.
+
+    `start` is a multiple of size and `end` too, unless it is the end of the axis.
+    """
+    b, rest = r.b, total % size
+    if start == "0" and end == str(total):
+        if total // size == 1:
+            body("0", size)
+        elif total >= size:
+            b.loop(total - rest, size, lambda i: body(i, size))
+        if rest:
+            body(str(total - rest), rest)
+        return
+    if not rest:
+        b.loop(end, size, lambda i: body(i, size), start)
+        return
+    whole = b.intrinsic("smin", "i64", end, str(total - rest))
+    b.loop(whole, size, lambda i: body(i, size), start)
+    b.loop(end, rest, lambda i: body(i, rest), whole)
+
+
+def shifted(r: Routine, place: str, by: int) -> str:
+    """place + by."""
+    return r.linear((1,), (place,), by)
+
+
+def difference(r: Routine, a: str, b: str) -> str:
+    """a - b."""
+    if b == "0":
+        return a
+    if a == b:
+        return "0"
+    return str(int(a) - int(b)) if a.isdigit() and b.isdigit() else r.b.emit(f"sub nsw i64 {a}, {b}")

@@ -1,0 +1,341 @@
+"""Matrix products: a small block of the result stays in registers while the sum runs.
+
+A block of r rows and c vectors takes r * c accumulators; one step of the sum loads c vectors of y and r numbers of x,
+each spread over a vector, and does r * c multiply-adds. With enough of them the loads hide behind the arithmetic.
+The blocks of one panel of columns follow each other, so that the panel of y stays in the first-level cache; where its
+rows lie badly in memory for that, it is copied together first. Long sums are cut so that what a panel needs fits.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..labels import Work
+from ..processor import Processor
+from ..text.builder import computed, typed
+from ..text.routine import Routine
+from ..tuning import CYCLES, GATHERED, INLINE, LONGEST, NEAR_BYTES, PANEL
+from ..values import Shape, View
+from .blocks import Blocks, difference, shifted, stepped
+from .epilogue import Epilogue, WithEpilogue
+from .packing import transpose
+
+Terms = Callable[[str, "list[str] | None"], list[str]]  # accumulators with one more term
+
+
+class Place(NamedTuple):
+    """A rectangle of one of the matrices."""
+
+    lead: list[str]
+    row: str
+    row_end: str
+    column: str
+    column_end: str
+
+
+def lanes(cpu: Processor, view: View) -> int:
+    """How many elements a vector register holds."""
+    return cpu.lanes(8 if computed(view.dtype) == "double" else 4)
+
+
+@functools.lru_cache(maxsize=4096)  # there may be ever new sizes
+def block(registers: int, m: int, vectors: int, k: int, multiple: int = 1) -> tuple[float, int, int]:
+    """Cycles for a whole product, and the rows and vectors of a block that take the fewest."""
+    best = (math.inf, 1, 1)
+    for c in range(1, min(vectors, 4 if registers == 32 else 3) + 1):
+        for rows in range(multiple, min(m, (registers - c - 1) // c, 24) + 1, multiple):
+            cost, kinds = 0.0, 0
+            for height, down in ((rows, m // rows), (m % rows, 1)):
+                for width, across in ((c, vectors // c), (vectors % c, 1)):
+                    if height and width and across:
+                        kinds += 1
+                        once = max(height * width / 2, 1.1 * (height + width), 2.0)
+                        cost += down * across * (k * once + height * width + 10)
+            cost *= 1 + 0.02 * kinds
+            best = min(best, (cost, rows, c))
+    return best
+
+
+class Product(WithEpilogue):
+    """out[..., i, j] = sum_k x[..., i, k] y[..., k, j], then an epilogue; y steps through memory along j.
+
+    When it is turned, the epilogue is that of the transposed result: the sums are transposed on the way to it.
+    """
+
+    def __init__(self, cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool = False) -> None:
+        super().__init__([x, y], epilogue)
+        self.x, self.y, self.turned = x, y, turned
+        self.w, self.size = lanes(cpu, x), x.dtype.itemsize
+        (m, k), n = x.shape[-2:], y.shape[-1]
+        self.m, self.n, self.k = m, n, k
+        # x is gathered from memory where a column of it is a row there, and far from the next
+        far = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
+        beside = cpu.registers // 4  # rows of x that are gathered beside each other
+        self.gathered = far and m >= beside and n >= 4 * self.w and k >= 64
+        cycles, self.rows, self.vectors = block(
+            cpu.registers, m, -(-n // self.w), k, beside if self.gathered else 4 if turned and m >= self.w else 1
+        )
+        self.gathered = self.gathered and self.rows == beside
+        self.width = self.vectors * self.w
+        count = math.prod(x.shape[:-2])
+        moved = count * (m * k + k * n + m * n * len(epilogue.targets)) * self.size / NEAR_BYTES
+        step = math.lcm(self.rows, self.w) if turned else self.rows
+        self.blocks = Blocks(x.shape[:-2], m, n, step, self.width, max(count * cycles / CYCLES, moved))
+        self.chunks = self.blocks.chunks
+        height = self.blocks.rows
+        panel = k * self.width * self.size
+        near = PANEL if x.strides[-1] == 1 or self.gathered else PANEL // 2  # columns of x take more of the cache
+        cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
+        if abs(y.strides[-2]) * self.size >= 2048 and k > 512 and self.blocks.columns > self.width:
+            cuts = max(cuts, -(-k // 48))  # rows of y on pages of their own: as many as the processor remembers
+        cuts = max(cuts, -(-k // max(LONGEST, math.isqrt(k))))
+        self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
+        self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
+        self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
+        self.copied = height >= 6 * self.rows and self._crowded()
+        self.tiled = turned or self.cut < k or epilogue.weight * self.rows * self.vectors > INLINE
+
+    def _crowded(self) -> bool:
+        """Whether the rows of a panel of y need more pages than the processor remembers, or fall on too few places of
+        the first-level cache (64 sets of 64 bytes)."""
+        step = abs(self.y.strides[-2]) * self.size
+        if step * self.cut > 48 * 4096:
+            return True
+        if step % 64:
+            return False
+        places = 64 // math.gcd(step // 64, 64)
+        return self.cut / places > 8 // min(self.vectors, 64 // places)
+
+    @property
+    def work(self) -> Work:
+        return self.followed(f"matmul {self.x.shape} @ {self.y.shape}", math.prod(self.x.shape) * self.n)
+
+    def describe(self) -> str:
+        return f"{super().describe()}\n{self.turned}"
+
+    def emit(self, r: Routine) -> None:
+        self.scalar = computed(self.x.dtype)
+        self.kind = typed(self.scalar, self.w)
+        self.across = -(-self.blocks.columns // self.width) * self.width  # columns of the tile
+        if self.tiled:
+            self.tile = r.stack((self.blocks.rows + max(self.rows, self.w)) * self.across, self.scalar)
+        if self.copied:
+            self.panel = r.stack(self.cut * self.width, self.scalar)
+        if self.gathered:
+            self.left = r.stack(-(-self.blocks.rows // self.rows) * self.rows * self.apart, self.scalar)
+        self.blocks.each(r, functools.partial(self._rectangle, r))
+
+    def _rectangle(self, r: Routine, lead: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
+        x = r.at(r.pointer(self.x), self.scalar, self.x.strides[:-1], [*lead, row])
+        y = r.at(r.pointer(self.y), self.scalar, self.y.strides[:-2], lead)
+        place = Place(lead, row, row_end, column, column_end)
+        if self.cut == self.k:
+            self._part(r, place, x, y, "0")
+        else:
+            self._clear(r, place)
+            r.b.loop(self.k, self.cut, lambda k: self._part(r, place, x, y, k))
+        if self.turned:
+            self._finish_turned(r, place)
+        elif self.tiled:
+            self._finish(r, place)
+
+    def _part(self, r: Routine, place: Place, x: str, y: str, k: str) -> None:
+        """All of a rectangle, for the terms of the sum from k on."""
+        length = str(self.k)
+        if self.cut < self.k:
+            left = r.b.emit(f"sub nsw i64 {self.k}, {k}")
+            length = str(self.cut) if self.k % self.cut == 0 else r.b.intrinsic("smin", "i64", left, str(self.cut))
+        x = r.at(x, self.scalar, self.x.strides[-1:], [k])
+        y = r.at(y, self.scalar, self.y.strides[-2:-1], [k])
+        x_step, x_steps, y_step = self.x.strides[-2], self.x.strides[-2:], self.y.strides[-2]
+        if self.gathered:
+            self._gather(r, place, x, length)
+            x, x_step, x_steps = self.left, self.apart, (1, self.rows)
+        if self.copied:
+            y_step = self.width
+
+        def panel(j: str, columns: int) -> None:
+            right = r.at(y, self.scalar, (1,), [j])
+            if self.copied:
+                self._copy(r, right, length, columns)
+                right = self.panel
+
+            def rows(i: str, height: int) -> None:
+                left = r.at(x, self.scalar, [x_step], [difference(r, i, place.row)])
+                terms = functools.partial(self._terms, r, left, right, x_steps, y_step, height, columns)
+                cells = [self._cell(r, place, i, j, a, c) for a in range(height) for c in range(0, columns, self.w)]
+                sums = self._sums(r, cells, length, terms)
+                for t, (cell, register) in enumerate(zip(cells, sums, strict=True)):
+                    if self.tiled:
+                        r.store_vector(register, cell, self.scalar, self.size, self.w, self.w)
+                    else:
+                        a, c = divmod(t, -(-columns // self.w))
+                        index = [*place.lead, shifted(r, i, a), shifted(r, j, c * self.w)]
+                        self.epilogue.emit(r, index, register, self.w, min(self.w, columns - c * self.w))
+
+            stepped(r, place.row, place.row_end, self.rows, self.m, rows)
+
+        stepped(r, place.column, place.column_end, self.width, self.n, panel)
+
+    def _cell(self, r: Routine, place: Place, i: str, j: str, a: int, c: int) -> str:
+        """Where the sums of row i + a and columns from j + c on wait."""
+        if not self.tiled:
+            return ""
+        index = [difference(r, i, place.row), difference(r, j, place.column)]
+        return r.at(self.tile, self.scalar, (self.across, 1), index, a * self.across + c)
+
+    def _sums(self, r: Routine, cells: list[str], length: str, terms: Terms) -> list[str]:
+        """The accumulators of a block after a part of the sum."""
+        b, count = r.b, len(cells)
+        if self.k == 1:
+            return terms("0", None)
+        # small blocks need several accumulators for each place, or they wait for their own results; blocks at the edges
+        # have as many as the others, so that a row's sums do not depend on where it stands
+        ways = min(8, max(1, 8 // (self.rows * self.vectors)), self.k)
+        carried = [(self.kind, "zeroinitializer")] * (ways * count)
+
+        def step(k: str, names: list[str]) -> list[str]:
+            made: list[str] = []
+            for way in range(ways):
+                made += terms(shifted(r, k, way), names[way * count : (way + 1) * count])
+            return made
+
+        whole = difference(r, length, _remainder(r, length, ways))
+        names = b.loop_with(carried, whole, ways, step)
+        sums = names[:count]
+        for way in range(1, ways):
+            sums = self._added(r, sums, names[way * count : (way + 1) * count])
+        if length.isdigit():
+            for k in range(int(whole), int(length)):
+                sums = terms(str(k), sums)
+        elif ways > 1:
+            sums = b.loop_with([(self.kind, s) for s in sums], length, 1, terms, whole)
+        if self.cut < self.k:
+            before = [r.load_vector(cell, self.scalar, self.size, self.w, self.w) for cell in cells]
+            sums = self._added(r, before, sums)
+        return sums
+
+    def _added(self, r: Routine, left: list[str], right: list[str]) -> list[str]:
+        return [r.b.emit(f"fadd {self.kind} {s}, {t}") for s, t in zip(left, right, strict=True)]
+
+    def _terms(
+        self,
+        r: Routine,
+        x: str,
+        y: str,
+        x_steps: Shape,
+        y_step: int,
+        height: int,
+        columns: int,
+        k: str,
+        sums: list[str] | None,
+    ) -> list[str]:
+        """One term for every element of a block."""
+        b = r.b
+        x = r.at(x, self.scalar, x_steps[1:], [k])
+        y = r.at(y, self.scalar, [y_step], [k])
+        row = []
+        for c in range(0, columns, self.w):
+            here = self.w if self.copied else min(self.w, columns - c)
+            row.append(r.load_vector(r.at(y, self.scalar, [], [], c), self.scalar, self.size, self.w, here))
+        made = []
+        for a in range(height):
+            place = r.at(x, self.scalar, [], [], a * x_steps[0])
+            one = b.spread(b.emit(f"load {self.scalar}, ptr {place}, align {self.size}"), self.scalar, self.w)
+            if sums is None:
+                made += [b.emit(f"fmul {self.kind} {one}, {v}") for v in row]
+            else:
+                mine = sums[a * len(row) : (a + 1) * len(row)]
+                made += [b.intrinsic("fmuladd", self.kind, one, v, s) for v, s in zip(row, mine, strict=True)]
+        return made
+
+    # --- memory of the chunk's own
+
+    def _gather(self, r: Routine, place: Place, x: str, length: str) -> None:
+        """Bring the columns of x that the rectangle needs together."""
+
+        def column(k: str) -> None:
+            source = r.at(x, self.scalar, self.x.strides[-1:], [k])
+            target = r.at(self.left, self.scalar, [self.rows], [k])
+
+            def move(i: str, height: int) -> None:
+                inside = difference(r, i, place.row)
+                origin = r.at(source, self.scalar, (1,), [inside])
+                got = r.load_vector(origin, self.scalar, self.size, self.rows, height)
+                at = r.at(target, self.scalar, [self.apart], [inside])
+                r.store_vector(got, at, self.scalar, self.size, self.rows, self.rows)
+
+            stepped(r, place.row, place.row_end, self.rows, self.m, move)
+
+        r.b.loop(length, 1, column)
+
+    def _copy(self, r: Routine, y: str, length: str, columns: int) -> None:
+        """Bring the rows of a panel of y together."""
+
+        def row(k: str) -> None:
+            source = r.at(y, self.scalar, self.y.strides[-2:-1], [k])
+            target = r.at(self.panel, self.scalar, [self.width], [k])
+            for c in range(0, columns, self.w):
+                here = min(self.w, columns - c)
+                got = r.load_vector(r.at(source, self.scalar, [], [], c), self.scalar, self.size, self.w, here)
+                r.store_vector(got, r.at(target, self.scalar, [], [], c), self.scalar, self.size, self.w, self.w)
+
+        r.b.loop(length, 1, row)
+
+    def _clear(self, r: Routine, place: Place) -> None:
+        def line(i: str) -> None:
+            start = self._cell(r, place, i, place.column, 0, 0)
+
+            def one(j: str) -> None:
+                at = r.at(start, self.scalar, (1,), [j])
+                r.store_vector("zeroinitializer", at, self.scalar, self.size, self.w, self.w)
+
+            r.b.loop(self.across, self.w, one)
+
+        r.b.loop(place.row_end, 1, line, place.row)
+
+    def _finish(self, r: Routine, place: Place) -> None:
+        """The epilogue of a rectangle whose sums wait in the tile."""
+
+        def line(i: str) -> None:
+            def one(j: str, n: int) -> None:
+                sums = r.load_vector(self._cell(r, place, i, j, 0, 0), self.scalar, self.size, self.w, self.w)
+                self.epilogue.emit(r, [*place.lead, i, j], sums, self.w, n)
+
+            stepped(r, place.column, place.column_end, self.w, self.n, one)
+
+        r.b.loop(place.row_end, 1, line, place.row)
+
+    def _finish_turned(self, r: Routine, place: Place) -> None:
+        """The same for the transposed result: squares of the tile are transposed in registers."""
+        square = r.stack(self.w * self.w, self.scalar)
+
+        def rows(i: str, height: int) -> None:
+            def columns(j: str) -> None:
+                lines = [
+                    r.load_vector(self._cell(r, place, i, j, a, 0), self.scalar, self.size, self.w, self.w)
+                    for a in range(self.w)
+                ]
+                for c, line in enumerate(transpose(r, lines, self.scalar)):
+                    r.store_vector(line, r.at(square, self.scalar, [], [], c * self.w), self.scalar, 64, self.w, self.w)
+                count = r.b.intrinsic("smin", "i64", difference(r, place.column_end, j), str(self.w))
+
+                def one(c: str) -> None:
+                    sums = r.load_vector(r.at(square, self.scalar, [self.w], [c]), self.scalar, 64, self.w, self.w)
+                    self.epilogue.emit(r, [*place.lead, r.linear((1, 1), (j, c)), i], sums, self.w, height)
+
+                r.b.loop(count, 1, one)
+
+            r.b.loop(place.column_end, self.w, columns, place.column)
+
+        stepped(r, place.row, place.row_end, self.w, self.m, rows)
+
+
+def _remainder(r: Routine, length: str, divisor: int) -> str:
+    """length modulo a power of two."""
+    if length.isdigit() or divisor == 1:
+        return str(int(length) % divisor) if divisor > 1 else "0"
+    return r.b.emit(f"and i64 {length}, {divisor - 1}")

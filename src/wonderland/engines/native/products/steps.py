@@ -1,0 +1,162 @@
+"""Which steps make a matrix product: in which orientation, what to pack before, and what to add up after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+from typing import cast
+
+from ..processor import Processor
+from ..text.builder import STORED, computed
+from ..tuning import LEAST_ROWS, STREAMED
+from ..values import Buffer, Hole, View, reshape_strides, transposed, whole
+from .blocks import Blocks
+from .dots import Dots
+from .dots import cost as dots_cost
+from .epilogue import Epilogue, Stores
+from .packing import Pack, packed
+from .product import Product, block, lanes
+from .streamed import Streamed, few_rows
+from .totals import Total
+
+Kind = type[Product] | type[Dots] | type[Streamed]
+Steps = list[Pack | Product | Dots | Streamed | Total]
+
+
+def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, fixed: Container[Buffer] = ()) -> Steps:
+    """The steps that compute out[..., i, j] = sum_k x[..., i, k] y[..., k, j] and store values in which `hole` is out.
+
+    x, y: views of shapes lead + (m, k) and lead + (k, n). The views that the steps read may be copies in memory of
+    their own, made by steps that come first and depend on one factor alone. Copies of what is `fixed` cost nothing:
+    they are made once, before the loop that the product is in.
+    """
+    epilogue = Epilogue(hole, stores)
+    x, y, epilogue = _merged(x, y, epilogue)
+    for left, right, after in ((x, y, epilogue), (_turned(y), _turned(x), epilogue.transposed())):
+        if few_rows(cpu, left, right):
+            packs: Steps = []
+            narrow = computed(left.dtype) != STORED[left.dtype]
+            if narrow:
+                pack, left = packed(cpu, left)
+                packs.append(pack)
+            if right.strides[-1] == 1:
+                return packs + _streamed(cpu, left, right, after)
+            if right.strides[-2] == 1 and narrow:  # others find their way below
+                return packs + _shared(cpu, left, right, after, Dots)
+    across = (_turned(y), _turned(x))
+    choices: list[tuple[View, View, Epilogue, bool]] = [
+        (x, y, epilogue, False),
+        (*across, epilogue.transposed(), False),
+        (*across, epilogue, True),
+    ]
+    costs = [_cycles(cpu, a, b, e, t, fixed) * (1.0 if a is x else 1.03) for a, b, e, t in choices]
+    x, y, epilogue, turned = choices[costs.index(min(costs))]
+    steps: Steps = []
+    if _summed_along_memory(cpu, x, y, fixed) and not turned:
+        return _shared(cpu, x, y, epilogue, Dots)
+    # rows a power of two apart fall on the same places of the first-level cache
+    crowded = y.buffer in fixed and y.shape[-2] >= 32 and y.strides[-2] * y.dtype.itemsize % 1024 == 0
+    if (y.strides[-1] != 1 and y.shape[-1] > 1) or computed(y.dtype) != STORED[y.dtype] or crowded:
+        pack, y = packed(cpu, y)
+        steps.append(pack)
+    if computed(x.dtype) != STORED[x.dtype] or (1 not in x.strides[-2:] and min(x.shape[-2:]) > 1 and y.shape[-1] > 64):
+        pack, x = packed(cpu, x)
+        steps.append(pack)
+    if turned:
+        return [*steps, Product(cpu, x, y, epilogue, turned)]
+    return steps + _shared(cpu, x, y, epilogue, Product)
+
+
+def _streamed(cpu: Processor, x: View, y: View, epilogue: Epilogue) -> Steps:
+    """A few rows times a large matrix: shared out by whole rows of it, as long as the sums stay in the cache."""
+    step, width = Streamed(cpu, x, y, epilogue), x.shape[-2] * y.shape[-1] * x.dtype.itemsize
+    parts = 8 if step.chunks >= 8 else 4
+    if step.chunks < 4 or width > STREAMED or x.shape[-1] < parts * LEAST_ROWS:
+        return [step]
+    return _parts(cpu, x, y, epilogue, Streamed, parts)
+
+
+def _merged(x: View, y: View, epilogue: Epilogue) -> tuple[View, View, Epilogue]:
+    """Many matrices times the same one are one tall matrix."""
+    *lead, m, k = x.shape
+    if not lead or any(s for s, size in zip(y.strides[:-2], lead, strict=True) if size > 1):
+        return x, y, epilogue
+    strides = reshape_strides(x.shape, x.strides, (math.prod(lead) * m, k))
+    merged = epilogue.merged()
+    if strides is None or merged is None:
+        return x, y, epilogue
+    tall = View(x.buffer, (math.prod(lead) * m, k), strides, x.offset)
+    return tall, View(y.buffer, y.shape[-2:], y.strides[-2:], y.offset), merged
+
+
+def _turned(view: View) -> View:
+    rank = len(view.shape)
+    return cast(View, transposed(view, (*range(rank - 2), rank - 1, rank - 2)))
+
+
+def _summed_along_memory(cpu: Processor, x: View, y: View, fixed: Container[Buffer]) -> bool:
+    """Whether dot products are the better way: few rows, and no row of y to read as vectors."""
+    (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(cpu, x)
+    along = x.strides[-1] == 1 and y.strides[-2] == 1 and computed(x.dtype) == STORED[x.dtype] and k > 1
+    packing = block(cpu.registers, m, -(-n // w), k)[0] + _packing_cycles(y, fixed)
+    return along and (y.strides[-1] != 1 or n == 1) and dots_cost(m, n, k, w) < packing
+
+
+def _cycles(cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool, fixed: Container[Buffer]) -> float:
+    """About how many cycles one matrix of a product takes."""
+    (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(cpu, x)
+    stores = (1.5 * epilogue.strided() + 0.5 * turned) * m * n
+    if _summed_along_memory(cpu, x, y, fixed) and not turned:
+        return dots_cost(m, n, k, w) + stores
+    return block(cpu.registers, m, -(-n // w), k)[0] + _packing_cycles(y, fixed) + stores
+
+
+def _packing_cycles(y: View, fixed: Container[Buffer]) -> float:
+    """What it takes to bring y into rows, if that is needed; a step by itself costs some microseconds, too."""
+    k, n = y.shape[-2:]
+    if y.strides[-1] == 1 or n == 1 or y.buffer in fixed:
+        return 0.0
+    one = 3.0 if k * n > 1 << 18 else 0.45 if y.strides[-2] == 1 else 1.0  # beyond the second-level cache, it is slow
+    return 15_000 / math.prod(y.shape[:-2]) + one * k * n
+
+
+def _shared(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind) -> Steps:
+    """A product as one step, or in parts of its sum when there are too few other ways to share the work."""
+    (m, k), n, lead = x.shape[-2:], y.shape[-1], x.shape[:-2]
+    step = kind(cpu, x, y, epilogue)
+    microseconds = step.blocks.microseconds
+    best, parts = step.blocks.traffic * k * (2 if step.chunks < 4 else 1), 1
+    for count in (2, 4, 8, 16):
+        if k // count >= 256 and microseconds > 60:
+            cut = Blocks((*lead, count), m, n, *step.blocks.steps, microseconds)
+            traffic = cut.traffic * (k // count) + 2 * math.prod(lead) * count * m * n
+            if traffic < 0.8 * best:
+                best, parts = traffic, count
+    return [step] if parts == 1 else _parts(cpu, x, y, epilogue, kind, parts)
+
+
+def _parts(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind, parts: int) -> Steps:
+    """A product in parts of its sum, and a step that adds them."""
+    (m, k), n, lead = x.shape[-2:], y.shape[-1], x.shape[:-2]
+    length, rest = divmod(k, parts)
+    buffer = Buffer("arena", math.prod(lead) * (parts + (rest > 0)) * m * n, x.dtype)
+    sums = whole(buffer, (*lead, parts + (rest > 0), m, n))
+
+    def piece(first: int, count: int, length: int) -> Product | Dots | Streamed:
+        """Parts of the sum, as many matrices."""
+        start = first * (k // parts)
+        left, right = (
+            View(
+                view.buffer,
+                (*lead, count, *shape),
+                (*view.strides[:-2], length * step, *view.strides[-2:]),
+                view.offset + start * step,
+            )
+            for view, shape, step in ((x, (m, length), x.strides[-1]), (y, (length, n), y.strides[-2]))
+        )
+        out = View(buffer, (*lead, count, m, n), sums.strides, first * m * n)
+        hole = Hole(out.shape, x.dtype)
+        return kind(cpu, left, right, Epilogue(hole, [(out, hole)]))
+
+    pieces = [piece(0, parts, length)] + ([piece(parts, 1, rest)] if rest else [])
+    return [*pieces, Total(cpu, sums, epilogue)]

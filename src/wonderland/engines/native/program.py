@@ -1,0 +1,271 @@
+"""A compiled graph: native routines and their order as data, over one arena of memory."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core.context import current, exhaust
+from ...core.forking import open_after_fork
+from ...core.handover import Delivery
+from ...core.room import check_room
+from ...core.typing import Array
+from ...ir.graph import Graph
+from ...primitives.creation import check_size
+from ..numpy.evaluate import located, run_equation
+from . import runtime, threads
+from .donation import donations
+from .keeping import kept
+from .machine import machine
+from .memory import ALIGN, PLANNED, plan
+from .processor import Processor
+from .schedule import Schedule
+from .steps import Control, Fallback, Label, Native
+from .text.routine import Routine, slots_of
+from .tuning import KEPT_RESULT
+from .values import Buffer, View, as_array
+
+_ARRAYS = {np.ndarray}
+_OWN = runtime.OWNED | runtime.WRITEABLE | runtime.CONTIGUOUS
+
+
+def _unheld() -> int:
+    """What the reference count of an array is that only a dictionary and a variable hold."""
+    holder = {0: np.empty(0)}
+    kept = holder.get(0)
+    return sys.getrefcount(kept)
+
+
+_UNHELD = _unheld()
+
+
+class Program:
+    """Call it with the arrays of the graph's inputs; it returns those of its outputs."""
+
+    used = 0  # when it was used last, see keeping.py
+
+    def __init__(self, graph: Graph, states: Mapping[int, int] | None = None) -> None:
+        """`states`: which outputs are the new values of which inputs, and could take their place in memory."""
+        for atom in graph.outputs:
+            check_size(graph.name, atom.shape, atom.dtype)
+        self.graph = graph
+        self.schedule = Schedule(graph, machine().cpu)
+        self.states = states or {}
+        self.donations = donations(self.schedule, self.states)  # which changes the order of steps
+        self.arena_bytes = plan(self.schedule)
+        results = sum(a.aval.nbytes for i, a in enumerate(graph.outputs) if i not in self.donations)
+        what = "its results and intermediate values need"
+        check_room(graph.name, self.arena_bytes + results, what, "smaller shapes, or wl.map over parts of the data")
+        buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
+        self.places = {b: i for i, b in enumerate(dict.fromkeys([*buffers, *self.schedule.outputs]))}
+        self.places.setdefault(self.schedule.status, len(self.places))
+        self.places.setdefault(self.schedule.begun, len(self.places))
+        self._lock = open_after_fork(threading.Lock())  # calls share the table and the arena
+        self._compile()
+        self._lay_out()
+
+    # --- code
+
+    def _compile(self) -> None:
+        """The instructions: one for every step."""
+        steps = self.schedule.steps
+        position: dict[int, int] = {}
+        count = 0
+        for step in steps:
+            position[id(step)] = count
+            count += not isinstance(step, Label)
+        self.code = np.zeros((count + 1, runtime.WORDS), np.int64)
+        self.code[count, 0] = runtime.Op.STOP
+        self.routines: list[tuple[int, Native]] = []  # native steps with their positions
+        self._fallbacks: dict[int, Fallback] = {}
+        slots: list[int] = []
+        for step in steps:
+            at = position[id(step)]
+            if isinstance(step, Control):
+                args = [position[id(a)] if isinstance(a, Label) else self.place(a) for a in step.args]
+                self.code[at, : 1 + len(args)] = [step.code, *args]
+            elif isinstance(step, Fallback):
+                self.code[at, 0] = runtime.Op.PYTHON
+                self._fallbacks[at] = step
+            elif not isinstance(step, Label):
+                self.routines.append((at, step))
+                self.code[at, :4] = [runtime.Op.RUN, 0, len(slots), step.chunks]
+                slots += [n for buffer, offset in slots_of(step.views) for n in (self.places[buffer], offset)]
+        self._find_code()
+        self._slots = np.array(slots, np.int64)
+        native = [at for at, _ in self.routines]
+        self.code[native, 2] = self._slots.ctypes.data + 8 * self.code[native, 2]
+        self.shares = any(step.chunks > 1 for _, step in self.routines)
+
+    def _find_code(self) -> None:
+        """The addresses of the routines: equal ones are compiled once."""
+        wanted: dict[str, Callable[[str], str]] = {}
+        described = [str(step.describe()) for _, step in self.routines]
+        for text, (_, step) in zip(described, self.routines, strict=True):
+            wanted.setdefault(text, functools.partial(text_of, step, self.schedule.cpu))
+        self._addresses = machine().routines(
+            wanted, self.graph.name, [runtime.module(self.schedule.cpu)]
+        )  # held: the code stays
+        for text, (at, _) in zip(described, self.routines, strict=True):
+            self.code[at, 1] = self._addresses[text]
+
+    def place(self, what: Buffer | int) -> int:
+        return self.places[what] if isinstance(what, Buffer) else what
+
+    def _lay_out(self) -> None:
+        """Allocate the arena and fill the table with what does not change from call to call."""
+        self._arena = np.empty(self.arena_bytes + ALIGN, np.uint8)
+        base = -(-self._arena.ctypes.data // ALIGN) * ALIGN
+        self._table = np.zeros(len(self.places) + 1, np.int64)
+        self._status = np.zeros(max(2, self.schedule.status.size), np.int64)
+        self._constants = [b.data for b in self.places if b.kind == "constant"]
+        for buffer, place in self.places.items():
+            if buffer.kind in PLANNED:
+                self._table[place] = base + buffer.offset
+            elif buffer.kind == "constant":
+                self._table[place] = buffer.data.ctypes.data
+            elif buffer.kind == "status":
+                self._table[place] = self._status.ctypes.data
+        carried = [(place, int(self._table[place])) for b, place in self.places.items() if b.kind == "carry"]
+        self._carried = np.array([place for place, _ in carried], np.int64), np.array([a for _, a in carried], np.int64)
+        spare = len(self._table) - 1  # where inputs go that no step reads
+        self._inputs = runtime.Binder([self.places.get(b, spare) for b in self.schedule.inputs], self._table)
+        self._outputs = runtime.Binder([self.places[b] for b in self.schedule.outputs], self._table)
+        # a large result is kept for the next call, unless it becomes state: that belongs to its cell alone
+        self._results = [
+            (a.shape, a.dtype, a.aval.nbytes >= KEPT_RESULT and i not in self.states)
+            for i, a in enumerate(self.graph.outputs)
+        ]
+        self._kept: dict[int, Array] = {}
+        self._asked: tuple[object, ...] = ()  # by `_given`
+        self._answer: Mapping[int, int] = {}
+        large = sum(a.aval.nbytes for a, (_, _, stays) in zip(self.graph.outputs, self._results, strict=True) if stays)
+        self.bytes = self.arena_bytes + large  # what it keeps between calls
+        self._begun = self.places[self.schedule.begun]
+        self._start = self._table.ctypes.data, self.code.ctypes.data
+
+    # --- calls
+
+    def __call__(
+        self,
+        arrays: list[Array],
+        owned: Collection[int] = frozenset(),
+        deliver: Delivery | None = None,
+        profile: bool = False,
+    ) -> list[Array]:
+        """The results. Inputs at the positions `owned` belong to the caller alone: results may take their memory.
+
+        From the first that is overwritten on, the results are delivered even if an interrupt (Ctrl-C) comes: what
+        belongs to state that is new already must not be lost. Before, an interrupt leaves all state as it was.
+        """
+        self.used = kept.turn
+        if set(map(type, arrays)) != _ARRAYS:
+            arrays = [np.asarray(a) for a in arrays]  # NumPy's scalars
+        with self._lock:
+            flags = self._inputs(arrays)
+            if not flags & runtime.CONTIGUOUS:
+                for a in arrays:
+                    check_size(self.graph.name, a.shape, a.dtype)  # of the copy, should it be a broadcast view
+                arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
+                flags = self._inputs(arrays)
+            given = self._given(owned, flags) if owned else {}
+            outs = [arrays[given[i]] if i in given else self._fresh(i) for i in range(len(self._results))]
+            self._outputs(outs)
+            if (fill := current().settings.fill) is not None:
+                self._fill(fill, [out for i, out in enumerate(outs) if i not in given])
+            if len(self._carried[0]):
+                self._table[self._carried[0]] = self._carried[1]
+            delivery = () if deliver is None else deliver(outs, given)
+            self._table[self._begun] = 0
+            try:
+                self._run(profile)
+            finally:
+                if given and self._table[self._begun]:
+                    exhaust(delivery)  # nothing is called before this, so no signal is heard before it either
+            exhaust(delivery)
+        return outs
+
+    def _run(self, profile: bool) -> None:
+        table, code = self._start
+        pool = threads.pool() if self.shares else 0
+        if self.schedule.checks:
+            self._status[:] = 0
+        begun, run = table + 8 * self._begun, runtime.run
+        at = run(table, code, 0, pool, profile, begun)
+        while at >= 0 or at <= runtime.PAUSED:
+            if at < 0:
+                at = run(table, code, runtime.PAUSED - at, pool, profile, begun)
+                continue
+            started = time.perf_counter_ns()
+            try:
+                self._in_numpy(self._fallbacks[at])
+            except Exception:
+                self._complain()  # what went wrong before is the reason
+                raise
+            self.code[at, 7] += time.perf_counter_ns() - started
+            at = run(table, code, at + 1, pool, profile, begun)
+        self._complain()
+
+    def _given(self, owned: Collection[int], flags: int) -> Mapping[int, int]:
+        """The results that take the memory of the inputs that they replace."""
+        if len(owned) == len(self.states) and flags & _OWN == _OWN:
+            return self.donations
+        asked = (*owned, self._inputs.flags.tobytes())  # most calls are like the last one
+        if asked != self._asked:
+            mine, each = set(owned), self._inputs.flags.tolist()
+            found = {out: i for out, i in self.donations.items() if i in mine and each[i] & _OWN == _OWN}
+            self._asked, self._answer = asked, found
+        return self._answer
+
+    def _fresh(self, position: int) -> Array:
+        """An array for a result. Large ones are used again when nobody holds them: new memory is slow to touch."""
+        shape, dtype, large = self._results[position]
+        if not large:
+            return np.empty(shape, dtype)
+        kept = self._kept.get(position)
+        if kept is None or sys.getrefcount(kept) > _UNHELD:
+            kept = self._kept[position] = np.empty(shape, dtype)
+        return kept
+
+    def _fill(self, byte: int, fresh: list[Array]) -> None:
+        """Fill all memory that nobody has written to yet: what a routine reads before it is written is seen then."""
+        self._arena.fill(byte)
+        for out in fresh:
+            ctypes.memset(out.ctypes.data, byte, out.nbytes)
+
+    def _complain(self) -> None:
+        """Raise the error of the first equation that found something wrong, if one did."""
+        if self.schedule.checks and self._status.any():
+            found = int(np.flatnonzero(self._status[::2])[0])
+            equation, error = self.schedule.checks[found]
+            mark, word = self._status[2 * found : 2 * found + 2].tolist()
+            raise located(equation, error(word, mark)) from None
+
+    def _in_numpy(self, step: Fallback) -> None:
+        def array(view: View) -> Array:
+            size = 1 + sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
+            if 0 in view.shape:
+                return np.empty(view.shape, view.dtype)
+            item = view.dtype.itemsize
+            start = int(self._table[self.places[view.buffer]])
+            low = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True) if s < 0)
+            memory: Any = (ctypes.c_char * ((abs(size) + abs(low) + view.offset) * item)).from_address(start)
+            return as_array(view, np.ndarray((len(memory) // item,), view.dtype, buffer=memory))
+
+        with np.errstate(all="ignore"):
+            made = run_equation(step.equation, [array(v) for v in step.inputs])
+        for view, value in zip(step.outputs, made, strict=True):
+            array(view)[...] = value
+
+
+def text_of(step: Native, cpu: Processor, name: str) -> str:
+    r = Routine(slots_of(step.views), cpu)
+    step.emit(r)
+    return r.text(name)

@@ -1,0 +1,75 @@
+"""The numbers that speed depends on, with their units, and what to run when one of them is changed.
+
+They were measured on machines with AVX2 and with AVX-512. None changes what is computed, but some (where sums
+are cut) change roundings. `python -m benchmarks operations` times single operations, `python -m benchmarks steps` whole
+training steps, `python -m benchmarks convolutions` convolutions of many shapes; the names at the right are theirs.
+"""
+
+from __future__ import annotations
+
+# --- what things take, roughly
+CYCLES = 2800  # of the processor, in a microsecond
+NEAR_BYTES = 40_000  # that the caches give in a microsecond
+FAR_BYTES = 10_000  # that memory gives in a microsecond                                         decoding
+COPIED_BYTES = 10_000  # that packing moves in a microsecond                                     matmul_transposed
+STORING, READING = 40, 13  # to write a value and read it again, to read one; in additions       gelu, layer_norm_grad
+TOUCH = 10  # to read or write an element in a kernel, in additions                              elementwise
+
+# --- how work is cut into chunks; by the problem alone, so that results do not depend on threads
+SHORT = 20  # microseconds of a step that is not worth sharing                                   mlp_tiny, matmul_64
+GRAIN = 1 << 18  # additions in a chunk of a kernel: some ten microseconds                       elementwise, softmax
+MOST_CHUNKS = 32  # of a step                                                                    elementwise
+CONVOLVED = 20_000_000  # operations in a chunk of a convolution: a fifth of a millisecond       conv_3x3, cnn
+FILTERED = 10_000_000  # operations in a chunk of the gradient of a filter                       conv_3x3_grad
+FILTER_PARTS = 1 << 21  # bytes of all partial sums of that gradient                             conv2d_3x3_256
+RECTANGLE = 1 << 16  # elements of a product that a chunk computes                               matmul_512
+LONG_ROW = 1 << 15  # elements of a single row that is reduced in pieces                         sum_all
+
+# --- how much is fused
+HEAVIEST = 120  # the weight of an expression, in additions; beyond, registers run out           gelu, lstm
+MOST_ITEMS = 16  # expressions that one step computes                                            lstm, layer_norm_grad
+OPEN_CONTRACTIONS = 3  # that wait for work on their results                                     gpt
+PATIENCE = 8  # steps that an open kernel lets pass while it waits for more                      cnn, resnet
+EASY = 16  # the weight of an expression that a convolution computes while it reads              cnn
+HEAVY = 8  # the weight from which a gathered or sorted expression is computed beforehand        gcn, sort
+WINDOW = 32  # positions in a window that are written out; NumPy does larger ones                cnn
+INLINE = 160  # instructions of an epilogue that are repeated for each register of a block       mlp, gpt
+
+# --- what fits where, in bytes
+ROW_BYTES = 1 << 15  # of a kernel's values, kept from one phase to the next                     softmax, layer_norm
+PANEL = 24576  # of a panel of y in the first cache                                              matmul_512
+LARGE = 1 << 18  # of a matrix that is read once, row by row                                     decoding
+STREAMED = 1 << 14  # of sums that wait while such a matrix is read                               decoding
+GATHERED = 1 << 19  # of x that are brought together                                             matmul_transposed
+PATCH = 160 * 1024  # of a patch of a convolution                                                conv_3x3, conv2d_stem
+STACK = 512 * 1024  # of a patch that may lie on the stack, beside the filter in the second cache   conv2d_3x3_256
+FILTER_ROWS = 42 * 1024  # of what the gradient of a filter reads again and again, first cache   conv_3x3_grad
+FILTER_PLACES = 96  # places; a tile of so many is not made smaller                              conv_3x3_grad
+KEYS = 1 << 15  # of keys and values that are worked on together                                 attention
+QUERY_SUMS = 1 << 16  # of sums that wait for the next tile of keys                              attention
+KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody holds it             elementwise
+
+# --- how many go together
+FEATURES = 1024  # of keys and values of attention together; tiles of more leave too little of the caches   attention
+FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding
+STREAMS = 8  # rows of that factor that are read at a time, if there is one row                  decoding
+LEAST_ROWS = 64  # of that factor in a chunk                                                     decoding
+FEW_KEYS = 128  # whose weights a few queries keep at a time                                      decoding
+VALUE_VECTORS = 8  # of the sums of values of a few queries, in registers                        decoding
+SCORE_ROWS = 2  # of scores                                                                      attention
+QUERY_GROUPS = 2  # of queries, in the gradients of attention                                    attention_grad
+FEW_MATRICES = 8  # below, gradients of queries and of keys are computed apart                   attention_grad
+BLOCK_VECTORS = 3  # of a row of a tile that stay in registers                                   attention
+RUNNING_ROWS = 4  # of which running sums are made at once                                       cumulative_sum
+SEARCHED = 8  # values that are looked for at once in a sorted row                               sort
+NETWORK = 16  # the longest row that a sorting network sorts                                     sort
+UNROLLED = 8  # vectors of a row that are scattered without a loop                               gcn
+
+# --- how exact sums are, see text/sums.py
+LONGEST = 1024  # terms that an accumulator takes; so many lose no more than a product of a library   sum_all, variance
+PART = 128  # terms of a part of a longer sum: the parts cost nothing beside so many additions   sum_all
+MANY_UPDATES = 1 << 15  # of one place; the sum of more is made in float64                       gcn
+
+# --- how long compiling takes, see benchmarks/start.py
+COMPARED = 1024  # buffers that are placed by comparing all pairs; of more, the smallest are placed in a simpler way
+PAIRS = 1024  # pieces of a tensor that are compared one by one

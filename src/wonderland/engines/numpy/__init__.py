@@ -1,0 +1,1 @@
+"""The reference: graphs evaluated with NumPy, operation by operation."""

@@ -1,0 +1,1 @@
+"""What a function costs and does: explain, count, saved, numerical derivatives, checks of gradients."""

@@ -1,0 +1,264 @@
+"""What a compiled function does, step by step: kernels, what was fused, multiply-adds, bytes, memory, time."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import MethodType
+
+import numpy as np
+
+from ..core.errors import InputError
+from ..core.primitive import Aval
+from ..engines.native.engine import ENGINE
+from ..engines.native.machine import machine
+from ..engines.native.memory import PLANNED, lifetimes
+from ..engines.native.program import Program, text_of
+from ..engines.native.steps import Native
+from ..transforms.jit.jit import Jitted, jit
+from ..viz.marks import shortened
+from .listing import Block, Line, listing
+from .picture import picture
+from .profiling import Peak, Times, measure, peak
+
+WIDTH = 78  # characters of what a step does; `.steps` has all of it
+
+
+class Explanation:
+    """The steps of a compiled function, its memory and, if it was run, its times. Prints as a table.
+
+    `steps` are records with the fields of the table, `llvm` and `assembly` the code of all routines, `svg` a picture.
+    """
+
+    def __init__(self, name: str, program: Program, states: int, times: Times | None = None) -> None:
+        self.name = name
+        self.program = program
+        self.times = times
+        self.peak: Peak | None = None if times is None else peak()
+        self.steps: list[Line] = listing(program)
+        if times is not None:
+            nanoseconds = [float(times.steps[line.instruction]) for line in self.steps]
+            self.steps = [
+                dataclasses.replace(line, seconds=n / 1e9) for line, n in zip(self.steps, nanoseconds, strict=True)
+            ]
+        self._states = states
+
+    # --- the whole
+
+    @property
+    def summary(self) -> str:
+        done = f"{len(self.steps)} steps" if len(self.steps) != 1 else "1 step"
+        if self.times is None:
+            return done
+        rate = f"{_time(self.times.seconds)} a call, {2e-9 * self.multiply_adds / self.times.seconds:,.1f} GFLOP/s"
+        return f"{done}, {rate}, {self._least / self.times.seconds:.0%} of the machine's peak"
+
+    @property
+    def _least(self) -> float:
+        """The seconds that all multiply-adds would take at the machine's peak."""
+        return sum(line.multiply_adds / self.peak.of(line.wide) for line in self.steps) if self.peak else 0.0
+
+    @property
+    def multiply_adds(self) -> int:
+        return sum(line.multiply_adds for line in self.steps)
+
+    @property
+    def bytes(self) -> int:
+        return sum(line.bytes for line in self.steps)
+
+    @property
+    def seconds(self) -> float:
+        """The time of all steps, without what is between them; each at its shortest."""
+        return sum(line.seconds or 0.0 for line in self.steps)
+
+    @property
+    def arena_bytes(self) -> int:
+        """The memory for intermediate values."""
+        return self.program.arena_bytes
+
+    @property
+    def buffer_bytes(self) -> int:
+        """What intermediate values would take if each had memory of its own."""
+        return sum(b.nbytes for b in lifetimes(self.program.schedule) if b.kind in PLANNED)
+
+    @property
+    def fallbacks(self) -> dict[str, int]:
+        """What NumPy computes, and how many steps that is."""
+        return dict(Counter(line.what.split()[1] for line in self.steps if line.kind == "NumPy"))
+
+    @property
+    def routines(self) -> int:
+        """How many different routines the native steps are."""
+        return len(self._distinct())
+
+    def share(self, line: Line) -> float | None:
+        """The part of the machine's multiply-adds in a second that a step reached."""
+        return None if self.peak is None or line.rate is None else line.rate / self.peak.of(line.wide)
+
+    # --- the code
+
+    def _distinct(self) -> list[tuple[int, Native]]:
+        code = self.program.code
+        return list({int(code[at, 1]): (at, step) for at, step in reversed(self.program.routines)}.values())[::-1]
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        what = {line.instruction: f"{line.number}: {line.what}" for line in self.steps}
+        for at, step in self._distinct():
+            yield what[at], text_of(step, self.program.schedule.cpu, f"step_{what[at].split(':')[0]}")
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM text of all routines, each once."""
+        return "\n".join(f"; {what}\n{text}" for what, text in self._texts())
+
+    @property
+    def assembly(self) -> str:
+        """The machine code of all routines as text, each once."""
+        return "\n".join(f"# {what}\n{machine().assembly(text)}" for what, text in self._texts())
+
+    # --- the picture
+
+    @property
+    def svg(self) -> str:
+        """The time of every step (the bytes, if it was not measured) and the arena, as the text of a picture."""
+        return picture(self)
+
+    def show(self, path: str | None = None) -> str:
+        """Write the picture to a file, and return its name. Without one, the browser shows it."""
+        where = path
+        if where is None:
+            handle, where = tempfile.mkstemp(suffix=".svg")
+            os.close(handle)
+        with open(where, "w", encoding="utf-8") as file:
+            file.write(self.svg)
+        if path is None:
+            import webbrowser  # takes a while to load
+
+            webbrowser.open(f"file://{where}")
+        return where
+
+    # --- the table
+
+    def rows(self) -> Iterator[tuple[str | None, int]]:
+        """The rows of a table, with their depth: the name of a loop that begins, or None for the next step."""
+        before: tuple[Block, ...] = ()
+        for line in self.steps:
+            known = 0
+            while known < min(len(before), len(line.blocks)) and before[known] is line.blocks[known]:
+                known += 1
+            for depth in range(known, len(line.blocks)):
+                yield line.blocks[depth].text, depth
+            yield None, len(line.blocks)
+            before = line.blocks
+
+    def __str__(self) -> str:
+        head = ["", "step", "where", "chunks", "multiply-adds", "bytes", "per byte"]
+        head += ["time", "%", "GFLOP/s", "GB/s", "peak"] if self.times is not None else []
+        table = [head]
+        steps = iter(self.steps)
+        for block, depth in self.rows():
+            if block is None:
+                table.append(self._cells(next(steps), depth))
+            else:
+                table.append(["", "  " * depth + block, *[""] * (len(head) - 2)])
+        table.append(self._total())
+        kept = [k for k in range(len(head)) if k != 2 or any(row[2] for row in table[1:])]
+        widths = [max(len(row[k]) for row in table) for k in range(len(head))]
+        lines = [
+            "  ".join(row[k].ljust(widths[k]) if k in (1, 2) else row[k].rjust(widths[k]) for k in kept).rstrip()
+            for row in table
+        ]
+        return "\n".join([f"{self.name}: {self.summary}", *lines, *self._notes()])
+
+    __repr__ = __str__
+
+    def _cells(self, line: Line, depth: int) -> list[str]:
+        cells = [
+            str(line.number),
+            "  " * depth + shortened(line.what, WIDTH),
+            line.where,
+            str(line.chunks),
+            f"{line.multiply_adds:,}",
+            f"{line.bytes:,}",
+            f"{line.intensity:.2f}",
+        ]
+        if self.times is not None:
+            assert line.seconds is not None
+            share = self.share(line)
+            cells += [_time(line.seconds), f"{line.seconds / self.seconds:.1%}"]
+            cells.append("" if line.rate is None else f"{2e-9 * line.rate:,.1f}")
+            cells.append("" if line.rate is None or not line.seconds else f"{1e-9 * line.bytes / line.seconds:,.1f}")
+            cells.append("" if share is None else f"{share:.1%}")
+        return cells
+
+    def _total(self) -> list[str]:
+        done, moved = self.multiply_adds, self.bytes
+        cells = ["", "total", "", "", f"{done:,}", f"{moved:,}", f"{done / moved if moved else 0.0:.2f}"]
+        if self.times is not None:
+            seconds = max(self.seconds, 1e-9)  # where there is no step, no time
+            cells += [_time(seconds), "100.0%", f"{2e-9 * done / seconds:,.1f}", f"{1e-9 * moved / seconds:,.1f}"]
+            cells.append(f"{self._least / seconds:.1%}")
+        return cells
+
+    def _notes(self) -> list[str]:
+        notes = [f"native steps: {len(self.program.routines)}; different routines: {self.routines}"]
+        notes.append(f"memory: an arena of {self.arena_bytes:,} bytes for {self.buffer_bytes:,} of intermediate values")
+        if self._states:
+            notes[-1] += f"; {len(self.program.donations)} of {self._states} new states take the place of the old ones"
+        numpy = ", ".join(name if n == 1 else f"{name} ({n} times)" for name, n in self.fallbacks.items())
+        notes.append(f"NumPy computes: {numpy or 'nothing'}")
+        if self.times is not None and self.peak is not None:
+            whole = _time(self.times.seconds)
+            notes.append(f"time: the shortest of {self.times.runs} runs, for each step; the shortest call took {whole}")
+            notes.append(f"peak: {2e-9 * self.peak.one:,.0f} GFLOP/s on one thread, {2e-9 * self.peak.all:,.0f} on all")
+        return notes
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:,.2f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:,.1f} µs"
+
+
+def explain(f: Callable[..., object], *args: object, profile: bool = False, **kwargs: object) -> Explanation:
+    """How native code runs `f(*args)`: the steps in order, with what was fused, multiply-adds, bytes and memory.
+
+    >>> import wonderland as wl
+    >>> print(wl.explain(lambda x, w: wl.tanh(x @ w + 1).sum(axis=0), wl.ones((8, 4)), wl.ones((4, 16))))
+    <lambda>: 2 steps
+       step                                 chunks  multiply-adds  bytes  per byte
+    0  matmul (8, 4) @ (4, 16)                   1            512    896      0.57
+    1  kernel over (8, 16): add, tanh, sum       1            384    576      0.67
+       total                                                  896  1,472      0.61
+    native steps: 2; different routines: 2
+    memory: an arena of 512 bytes for 512 of intermediate values
+    NumPy computes: nothing
+
+    An elementwise operation counts as a multiply-add; "per byte" is their number divided by the bytes that are read and
+    written: where it is low, memory is the limit. "chunks" are the pieces of a step that threads share. Steps inside a
+    loop are indented and counted as often as they run; those of a while loop once, and every case of a branch.
+
+    f may be a function, or one that `wl.jit` made, with the arguments that it takes: modules, optimizers, and
+    `wl.ShapeDtype` for tensors that do not exist yet. Nothing is computed, unless `profile=True`: then the program
+    runs a number of times on copies, so no state changes, and the table tells how long each step takes, what it
+    reaches in GFLOP/s (two for a multiply-add) and which share that is of what all threads of the machine could do.
+
+    The result has the records as `.steps`, the code as `.llvm` and `.assembly`, and a picture: `.svg`, or `.show()`.
+    """
+    jitted = f.__func__ if isinstance(f, MethodType) else f
+    if isinstance(f, MethodType) and isinstance(jitted, Jitted):
+        args = (f.__self__, *args)
+    elif not isinstance(jitted, Jitted):
+        jitted = jit(f)
+    traced, arguments = jitted._find(args, kwargs)
+    graph = traced.graph
+    program = ENGINE.program(graph)
+    times = None
+    if profile:
+        cells = [arguments.cells[c] if type(c) is int else c for c in traced.read_cells]
+        operands = [*traced.captured, *[cell.value for cell in cells], *arguments.operands]
+        if any(isinstance(operand, Aval) for operand in operands):
+            raise InputError("explain: profile=True runs the function, but an argument is a ShapeDtype.", "a tensor")
+        times = measure(program, [np.asarray(operand) for operand in operands])
+    return Explanation(jitted._name, program, len(graph.states), times)

@@ -1,0 +1,1 @@
+"""Networks: perceptrons, convolutional networks, autoencoders, neural differential equations."""

@@ -1,0 +1,1 @@
+"""Changing a model that is there: adapters, fine-tuning, pruning, fusing, surgery."""

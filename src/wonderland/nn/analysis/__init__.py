@@ -1,0 +1,1 @@
+"""Looking into models: diagnostics, linting, receptive fields, regions, summaries, symmetries."""

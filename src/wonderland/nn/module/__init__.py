@@ -1,0 +1,1 @@
+"""What a module is: its parameters, buffers and members, their names, hooks and state."""

@@ -1,0 +1,89 @@
+"""State that nobody else holds can be updated in its own memory; who else holds it is a matter of reference counts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from threading import get_ident
+from types import CodeType
+
+from ...core.tensor import Tensor, wrap
+
+_count = sys.getrefcount
+
+
+def _counts(operands: Sequence[Tensor], place: int) -> tuple[int, int]:
+    """The reference counts of a tensor in a list, and of its array."""
+    tensor = operands[place]
+    return _count(tensor), _count(tensor._data)
+
+
+class _Holder:
+    """Stands for a cell."""
+
+    __slots__ = ("value",)
+    value: Tensor
+
+
+def _calibrated() -> tuple[int, int]:
+    """The counts of a tensor that only a cell and the list of operands hold: Python's versions count differently."""
+    import numpy as np
+
+    holder = _Holder()
+    holder.value = wrap(np.zeros(1))
+    operands = [holder.value]
+    return _counts(operands, 0)
+
+
+_ALONE = _calibrated()
+
+
+def unshared(operands: Sequence[Tensor], places: Sequence[int]) -> list[int]:
+    """The places of those tensors that nobody holds but their cells."""
+    return [place for place in places if _counts(operands, place) == _ALONE]
+
+
+# A call that overwrites arrays: its operands, which of them it overwrites, and the thread that it is in.
+Run = tuple[Sequence[Tensor], Sequence[int], int]
+
+
+class InUse:
+    """The arrays that runs are overwriting. Who wants to read one in another thread waits until it is complete.
+
+    A run takes itself out of `runs` when it ends. Something may keep it from that (under a debugger Ctrl-C comes where
+    it otherwise cannot), so one that is in the way counts only if its thread is still inside the call: its stack tells.
+    """
+
+    def __init__(self, code: CodeType) -> None:
+        """`code`: of the function that runs are calls of. Its variable `operands` tells one from another."""
+        self._code = code
+        self.runs: dict[int, Run] = {}  # by the identity of the operands
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.runs.clear)  # the runs of other threads end there
+
+    def overwrote(self, operands: Sequence[Tensor], runs: Sequence[Run]) -> bool:
+        """Whether one of the runs, which were there before the operands were read, overwrites one of them.
+
+        It may have ended since, and its other results may be in their cells by now, so the operands are to be read
+        again even then.
+        """
+        wanted = {id(o._data) for o in operands if type(o) is Tensor}
+        for run in runs:
+            others, owned, thread = run
+            # in our own thread: one that was cut short, or one around us, which waits for us before it overwrites
+            if thread == get_ident() or wanted.isdisjoint([id(others[i]._data) for i in owned]):
+                continue
+            if not self._goes_on(run):
+                self.runs.pop(id(others), None)
+            return True
+        return False
+
+    def _goes_on(self, run: Run) -> bool:
+        operands, _, thread = run
+        frame = sys._current_frames().get(thread)
+        while frame is not None:
+            if frame.f_code is self._code and frame.f_locals.get("operands") is operands:
+                return True
+            frame = frame.f_back
+        return False

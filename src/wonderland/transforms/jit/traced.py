@@ -1,0 +1,209 @@
+"""A traced function: its graph, the state that it reads and writes, and how it is run."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from operator import attrgetter, is_, itemgetter
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from ...arrays.conversion import asarray
+from ...core import trees
+from ...core.arguments import as_function
+from ...core.cell import Cell
+from ...core.context import current, exhaust, structure_version
+from ...core.forking import open_after_fork
+from ...core.handover import handing_over
+from ...core.interpreter import assign, bind, read
+from ...core.primitive import Primitive, aval_of
+from ...core.tensor import Tensor, Tracer, wrap
+from ...core.typing import Array, Shaped
+from ...engines.choosing import run
+from ...ir.graph import Graph
+from ...ir.simplify import remove_dead
+from ...ir.stage import Staged, stage
+from ..call import call
+from .arguments import Arguments
+from .ownership import InUse, unshared
+
+LOCK = open_after_fork(threading.RLock())  # tracing puts tracers into cells, so one thread at a time may look at them
+WAIT = 1e-4  # seconds between two looks at whether another thread is done with state that we need
+_TENSORS = {Tensor}
+_inside, _outside = attrgetter("_inside"), attrgetter("_outside")
+
+
+def _picker(which: list[Any]) -> Callable[[list[Cell]], Sequence[Cell]]:
+    """Picks cells that are told by their position in a list, or themselves."""
+    if len(which) > 1 and all(type(c) is int for c in which):
+        return itemgetter(*which)  # one call into C
+    return lambda cells: [cells[c] if type(c) is int else c for c in which]
+
+
+class Traced:
+    """A traced function and how to call it."""
+
+    def __init__(
+        self,
+        f: Callable[..., object],
+        arguments: Arguments,
+        name: str,
+        purpose: str,
+        watched: AbstractSet[int] = frozenset(),
+    ) -> None:
+        as_function(purpose, f)
+        self.version = structure_version()
+        out: dict[str, Any] = {}
+
+        def flat(*tracers: Tensor) -> list[Tensor]:
+            args, kwargs = arguments.rebuilt(tracers)
+            leaves, out["structure"] = trees.flatten(f(*args, **kwargs), open_objects=False)
+            given = {id(leaf): i for i, leaf in enumerate(arguments.leaves) if trees.is_stateful(leaf)}
+            out["places"] = []
+            tensors: list[Tensor] = []
+            for leaf in leaves:
+                if isinstance(leaf, (Tensor, np.ndarray)):
+                    out["places"].append(("tensor", len(tensors)))
+                    tensors.append(read(leaf) if isinstance(leaf, Cell) else asarray(leaf))
+                elif id(leaf) in given:
+                    out["places"].append(("argument", given[id(leaf)]))
+                else:
+                    out["places"].append(("as is", leaf))
+            return tensors
+
+        avals = [aval_of(operand) for operand in arguments.operands]
+        staged: Staged = stage(flat, avals, name=name, purpose=purpose, weak=arguments.weak)
+        self.graph: Graph = remove_dead(staged.graph)
+        self.captured = staged.captured
+        self.structure: trees.Structure = out["structure"]
+        self.places: list[tuple[str, Any]] = out["places"]
+        self.count = sum(kind == "tensor" for kind, _ in self.places)
+        position = {id(c): i for i, c in enumerate(arguments.cells)}
+        # a cell of an argument is found by its position: another module of the same structure can take its place
+        self.read_cells: list[Any] = [position.get(id(c), c) for c in staged.read_cells]
+        self.written_cells: list[Any] = [position.get(id(c), c) for c in staged.written_cells]
+        self.pick_read, self.pick_written = _picker(self.read_cells), _picker(self.written_cells)
+        self.made_cells = staged.made_cells
+        self.reaches_state = any(
+            isinstance(c, Cell) and id(c) not in watched and not c.permanent
+            for c in self.read_cells + self.written_cells
+        )
+        # cells that were made belong to this call alone; the next one makes its own or finds them
+        self.reusable = not self.made_cells and not any(isinstance(v, Tracer) for v in self.captured)
+        # the new value of a cell may be put where the old one was
+        first = len(self.captured)
+        places = {c if type(c) is int else id(c): first + i for i, c in enumerate(self.read_cells)}
+        written = [c if type(c) is int else id(c) for c in self.written_cells]
+        self.graph.states = {self.count + i: places[c] for i, c in enumerate(written) if c in places}
+        self.states = list(self.graph.states.values())
+        self.changes = bool(self.written_cells or self.made_cells)
+        self.trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
+
+    def stale(self) -> bool:
+        """Whether a module may have changed its structure that was reached in a way that nobody watches."""
+        return self.reaches_state and self.version != structure_version()
+
+    def run(self, arguments: Arguments, primitive: Primitive = call) -> Any:
+        cells = arguments.cells
+        readers = self.pick_read(cells)
+        state = current()
+        plain = state.trace is None and (self.trains or not state.settings.grad_enabled)
+        operands: list[Tensor] = []
+        owned: list[int] = []
+        key = id(operands)
+        try:
+            while True:
+                with LOCK:
+                    others = [*_runs.values()] if _runs else ()
+                    operands += self.captured
+                    whole = self._read(readers, plain, operands)
+                    operands += arguments.operands
+                    if whole and not (others and _in_use.overwrote(operands, others)):
+                        simple = state.trace is None and set(map(type, operands)) <= _TENSORS
+                        simple = simple and (plain or all(o._node is None for o in operands))
+                        if simple and not plain and self.states and not any(map(_inside, readers)):
+                            # nothing is recorded: the tensors of the cells themselves, which nobody else may hold
+                            first = len(self.captured)
+                            operands[first : first + len(readers)] = map(_outside, readers)
+                        owned = unshared(operands, self.states) if simple and self.states else []
+                        if owned and not self._still_there(readers, operands):
+                            owned = []  # whoever else holds the old values, it is not their cells
+                        if owned:
+                            _runs[key] = (operands, owned, get_ident())
+                        break
+                operands.clear()  # when the other thread is done, the cells may hold others
+                time.sleep(WAIT)
+            if simple:
+                deliver = functools.partial(self._delivery, cells, operands) if self.changes else None
+                arrays = run(self.graph, [o._data for o in operands], owned, deliver)
+                return self.result(arguments, [wrap(a) for a in arrays[: self.count]])
+        finally:
+            if owned:
+                _runs.pop(key, None)  # nothing is called before this, so no signal is heard before it either
+        outs = bind(primitive, *operands, graph=self.graph)
+        if self.changes:
+            self._write(cells, outs[self.count :])
+        return self.result(arguments, outs)
+
+    def _read(self, cells: Sequence[Cell], plain: bool, operands: list[Tensor]) -> bool:
+        """Add what cells hold to the operands. False: meanwhile another thread has changed them."""
+        if plain and not any(map(_inside, cells)):
+            operands += map(_outside, cells)  # one call into C, between two changes by other threads
+            return True
+        before = [*map(_outside, cells)]
+        operands += [cell.value if plain else read(cell) for cell in cells]
+        return all(map(is_, before, map(_outside, cells)))
+
+    def _still_there(self, cells: Sequence[Cell], operands: list[Tensor]) -> bool:
+        """Whether cells hold what was read from them."""
+        first = len(self.captured)
+        return all(map(is_, operands[first : first + len(cells)], map(_outside, cells)))
+
+    def _delivery(
+        self, cells: list[Cell], operands: list[Tensor], arrays: list[Array], given: Mapping[int, int]
+    ) -> Iterable[object]:
+        """New state into its cells, outside of all transformations.
+
+        What is updated in place is handed over, too: meanwhile another thread may have put its own state in.
+        """
+        if len(given) == len(self.written_cells) + len(self.made_cells):
+            tensors = [*map(operands.__getitem__, given.values())]  # all of it
+        else:
+            rest = range(self.count, len(arrays))
+            tensors = [operands[given[i]] if i in given else wrap(arrays[i]) for i in rest]
+        return handing_over(self._changed(cells), tensors)
+
+    def _changed(self, cells: list[Cell]) -> Sequence[Cell]:
+        written = self.pick_written(cells)
+        return [*written, *self.made_cells] if self.made_cells else written
+
+    def result(self, arguments: Arguments, outs: Sequence[Shaped]) -> Any:
+        """What the function returns, from the outputs of its graph."""
+        if self.structure is trees.LEAF and self.count:
+            return outs[0]
+        leaves = [
+            outs[what] if kind == "tensor" else arguments.leaves[what] if kind == "argument" else what
+            for kind, what in self.places
+        ]
+        return trees.unflatten(self.structure, leaves)
+
+    def _write(self, cells: list[Cell], values: list[Tensor]) -> None:
+        if current().trace is None:
+            exhaust(handing_over(self._changed(cells), [wrap(value._data) for value in values]))
+            return
+        with LOCK:
+            for c, value in zip(self.written_cells, values, strict=False):
+                assign(cells[c] if type(c) is int else c, value)
+            for made, value in zip(self.made_cells, values[len(self.written_cells) :], strict=True):
+                made.value = value
+                if (trace := current().trace) is not None:
+                    trace.note_create(made)
+
+
+_in_use = InUse(Traced.run.__code__)
+_runs = _in_use.runs

@@ -1,0 +1,279 @@
+"""The native steps of matrix products against NumPy's in float64, for many shapes, layouts and epilogues."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wonderland as wl
+from wonderland.core import dtypes
+from wonderland.engines.native.machine import machine
+from wonderland.engines.native.processor import Processor
+from wonderland.engines.native.products.packing import Pack, packed
+from wonderland.engines.native.products.steps import product_steps
+from wonderland.engines.native.text.routine import Routine, slots_of
+from wonderland.engines.native.values import Buffer, Const, Hole, Op, Shape, Value, View, as_array, broadcast, whole
+
+Memory = dict[Buffer, Any]
+HOST = machine().cpu
+
+
+def run(steps: list[Any], memory: Memory, backwards: bool = False, cpu: Processor = HOST) -> None:
+    """Run all chunks of the steps; memory that is not given starts as NaN."""
+    for step in steps:
+        for view in step.views:
+            memory.setdefault(view.buffer, np.full(view.buffer.size, np.nan, view.buffer.dtype))
+    buffers = list(memory)
+    table = np.array([memory[b].ctypes.data for b in buffers], np.int64)
+    for step in steps:
+        assert {v.buffer for v in step.views} == {*step.reads, *step.writes}
+        slots = slots_of(step.views)
+        pairs = np.array([(buffers.index(b), offset) for b, offset in slots], np.int64)
+        routine = Routine(slots, cpu)
+        step.emit(routine)
+        address = machine().function(f"{cpu} {step.describe()}", routine.text)
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
+        chunks = range(step.chunks)
+        for chunk in reversed(chunks) if backwards else chunks:
+            call(table.ctypes.data, pairs.ctypes.data, chunk)
+
+
+def matrix(
+    memory: Memory, lead: Shape, m: int, n: int, layout: str, shared: Shape = (), dtype: Any = wl.float32
+) -> tuple[View, Any]:
+    """A view of random numbers: rows, columns, or neither along memory; axes in `shared` repeat the same matrices."""
+    rank = len(lead)
+    shape = [1 if axis in shared else size for axis, size in enumerate(lead)] + [m, n]
+    steps = [1, 1]  # between the elements that belong to the view
+    order = list(range(rank + 2))
+    if layout == "columns":
+        order[-2:] = order[:-3:-1]
+    elif layout == "apart":
+        steps = [2, 3]
+    elif layout == "inside":  # columns of a wider matrix
+        shape[-1] += 5
+    extent = [size * step for size, step in zip(shape, [1] * rank + steps, strict=True)]
+    strides, step = [0] * (rank + 2), 1
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= extent[axis]
+    strides[-2:] = [strides[-2] * steps[0], strides[-1] * steps[1]]
+    for axis in shared:
+        strides[axis] = 0
+    offset = 3
+    buffer = Buffer("input", step + offset, dtypes.as_dtype(dtype))
+    random = np.random.default_rng([m, n, rank])
+    memory[buffer] = random.standard_normal(buffer.size).astype(buffer.dtype)
+    view = View(buffer, (*lead, m, n), tuple(strides), offset)
+    return view, as_array(view, memory[buffer])
+
+
+def assert_close(got: Any, x: Any, y: Any, dtype: Any = wl.float32) -> None:
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    bound = (x.shape[-1] + 2) * np.finfo(dtype).eps * (np.abs(x) @ np.abs(y)) + 1e-30
+    assert np.all(np.abs(got - x @ y) <= bound)
+
+
+def product(memory: Memory, x: View, y: View, backwards: bool = False, cpu: Processor = HOST) -> tuple[Any, list[Any]]:
+    """The plain product of two views."""
+    hole = Hole((*x.shape[:-1], y.shape[-1]), x.dtype)
+    out = whole(Buffer("output", math.prod(hole.shape), x.dtype), hole.shape)
+    steps = product_steps(cpu, x, y, hole, [(out, hole)])
+    run(steps, memory, backwards, cpu)
+    return memory[out.buffer].reshape(hole.shape), steps
+
+
+def checked(
+    m: int,
+    k: int,
+    n: int,
+    lead: Shape = (),
+    layouts: str = "rows rows",
+    dtype: Any = wl.float32,
+    cpu: Processor = HOST,
+) -> list[Any]:
+    memory: Memory = {}
+    first, second = layouts.split()
+    x, left = matrix(memory, lead, m, k, first, dtype=dtype)
+    y, right = matrix(memory, lead, k, n, second, dtype=dtype)
+    got, steps = product(memory, x, y, cpu=cpu)
+    assert_close(got, left, right, dtype)
+    return steps
+
+
+layouts = st.sampled_from(["rows", "columns", "apart", "inside"])
+sizes = st.one_of(st.integers(1, 8), st.sampled_from([15, 16, 17, 31, 32, 33, 47, 64, 97, 131]))
+
+
+@given(sizes, sizes, sizes, layouts, layouts, st.sampled_from([(), (1,), (3,), (2, 3)]), st.data())
+def test_products_of_any_shape_and_layout(
+    m: int, k: int, n: int, first: str, second: str, lead: Shape, data: st.DataObject
+) -> None:
+    axes = st.sets(st.integers(0, len(lead) - 1)) if lead else st.just(set[int]())
+    dtype = data.draw(st.sampled_from([wl.float32, wl.float64]))
+    memory: Memory = {}
+    x, left = matrix(memory, lead, m, k, first, tuple(data.draw(axes)), dtype)
+    y, right = matrix(memory, lead, k, n, second, tuple(data.draw(axes)), dtype)
+    got, _ = product(memory, x, y)
+    assert_close(got, left, right, dtype)
+
+
+KINDS = [
+    (300, 64, 200, "rows rows"),
+    (67, 700, 131, "rows rows"),  # sums in several parts
+    (67, 700, 131, "inside inside"),
+    (150, 700, 100, "columns rows"),  # x gathered
+    (101, 300, 70, "columns rows"),
+    (64, 260, 200, "rows columns"),  # y packed
+    (53, 257, 37, "columns columns"),
+    (40, 4099, 36, "columns rows"),  # the sum shared among chunks, with a rest
+    (1, 5000, 300, "rows rows"),
+    (1, 300, 500, "rows columns"),  # dot products
+    (700, 300, 1, "rows rows"),
+    (700, 300, 2, "rows columns"),
+    (700, 300, 1, "columns rows"),
+    (1, 70001, 1, "rows rows"),
+    (300, 1, 300, "rows rows"),
+    (611, 19, 10, "rows rows"),
+    (611, 19, 7, "columns rows"),
+]
+
+
+@pytest.mark.parametrize("dtype", [wl.float32, wl.float64])
+@pytest.mark.parametrize(("m", "k", "n", "layouts"), KINDS)
+def test_products_of_every_kind(m: int, k: int, n: int, layouts: str, dtype: Any) -> None:
+    checked(m, k, n, (), layouts, dtype)
+
+
+@pytest.mark.parametrize(("vector_bytes", "registers"), [(32, 16), (16, 32)])
+@pytest.mark.parametrize(("m", "k", "n", "layouts"), KINDS[1::2])
+def test_products_on_machines_with_shorter_vectors(
+    m: int, k: int, n: int, layouts: str, vector_bytes: int, registers: int
+) -> None:
+    if vector_bytes > HOST.vector_bytes:
+        pytest.skip("the host has shorter ones itself")
+    checked(m, k, n, (), layouts, cpu=HOST._replace(vector_bytes=vector_bytes, registers=registers))
+
+
+def test_large_products_are_shared_among_chunks_and_small_ones_are_not() -> None:
+    assert [s.chunks for s in checked(16, 16, 16)] == [1]
+    assert all(s.chunks >= 4 for s in checked(512, 128, 256)[-1:])
+    assert checked(40, 32, 40, (64,))[-1].chunks >= 4
+
+
+def test_the_memory_of_a_chunk_is_bounded() -> None:
+    memory: Memory = {}
+    x, _ = matrix(memory, (64,), 1, 1, "rows")
+    x = View(x.buffer, (64, 4000, 300), (0, 0, 0))
+    y = View(x.buffer, (64, 300, 4000), (0, 0, 0))
+    hole = Hole((64, 4000, 4000), wl.float32)
+    out = whole(Buffer("output", math.prod(hole.shape), wl.float32), hole.shape)
+    for step in product_steps(HOST, x, y, hole, [(out, op("add", hole, out))]):
+        routine = Routine(slots_of(step.views), HOST)
+        step.emit(routine)
+        sizes = [int(n) for n in re.findall(r"alloca \[(\d+) x float", routine.text("kernel"))]
+        assert sum(sizes) * 4 < 1 << 20
+
+
+def test_a_row_of_ones_meets_every_element_once() -> None:
+    # integers add up exactly in any order: the result must be exact
+    memory: Memory = {}
+    x, left = matrix(memory, (), 130, 513, "columns")
+    y, right = matrix(memory, (), 513, 99, "rows")
+    left[...], right[...] = np.arange(513) % 7, np.arange(99) % 5
+    assert np.array_equal(product(memory, x, y)[0], left @ right)
+
+
+@pytest.mark.parametrize(("m", "k", "n", "first"), [(130, 700, 200, "rows"), (64, 4100, 48, "columns")])
+def test_the_order_of_chunks_does_not_change_a_bit(m: int, k: int, n: int, first: str) -> None:
+    memory: Memory = {}
+    x, _ = matrix(memory, (), m, k, first)
+    y, _ = matrix(memory, (), k, n, "rows")
+    assert np.array_equal(product(memory, x, y)[0], product(memory, x, y, backwards=True)[0])
+
+
+# --- epilogues
+
+
+def op(name: str, *args: Value) -> Op:
+    return Op(name, list(args), args[0].shape, args[0].dtype)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "layouts"),
+    [(33, 20, 50, "rows rows"), (70, 600, 70, "rows rows"), (90, 30, 1, "rows rows"), (30, 3000, 20, "columns rows")],
+)
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("lead", [(), (3,)])
+def test_bias_activation_and_residual_are_computed_with_the_product(
+    m: int, k: int, n: int, layouts: str, long: bool, lead: Shape
+) -> None:
+    memory: Memory = {}
+    first, second = layouts.split()
+    x, left = matrix(memory, lead, m, k, first)
+    y, right = matrix(memory, lead, k, n, second, tuple(range(len(lead))))
+    bias, b = matrix(memory, (), 1, n, "rows")
+    residual, rest = matrix(memory, lead, m, n, "columns")
+    shape = (*lead, m, n)
+    hole = Hole(shape, wl.float32)
+    shift = op("add", hole, broadcast(bias, shape))
+    active = op("maximum", shift, Const(0.0, wl.float32, shape))
+    if long:
+        for _ in range(8):
+            active = op("multiply", op("add", active, active), Const(0.5, wl.float32, shape))
+    made = op("add", active, residual)
+    outs = [whole(Buffer("output", math.prod(shape), wl.float32, i), shape) for i in range(3)]
+    stores: list[tuple[View, Value]] = [(outs[0], hole), (outs[1], made), (outs[2], shift)]
+    run(product_steps(HOST, x, y, hole, stores), memory)
+    plain, got, shifted = (memory[out.buffer].reshape(shape) for out in outs)
+    assert_close(plain, left, right)
+    np.testing.assert_allclose(shifted, plain + b, rtol=1e-6)
+    np.testing.assert_allclose(got, np.maximum(plain + b, 0) + rest, rtol=1e-6)
+
+
+def test_a_result_may_be_stored_transposed() -> None:
+    memory: Memory = {}
+    x, left = matrix(memory, (2,), 70, 30, "rows")
+    y, right = matrix(memory, (2,), 30, 50, "rows")
+    hole = Hole((2, 70, 50), wl.float32)
+    out = View(Buffer("output", 2 * 70 * 50, wl.float32), (2, 70, 50), (3500, 1, 70))
+    run(product_steps(HOST, x, y, hole, [(out, hole)]), memory)
+    assert_close(as_array(out, memory[out.buffer]), left, right)
+
+
+@pytest.mark.parametrize("dtype", [wl.float16, wl.bfloat16])
+def test_narrow_floats_are_summed_in_float32(dtype: Any) -> None:
+    memory: Memory = {}
+    x, left = matrix(memory, (), 40, 100, "rows", dtype=dtype)
+    y, right = matrix(memory, (), 100, 35, "columns", dtype=dtype)
+    got, _ = product(memory, x, y)
+    exact = left.astype(np.float64) @ right.astype(np.float64)
+    np.testing.assert_allclose(got.astype(np.float64), exact, rtol=float(wl.finfo(dtype).eps), atol=1e-3)
+
+
+# --- packing
+
+
+@given(sizes, sizes, layouts, st.sampled_from([(), (3,), (2, 3)]), st.data())
+def test_packing_copies(m: int, n: int, layout: str, lead: Shape, data: st.DataObject) -> None:
+    axes = st.sets(st.integers(0, len(lead) - 1)) if lead else st.just(set[int]())
+    memory: Memory = {}
+    view, array = matrix(memory, lead, m, n, layout, tuple(data.draw(axes)))
+    step, copy = packed(HOST, view)
+    run([step], memory)
+    assert copy.strides[-1] == 1
+    assert np.array_equal(as_array(copy, memory[copy.buffer]), array)
+
+
+def test_packing_depends_on_one_factor_alone() -> None:
+    pack, *rest = checked(64, 128, 256, layouts="rows columns")
+    assert isinstance(pack, Pack)
+    assert not any(isinstance(step, Pack) for step in rest)
+    assert len(pack.reads) == 1
