@@ -246,13 +246,15 @@ def test_hidden_tokens_are_others_each_time(text):
     assert (targets[:, [0, -1]] == -100).all()
 
 
-def test_bert_fills_in_what_is_hidden(tmp_path, text, capsys):
+def test_bert_fills_in_what_is_hidden(tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT * 8)  # so that many tokens of the test part are hidden
     size = ["model.embed_dim=32", "model.depth=1", "data.context=16", "data.stride=1", "batch_size=32"]
-    done = trained(tmp_path / "run", "bert", text, *size, "steps=200", "epochs=4", "lr=0.01")
+    done = trained(tmp_path / "run", "bert", text, *size, "steps=500", "epochs=4", "lr=0.01")
     losses = [record["loss"] for record in done.history.records]
-    assert losses[-1] < 0.75 * losses[0]
+    assert losses[-1] < 0.5 * losses[0]
     assert done.results["perplexity"] == pytest.approx(np.exp(done.results["loss"]), rel=1e-4)
-    assert 0 <= done.results["token_accuracy"] <= 1
+    assert 0.6 < done.results["token_accuracy"] <= 1
     page = (tmp_path / "run" / "report.html").read_text()
     for part in ("Filled in", "hidden tokens", 'class="right" title=', "block 1, head 2", "Positions"):
         assert part in page
