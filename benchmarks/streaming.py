@@ -2,7 +2,9 @@
 
 A recurrence keeps a state of a fixed size, so a token costs the same after ten tokens and after ten thousand; attention
 with a cache of keys looks at all of them. For training it is the other way round: a nonlinear recurrence must wait for
-every step, while a linear one may also be computed by an associative scan. Book, sections 13.1.1, 13.2.2 and 13.3.2.
+every step, while a linear one may also be computed by an associative scan. Each of its applications multiplies two
+powers of A, which takes e^3 multiply-adds for a dense A of state size e, and e for a diagonal one: this is why
+state-space models have diagonal ones. Book, sections 13.1.1, 13.2.2 and 13.3.2.
 """
 
 from __future__ import annotations
@@ -19,21 +21,24 @@ from .options import Options
 from .tables import Table
 
 LENGTHS = (256, 1024, 4096)
+SIZES = (16, 64, 256)  # of the state, for the powers of A
 E = 64
+STEPS = 64
 Times = dict[tuple[str, int], float]
 
 
 def main(options: Options | None = None) -> None:
     sections = (
-        (f"One more token after n, e = {E}", token_times),
-        (f"Gradient of a layer over n steps, 8 rows, e = {E}", training_times),
+        (f"One more token after n, e = {E}", "n", LENGTHS, token_times),
+        (f"Gradient of a layer over n steps, 8 rows, e = {E}", "n", LENGTHS, training_times),
+        (f"All powers of A, and all states, of {STEPS} steps by an associative scan", "e", SIZES, power_times),
     )
-    for title, timed in sections:
+    for title, letter, sizes, timed in sections:
         found = timed()
-        columns = ["layer", *[f"n = {n:,}, µs" for n in LENGTHS], "last / first"]
+        columns = ["layer", *[f"{letter} = {n:,}, µs" for n in sizes], "last / first"]
         table = Table(title, columns, options or Options(), widths=(24, 16))
         for name in dict.fromkeys(name for name, _ in found):
-            row = [found[name, n] for n in LENGTHS]
+            row = [found[name, n] for n in sizes]
             table.row(name, *[f"{1e6 * seconds:,.0f}" for seconds in row], f"{row[-1] / row[0]:.1f}")
 
 
@@ -101,6 +106,19 @@ def training_times(lengths: Sequence[int] = LENGTHS, rounds: int = 3, ways: Sequ
             f = WAYS[name]
             runs[name] = functools.partial(wl.jit(wl.grad(lambda w, x, f=f: wl.sum(f(w, x) ** 2))), weight, x)
         found |= {(name, n): best for name, best in best_times(runs, rounds, 0.02).items()}
+    return found
+
+
+def power_times(sizes: Sequence[int] = SIZES, rounds: int = 3) -> Times:
+    """Seconds of `nn.ssm_scan` over states of several sizes, with a dense and with a diagonal A."""
+    found: Times = {}
+    scan = wl.jit(nn.ssm_scan)
+    for e in sizes:
+        inputs = wl.random.normal((STEPS, e), key=wl.random.key(0))
+        dense = wl.random.orthogonal((e, e), key=wl.random.key(1))
+        matrices = {"dense": dense, "diagonal": wl.diagonal(dense)}
+        runs = {name: functools.partial(scan, matrix, inputs) for name, matrix in matrices.items()}
+        found |= {(name, e): best for name, best in best_times(runs, rounds, 0.02).items()}
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
+from benchmarks.streaming import power_times
 from wonderland import nn
 from wonderland.errors import InputError, ShapeError
 from wonderland.nn.state_space.modes import MODES
@@ -272,7 +273,7 @@ def test_the_operator_of_a_system() -> None:
         nn.ssm_scan(np.ones((3, 5)), x @ B.T)
 
 
-@pytest.mark.book("13.47", name="wl.nn.ssm_combine")
+@pytest.mark.book("13.47", name=["wl.nn.ssm_combine", "benchmarks/streaming.py"])
 def test_a_dense_product_costs_the_cube_of_the_state_and_a_diagonal_one_the_state() -> None:
     """The n of the printed O(n^3) is the size of the state; in the length both are linear."""
 
@@ -284,6 +285,9 @@ def test_a_dense_product_costs_the_cube_of_the_state_and_a_diagonal_one_the_stat
     assert 1.8 < work(16, 64, False) / work(16, 32, False) < 2.3
     x = np.ones((16, 32))
     assert [part.shape for part in nn.ssm_scan(np.ones(32), x)] == [(16, 32), (16, 32)]
+    timed = power_times((2, 3), rounds=1)
+    assert set(timed) == {(kind, e) for kind in ("dense", "diagonal") for e in (2, 3)}
+    assert min(timed.values()) > 0
 
 
 # --- diagonal forms
