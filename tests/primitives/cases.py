@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
-from tests.primitives import matrix_cases, window_cases
+from tests.primitives import matrix_cases, segment_cases, window_cases
 from tests.primitives.makers import (
     Case,
     Maker,
@@ -549,6 +549,7 @@ CASES |= {
 
 CASES |= matrix_cases.CASES
 CASES |= window_cases.CASES
+CASES |= segment_cases.CASES
 
 # They carry graphs or the user's functions; tests/transforms tests them.
 CARRY_GRAPHS = frozenset(
@@ -585,5 +586,6 @@ NEED_AXES = frozenset(
         ),
         *("fft", "irfft", "logcumsumexp", "qr", "rfft", "slogdet", "solve", "solve_triangular", "svd"),
         *window_cases.CASES,
+        *segment_cases.CASES,
     }
 )

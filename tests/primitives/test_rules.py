@@ -160,7 +160,10 @@ def test_transpose_agrees_with_jvp_by_projection(name: str, case: Case) -> None:
 def test_batching_agrees_with_a_loop(name: str, case: Case) -> None:
     draws = [case.build(name, draw) for draw in range(3)]
     count = len(case.args)
-    for mapped in itertools.product((True, False), repeat=count):
+    choices = list(itertools.product((True, False), repeat=count))
+    if count > 6:  # of a thousand choices some, and those of the first two arguments alone
+        choices = choices[::37] + [on for on in choices if not any(on[2:])]
+    for mapped in choices:
         if not any(mapped):
             continue
         args = [np.stack([d[i] for d in draws]) if on else draws[0][i] for i, on in enumerate(mapped)]

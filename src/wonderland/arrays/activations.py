@@ -92,7 +92,7 @@ def _finite_max(x: Tensor, axis: Axes) -> Tensor:
     return p.where(p.isfinite(top), top, zeros_like(top))
 
 
-def _safe_log(x: Tensor) -> Tensor:
+def safe_log(x: Tensor) -> Tensor:
     """log x, and -inf with derivative 0 where x is 0."""
     zero = x == 0
     return p.where(zero, full_like(x, -math.inf), p.log(p.where(zero, ones_like(x), x)))
@@ -119,10 +119,10 @@ def logsumexp(
     if b is not None:
         x, b = promote_inexact("logsumexp", x, b)
     if 0 in x.shape:
-        return _safe_log(sum_(p.exp(x), axis=axis, keepdims=keepdims))
+        return safe_log(sum_(p.exp(x), axis=axis, keepdims=keepdims))
     top = _finite_max(x, axis)
     terms = p.exp(x - top)
-    out = _safe_log(sum_(terms if b is None else terms * b, axis=axis, keepdims=True)) + top
+    out = safe_log(sum_(terms if b is None else terms * b, axis=axis, keepdims=True)) + top
     return out if keepdims else squeeze(out, tuple(range(out.ndim)) if axis is None else axis)
 
 

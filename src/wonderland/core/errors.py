@@ -48,7 +48,7 @@ class WonderlandError(Exception):
         lines = [message]
         if hint:
             lines.append(f"  try: {hint}")
-        if (inside := user_call()) and not message.startswith(f"{inside}:"):
+        if (inside := user_call()) and message.partition(":")[0].rpartition(".")[2] != inside:
             lines.append(f"  inside: {inside}")
         here = place()
         if here.module:
