@@ -1,0 +1,96 @@
+"""Self-loops in a pattern of places: put there by NumPy where it is known, by array operations where it is traced."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+
+from ... import arrays, sparse
+from ...arrays import stop_gradient
+from ...core.interpreter import Tracer
+from ...core.tensor import Tensor
+from ...core.typing import Array
+from ...sparse import Incidence, Pattern
+
+_KNOWN: dict[
+    tuple[int, bool], tuple[weakref.ref[Pattern], Looped]
+] = {}  # patterns are seen in every step of a training
+
+
+def is_known(x: Tensor) -> bool:
+    """Whether the numbers of a tensor can be looked at."""
+    return not isinstance(stop_gradient(x), Tracer)
+
+
+def known(x: Tensor) -> Array:
+    """The numbers of a tensor, for what depends on them but has no derivative, as places do."""
+    return np.asarray(stop_gradient(x))
+
+
+@dataclass(frozen=True)
+class Looped:
+    """A pattern with self-loops behind its entries, and what became of these."""
+
+    pattern: Pattern
+    count: int  # self-loops that were added
+    kept: Array | None = None  # which entries stayed; None: all of them
+    added: Array | None = None  # whose loops were added; None: those of all nodes
+    fills: Tensor | None = None  # (n,) whether an added loop was missing; None: all were
+    hidden: Tensor | None = None  # (m + n,) entries that count as if they were not there; None: all are
+
+    def with_ends(self, values: Tensor | None, ends: Tensor | float = 0.0) -> Tensor | None:
+        """Values of entries (m, ...) followed by those of the loops."""
+        if values is None:
+            return None
+        if not isinstance(ends, Tensor):
+            ends = arrays.full((self.count, *values.shape[1:]), ends, dtype=values.dtype)
+        elif self.added is not None:
+            ends = arrays.take(ends, self.added, axis=0)
+        return arrays.concat([values if self.kept is None else arrays.take(values, self.kept, axis=0), ends])
+
+
+def looped(pattern: Pattern, replace: bool) -> Looped:
+    """A pattern whose every node has a self-loop: the missing ones are added, or with `replace` all are made anew."""
+    if not is_known(pattern.rows.owner):
+        return _traced(pattern, replace)
+    at = (id(pattern), replace)
+    if at not in _KNOWN:
+        made = _made(pattern, replace)
+        _KNOWN[at] = (weakref.ref(pattern, lambda _: _KNOWN.pop(at, None)), made)  # an id is used again
+    return _KNOWN[at][1]
+
+
+def _made(pattern: Pattern, replace: bool) -> Looped:
+    rows, cols = known(pattern.rows.owner), known(pattern.cols.owner)
+    n = pattern.shape[0]
+    own = rows == cols
+    kept = np.flatnonzero(~own) if replace and own.any() else None
+    added = np.arange(n) if replace else np.setdiff1d(np.arange(n), rows[own])
+    if kept is not None:
+        rows, cols = rows[kept], cols[kept]
+    found = Pattern.of(np.concatenate([rows, added]), np.concatenate([cols, added]), pattern.shape)
+    return Looped(found, len(added), kept, None if len(added) == n else added)
+
+
+def _traced(pattern: Pattern, replace: bool) -> Looped:
+    n = pattern.shape[0]
+    own = pattern.rows.owner == pattern.cols.owner
+    found = Pattern(_with_ends(pattern.rows, n), _with_ends(pattern.cols, n), pattern.shape)
+    if replace:
+        return Looped(found, n, hidden=arrays.concat([own, arrays.zeros((n,), dtype=own.dtype)]))
+    there = sparse.segment_sum(arrays.astype(own, "float32"), pattern.rows)
+    return Looped(found, n, fills=there == 0)
+
+
+def _with_ends(line: Incidence, n: int) -> Incidence:
+    """Every line with one more entry behind its own: line i with entry m + i."""
+    m, nodes = line.owner.shape[0], arrays.arange(n, dtype=line.owner.dtype)
+    place = arrays.arange(m, dtype=line.owner.dtype) + arrays.take(line.owner, line.order)
+    ends = line.ptr[1:] + nodes
+    empty = arrays.zeros((m + n,), dtype=line.owner.dtype)
+    order = empty.at[place].set(line.order).at[ends].set(m + nodes)
+    other = empty.at[place].set(line.other).at[ends].set(nodes)
+    ptr = line.ptr + arrays.arange(n + 1, dtype=line.ptr.dtype)
+    return Incidence(ptr, arrays.concat([line.owner, nodes]), order, other, False)
