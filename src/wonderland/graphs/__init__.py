@@ -8,9 +8,25 @@ Book, chapter 12.
 
 from . import methods as methods  # gives graphs their methods
 from .batch import Batch, PaddedGraphs, bucket, pad_graphs
+from .coarsening import cluster_graph, coarsen
+from .diffusion import diffuse, heat, laplacian_product, laplacian_quadratic, largest_eigenvalue, rayleigh, smoothness
 from .forms import coo, from_dense, incidence, to_dense
+from .fourier import circular_convolution, dft_matrix, gft, graph_convolution, igft, spectral_filter
+from .generators import barabasi_albert, erdos_renyi, knn_graph, similarity_graph, stochastic_block_model
 from .graph import Graph
 from .normalization import degree, normalize
+from .paths import (
+    Search,
+    anchor_distances,
+    bfs,
+    connected_components,
+    degree_histogram,
+    diameter,
+    edge_homophily,
+    is_connected,
+    node_homophily,
+    shortest_paths,
+)
 from .shapes import (
     bipartite_graph,
     complete_graph,
@@ -22,6 +38,15 @@ from .shapes import (
     set_graph,
     star_graph,
 )
+from .spectral import (
+    Fiedler,
+    Spectrum,
+    fiedler,
+    laplacian_pe,
+    laplacian_spectrum,
+    spectral_bisection,
+    spectral_embedding,
+)
 from .structure import (
     add_self_loops,
     coalesce,
@@ -32,11 +57,18 @@ from .structure import (
     subgraph,
     to_undirected,
 )
+from .walks import random_walk
 
 # fmt: off
 __all__ = [
     "Graph", "Batch", "PaddedGraphs", "pad_graphs", "bucket", "add_self_loops", "remove_self_loops", "coalesce",
     "to_undirected", "permute", "subgraph", "neighbors", "k_hop", "degree", "normalize", "to_dense", "from_dense",
     "coo", "incidence", "set_graph", "complete_graph", "path_graph", "ring_graph", "cycle_graph", "star_graph",
-    "grid_graph", "patch_graph", "bipartite_graph",
+    "grid_graph", "patch_graph", "bipartite_graph", "erdos_renyi", "barabasi_albert", "stochastic_block_model",
+    "knn_graph", "similarity_graph", "Search", "bfs", "connected_components", "is_connected", "shortest_paths",
+    "diameter", "anchor_distances", "degree_histogram", "edge_homophily", "node_homophily", "random_walk", "Spectrum",
+    "Fiedler", "laplacian_spectrum", "fiedler", "spectral_bisection", "spectral_embedding", "laplacian_pe", "gft",
+    "igft", "spectral_filter", "graph_convolution", "dft_matrix", "circular_convolution", "diffuse",
+    "laplacian_product", "laplacian_quadratic", "smoothness", "rayleigh", "heat", "largest_eigenvalue", "coarsen",
+    "cluster_graph",
 ]

@@ -8,7 +8,6 @@ from ..arrays import asarray, zeros
 from ..core.errors import ShapeError
 from ..core.tensor import Tensor
 from ..core.typing import Array, ArrayLike, DTypeLike
-from .checking import need_symmetric
 from .graph import Graph
 from .structure import coalesce, weights_of
 
@@ -73,8 +72,7 @@ def incidence(graph: Graph, oriented: bool = False) -> Tensor:
     \(a \ge 0\), and \(PP^T = L\). Self-loops, which have one end only, are left out. Edges are in the order of their
     first node, then of their second. Book, section 12.1.1.
     """
-    rows, cols = graph.ends()
-    need_symmetric("incidence", rows, cols, None if graph.weight is None else np.asarray(graph.weight), graph.n)
+    graph.need_undirected("incidence")
     once = coalesce(graph)
     rows, cols = once.ends()
     upper = np.flatnonzero(rows < cols)

@@ -181,9 +181,8 @@ class Graph(Given):
     @property
     def num_undirected_edges(self) -> int:
         """The number of edges of an undirected graph, each counted once."""
+        self.need_undirected("num_undirected_edges")
         rows, cols = self.ends()
-        if not self.is_undirected:
-            need_symmetric("num_undirected_edges", rows, cols, _numbers(self.weight), self.n)
         loops = int((rows == cols).sum())
         return (len(rows) - loops) // 2 + loops
 
@@ -194,6 +193,11 @@ class Graph(Given):
             self._set(_undirected=is_symmetric(*self.ends(), _numbers(self.weight), self.n))
         assert self._undirected is not None
         return self._undirected
+
+    def need_undirected(self, name: str) -> None:
+        """Raise the error of an operation that needs a symmetric A, with some of the entries that are not."""
+        if not self.is_undirected:
+            need_symmetric(name, *self.ends(), _numbers(self.weight), self.n)
 
     @property
     def pattern(self) -> Pattern:

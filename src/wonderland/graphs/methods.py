@@ -7,7 +7,7 @@ from typing import cast
 from ..core.giving import given_to
 from ..core.tensor import Tensor
 from ..core.typing import Array, ArrayLike, DTypeLike
-from . import forms, normalization, structure
+from . import forms, normalization, shapes, structure
 from .graph import Graph
 
 
@@ -63,6 +63,28 @@ class Methods:
     def incidence(self, oriented: bool = False) -> Tensor:
         """The incidence matrix (n, edges); see `wl.graphs.incidence`."""
         return forms.incidence(_graph(self), oriented)
+
+    # --- shapes
+
+    @staticmethod
+    def set(n: int) -> Graph:
+        """n nodes that see nobody but themselves; see `wl.graphs.set_graph`."""
+        return shapes.set_graph(n)
+
+    @staticmethod
+    def complete(n: int, self_loops: bool = False) -> Graph:
+        """Every node sees every other one; see `wl.graphs.complete_graph`."""
+        return shapes.complete_graph(n, self_loops)
+
+    @staticmethod
+    def path(n: int) -> Graph:
+        """A sequence; see `wl.graphs.path_graph`."""
+        return shapes.path_graph(n)
+
+    @staticmethod
+    def grid(height: int, width: int, diagonals: bool = False) -> Graph:
+        """The pixels of an image; see `wl.graphs.grid_graph`."""
+        return shapes.grid_graph(height, width, diagonals)
 
     # --- what is known of it
 
