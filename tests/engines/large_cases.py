@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
-import wonderland.special  # it declares primitives of its own
+import wonderland.sparse
+import wonderland.special  # these declare primitives of their own
 from tests.primitives.cases import CARRY_GRAPHS, CASES
+from tests.primitives.segment_cases import incidence
 from wonderland.core.primitive import TABLE
 
 Array = np.ndarray[Any, Any]
@@ -150,6 +152,38 @@ def gathers(name: str, dtype: Any) -> Iterator[Call]:
     yield [x, rng.integers(0, 9, (4000,)), rng.integers(0, 23, (4000,))], {"axes": (0, 2)}
 
 
+def _pattern(entries: int, rows: int, columns: int, in_order: bool, seed: int) -> tuple[list[Array], list[Array]]:
+    """The lines of a random pattern: empty ones, one with many entries, places that occur twice."""
+    rng = np.random.default_rng(seed)
+    owner, other = rng.integers(0, rows, entries), rng.integers(0, columns, entries)
+    owner[rng.random(entries) < 0.3] = rows // 2
+    owner = np.sort(owner) if in_order else owner
+    return incidence(owner.tolist(), other.tolist(), rows), incidence(other.tolist(), owner.tolist(), columns)
+
+
+def segments(name: str, dtype: Any) -> Iterator[Call]:
+    if dtype.kind == "c" and name in ("segment_max", "segment_min"):
+        return
+    for i, rest in enumerate([(), (1,), (7,), (3, 16), (100,), (300,)]):
+        in_order = bool(i % 2)
+        rows, _ = _pattern(6000, 700, 500, in_order, i)
+        x = numbers(((700 if name == "take_lines" else 6000), *rest), dtype)
+        yield [x, *rows[:3]], {"in_order": in_order}
+
+
+def sparse_products(name: str, dtype: Any) -> Iterator[Call]:
+    for i, (heads, rest) in enumerate([((), ()), ((), (1,)), ((), (64,)), ((5,), (8,)), ((), (100,)), ((), (300,))]):
+        in_order = bool(i % 2)
+        rows, columns = _pattern(6000, 700, 500, in_order, i)
+        flags: dict[str, Any] = {"in_order": (in_order, False)}
+        if name == "sparse_matmul":
+            args = [numbers((6000, *heads), dtype), numbers((500, *heads, *rest), dtype)]
+        else:
+            args = [numbers((700, *heads, *rest), dtype), numbers((500, *heads, *rest), dtype)]
+            flags["heads"] = len(heads)
+        yield [*args, *rows, *columns], flags
+
+
 def scatters(name: str, dtype: Any) -> Iterator[Call]:
     x, rng = numbers(SHAPE, dtype), np.random.default_rng(0)
     # the order of complex numbers is NumPy's business; products of many numbers leave every range
@@ -262,6 +296,8 @@ LARGE: dict[str, Callable[[str, Any], Iterator[Call]]] = {
     "place": places,
     "gather": gathers,
     "scatter": scatters,
+    **dict.fromkeys(["segment_sum", "segment_max", "segment_min", "take_lines"], segments),
+    **dict.fromkeys(["sparse_matmul", "sampled_matmul"], sparse_products),
     "searchsorted": searches,
     "matmul": products,
     **dict.fromkeys(["attention", "attention_backward"], attentions),

@@ -166,6 +166,19 @@ def _power(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) ->
     return made, bad, _word(b, p, out, w)
 
 
+def _range(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> tuple[str, str, str]:
+    """The length of the range between two numbers, which lies among so many; of what is none, 0."""
+    first, last = (_word(b, a, d, w) for a, d in zip(args[:2], dts[:2], strict=True))
+    kind, bits = typed("i64", w), typed("i1", w)
+    zero = splat("0", "i64", w)
+    begins = b.emit(f"icmp sge {kind} {first}, {zero}")
+    rises = b.emit(f"icmp sge {kind} {last}, {first}")
+    ends = b.emit(f"icmp sle {kind} {last}, {args[3]}")
+    good = b.emit(f"and {bits} {begins}, {b.emit(f'and {bits} {rises}, {ends}')}")
+    length = b.emit(f"select {bits} {good}, {kind} {b.emit(f'sub {kind} {last}, {first}')}, {kind} {zero}")
+    return length, _not(b, good, w), args[2]
+
+
 TABLE: dict[str, Checked] = {
     "checked astype": _integer,
     "checked floor_divide": _divided(rest=False),
@@ -176,3 +189,4 @@ TABLE: dict[str, Checked] = {
 }
 
 RULES: dict[str, Any] = {name.removeprefix("checked "): rule for name in TABLE}
+TABLE["checked range"] = _range  # of the entries of a line; no primitive

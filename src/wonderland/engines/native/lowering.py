@@ -331,6 +331,13 @@ RULES: dict[str, Lowering] = {
     "gather": Lowering(_gather, always=True),
     "scatter": Lowering(scatter, always=True),
     **dict.fromkeys(
+        ["segment_sum", "segment_max", "segment_min"], Lowering(_later("direct.segments", "segments"), always=True)
+    ),
+    **{
+        name: Lowering(_later("direct.segments", name), always=True)
+        for name in ("take_lines", "sparse_matmul", "sampled_matmul")
+    },
+    **dict.fromkeys(
         ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"], Lowering(_later("direct.cumulative", "running"))
     ),
     **dict.fromkeys(["argmax", "argmin"], Lowering(_later("direct.cumulative", "where_extreme"))),

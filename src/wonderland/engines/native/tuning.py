@@ -47,6 +47,7 @@ FILTER_ROWS = 42 * 1024  # of what the gradient of a filter reads again and agai
 FILTER_PLACES = 96  # places; a tile of so many is not made smaller                              conv_3x3_grad
 KEYS = 1 << 15  # of keys and values that are worked on together                                 attention
 QUERY_SUMS = 1 << 16  # of sums that wait for the next tile of keys                              attention
+NEAR = 1 << 18  # from which rows are gathered without asking for them before                     sparse
 KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody holds it             elementwise
 
 # --- how many go together
@@ -63,6 +64,9 @@ BLOCK_VECTORS = 3  # of a row of a tile that stay in registers                  
 RUNNING_ROWS = 4  # of which running sums are made at once                                       cumulative_sum
 SEARCHED = 8  # values that are looked for at once in a sorted row                               sort
 NETWORK = 16  # the longest row that a sorting network sorts                                     sort
+SEGMENT_VECTORS = 8  # of features of a line that are summed at once, in registers               sparse
+AHEAD = 16  # entries of which rows are asked for before they are read                            sparse
+SEGMENTS_UNROLLED = 32  # vectors of features that are written out                               sparse
 UNROLLED = 8  # vectors of a row that are scattered without a loop                               gcn
 
 # --- how exact sums are, see text/sums.py

@@ -38,10 +38,11 @@ def _scatter(x: Pair, updates: Pair, *indices: Tensor, axes: tuple[int, ...], mo
 def _product(name: str) -> Formula:
     """What is linear in both of its arguments."""
 
-    def formula(x: Pair, y: Pair, **params: Any) -> Pair:
-        f = TABLE[name]
-        real = f(x.real, y.real, **params) - f(x.imag, y.imag, **params)
-        return Pair(real, f(x.real, y.imag, **params) + f(x.imag, y.real, **params))
+    def formula(x: Pair, y: Pair, *indices: Tensor, **params: Any) -> Pair:
+        def f(left: Tensor, right: Tensor) -> Tensor:
+            return TABLE[name](left, right, *indices, **params)
+
+        return Pair(f(x.real, y.real) - f(x.imag, y.imag), f(x.real, y.imag) + f(x.imag, y.real))
 
     return formula
 
@@ -181,7 +182,8 @@ PARTWISE = [
     "gather",
     "stop_gradient",
 ] + ["add", "subtract", "negative", "round", "sum", "cumsum", "window_sum", "window_spread"]
-PRODUCTS = ["multiply", "convolution", "convolution_input", "convolution_weight"]
+PARTWISE += ["segment_sum", "take_lines"]
+PRODUCTS = ["multiply", "convolution", "convolution_input", "convolution_weight", "sparse_matmul", "sampled_matmul"]
 
 FORMULAS: dict[str, Formula] = {
     **{name: _of_parts(name) for name in PARTWISE},

@@ -41,6 +41,7 @@ class Routine:
         self._head.prefix = "h"
         self._pointers: dict[Slot, str] = {}
         self.registers: dict[Buffer, str] = {}  # numbers that the routine has computed and need not read
+        self.places: dict[int, str] = {}  # and places of gathers, by id
         self._parts: dict[object, tuple[str, list[str]]] = {}
         self.b.start("body")
 
@@ -277,7 +278,7 @@ class Routine:
         """Elements at computed places. An index out of range is noted, and place 0 is read instead."""
         b, view = self.b, take.view
         stored, scalar, align = STORED[view.dtype], computed(view.dtype), view.dtype.itemsize
-        even = w == 1 or all(_is_even(i) for i in take.indices)
+        even = w == 1 or all(is_even(i) for i in take.indices)
         lanes = 1 if even else w
         place = self.b.spread(self.linear(take.rest, index), "i64", lanes)
         inner = take.rest[-1] if take.rest else 0
@@ -285,12 +286,10 @@ class Routine:
             ramp = "<" + ", ".join(f"i64 {lane * inner}" for lane in range(w)) + ">"
             place = b.emit(f"add <{w} x i64> {place}, {ramp}")
         kind = typed("i64", lanes)
-        for value, step, size in zip(take.indices, take.steps, take.sizes, strict=True):
-            inside = {} if even and w > 1 else memo
-            counted, bad = self.counted(value, size, take.label, index, lanes, min(n, lanes), inside)
-            safe = b.emit(f"select {typed('i1', lanes)} {bad}, {kind} {splat('0', 'i64', lanes)}, {kind} {counted}")
-            scaled = b.emit(f"mul {kind} {safe}, {splat(str(step), 'i64', lanes)}")
-            place = b.emit(f"add {kind} {place}, {scaled}")
+        selected = self.places.get(id(take))
+        if selected is None:
+            selected = self.selected(take, index, lanes, min(n, lanes), {} if even and w > 1 else memo)
+        place = b.emit(f"add {kind} {place}, {selected}")
         pointer = self.pointer(view)
         if even:
             at = b.emit(f"getelementptr inbounds {stored}, ptr {pointer}, i64 {place}")
@@ -306,6 +305,16 @@ class Routine:
             part = b.emit(f"load {stored}, ptr {at}, align {align}")
             out = b.emit(f"insertelement {typed(stored, w)} {out}, {stored} {part}, i64 {lane}")
         return widen(b, out, view.dtype, w)
+
+    def selected(self, take: Take, index: Sequence[str], w: int, n: int, memo: Memo) -> str:
+        """How far from the begin the indices of a gather lead."""
+        b, kind, place = self.b, typed("i64", w), ""
+        for value, step, size in zip(take.indices, take.steps, take.sizes, strict=True):
+            counted, bad = self.counted(value, size, take.label, index, w, n, memo)
+            safe = b.emit(f"select {typed('i1', w)} {bad}, {kind} {splat('0', 'i64', w)}, {kind} {counted}")
+            scaled = b.emit(f"mul {kind} {safe}, {splat(str(step), 'i64', w)}")
+            place = b.emit(f"add {kind} {place}, {scaled}") if place else scaled
+        return place
 
     def counted(
         self, value: Value, size: int, label: View | None, index: Sequence[str], w: int, n: int, memo: Memo
@@ -379,7 +388,7 @@ def _operands(value: Value) -> Sequence[Value]:
     return value.args[:-1] if isinstance(value, Op) and value.name in checked.TABLE else inside(value)
 
 
-def _is_even(value: Value) -> bool:
+def is_even(value: Value) -> bool:
     """Whether a value is the same in all lanes."""
     return all(not strides or strides[-1] == 0 for strides in accesses(value))
 
