@@ -144,6 +144,30 @@ from .implicit.solvers import *
 from .implicit.fixed_point import *
 from .implicit.graph_diffusion import *
 
+# graphs
+from .graphs.shift import *
+from .graphs.layer import *
+from .graphs.convolution import *
+from .graphs.polynomial import *
+from .graphs.spectral import *
+from .graphs.message_passing import *
+from .graphs.attention import *
+from .graphs.gat import *
+from .graphs.sage import *
+from .graphs.isomorphism import *
+from .graphs.edges import *
+from .graphs.spatio_temporal import *
+from .graphs.graph_network import *
+from .graphs.gated import *
+from .graphs.recurrent import *
+from .graphs.trainable_shift import *
+from .graphs.normalization import *
+from .graphs.readout import *
+from .graphs.pooling import *
+from .graphs.encodings import *
+from .graphs.transformer import *
+from .graphs.checks import *
+
 # losses
 from .losses.regression import *
 from .losses.classification import *

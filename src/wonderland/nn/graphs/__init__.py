@@ -1,1 +1,1 @@
-"""Layers on graphs, called `layer(x, graph)`: convolutions, attention, messages, recurrence, pooling. Book, chapter 12."""
+"""Layers on graphs, called `layer(x, graph)`: convolutions, attention, messages, pooling. Book, chapter 12."""

@@ -29,10 +29,10 @@ class GraphAttention(GraphLayer):
     >>> layer(wl.ones((3, 4)), triangle).shape, layer.attention(wl.ones((3, 4)), triangle).tolist()
     ((3, 2), [0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
 
-    `score(x_i, x_j, e_ij)` takes all edges at once, (m, c), (m, c) and their features (m, d) or weights (m, 1), and gives
-    (m,), or (m, heads) for attention with several weights, whose results are averaged. It may be a module. The softmax
-    runs over the neighbours of a node, not over all of them: one without neighbours gets 0. With all pairs as edges and
-    scaled products as scores this is self-attention. `GATConv` and `GATv2Conv` have scores of their own.
+    `score(x_i, x_j, e_ij)` takes all edges at once, (m, c), (m, c) and their features (m, d) or weights (m, 1), and
+    gives (m,), or (m, heads) for attention with several weights, whose results are averaged. It may be a module. The
+    softmax runs over the neighbours of a node, not over all of them: one without neighbours gets 0. With all pairs as
+    edges and scaled products as scores this is self-attention. `GATConv` and `GATv2Conv` have scores of their own.
     """
 
     def __init__(

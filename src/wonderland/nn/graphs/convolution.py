@@ -76,15 +76,15 @@ class GraphConv(GraphLayer):
     def diffused(self, x: Tensor, shift: Shift | DenseShift) -> Tensor:
         """A (X W + b)."""
         shift = shift.normalized(self.norm, self.self_loops, dtype=x.dtype)
-        inside = self.bias is not None and self.bias_inside
+        inside = self.bias if self.bias_inside else None
         if self.in_features < self.out_features:
             h = arrays.matmul(shift.apply(x), self.weight)
-            if inside:
-                h = h + shift.apply(arrays.ones((*x.shape[:-1], 1), dtype=h.dtype)) * self.bias
+            if inside is not None:
+                h = h + shift.apply(arrays.ones((*x.shape[:-1], 1), dtype=h.dtype)) * inside
         else:
             h = arrays.matmul(x, self.weight)
-            h = shift.apply(h + self.bias if inside else h)
-        return h if inside or self.bias is None else h + self.bias
+            h = shift.apply(h if inside is None else h + inside)
+        return h if self.bias_inside or self.bias is None else h + self.bias
 
     def extra_repr(self) -> str:
         usual = {"norm": "sym", "self_loops": False, "bias_inside": True}

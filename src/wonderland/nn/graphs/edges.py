@@ -50,8 +50,8 @@ class EdgeUpdate(Module):
     >>> layer(wl.ones((3, 4)), wl.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), wl.ones((4, 1))).shape
     (4, 2)
 
-    The result stays in the order of the edges. Without features the network sees both ends alone. With `symmetric` it is
-    the mean over both orders of the ends, so \(e_{ij} = e_{ji}\) stays true on an undirected graph.
+    The result stays in the order of the edges. Without features the network sees both ends alone. With `symmetric` it
+    is the mean over both orders of the ends, so \(e_{ij} = e_{ji}\) stays true on an undirected graph.
     """
 
     def __init__(self, nn: Callable[[Tensor], Tensor], symmetric: bool = False) -> None:

@@ -167,7 +167,8 @@ class RandomWalkEmbedding(Module):
         return return_probabilities(graph, self.k, self.lin.dtype)
 
     def forward(self, graph: GraphLike) -> Tensor:
-        return self.lin(graph if _is_table(graph, self.k) else self.positions(graph))
+        given = _table(graph, self.k)
+        return self.lin(self.positions(graph) if given is None else given)
 
 
 def laplacian_eigenvectors(graph: GraphLike, k: int, dtype: DTypeLike | None = None) -> Tensor:
@@ -227,18 +228,18 @@ class LaplacianEncoding(Module):
         return laplacian_eigenvectors(graph, self.k, self.lin.dtype)
 
     def forward(self, graph: GraphLike) -> Tensor:
-        vectors = arrays.asarray(graph) if _is_table(graph, self.k) else self.positions(graph)
+        given = _table(graph, self.k)
+        vectors = self.positions(graph) if given is None else given
         if self.training:
             signs = 2.0 * arrays.astype(bernoulli((self.k,), 0.5, key=self.stream), vectors.dtype) - 1.0
             vectors = vectors * signs
         return self.lin(vectors)
 
 
-def _is_table(graph: object, k: int) -> bool:
-    """Whether what was given are positions (n, k) and no graph."""
-    shape = getattr(graph, "shape", None)
-    if shape is None or not isinstance(graph, Tensor | np.ndarray) or dtypes.is_integer(graph.dtype):
-        return False
-    if len(shape) == 2 and shape[0] == shape[1] == k:
-        raise ShapeError(f"a table of shape {shape} may be positions or a matrix.", "a Graph")
-    return len(shape) == 2 and shape[1] == k
+def _table(graph: GraphLike, k: int) -> Tensor | None:
+    """The positions (n, k), if that is what was given and no graph."""
+    if not isinstance(graph, Tensor | np.ndarray) or dtypes.is_integer(graph.dtype):
+        return None
+    if graph.shape == (k, k):
+        raise ShapeError(f"a table of shape {graph.shape} may be positions or a matrix.", "a Graph")
+    return arrays.asarray(graph) if graph.ndim == 2 and graph.shape[1] == k else None

@@ -93,6 +93,11 @@ class _Heads(GraphLayer):
         h = arrays.reshape(h, (shift.n, -1)) if self.concat else arrays.mean(h, axis=1)
         return (h if self.bias is None else h + self.bias), shift, weights
 
+    def edge_attr(self, shift: Shift) -> Tensor:
+        """The features of edges, of which there are `edge_dim`."""
+        assert self.edge_dim is not None
+        return edge_features(self._describe(), shift, self.edge_dim)
+
     def scores(self, x: Tensor, shift: Shift) -> tuple[Tensor, Tensor]:
         """What edges score, (m, heads), and what is averaged, (n, heads, c)."""
         raise NotImplementedError
@@ -100,7 +105,7 @@ class _Heads(GraphLayer):
     def _looped(self, shift: Shift) -> tuple[Shift, Tensor | None]:
         """The graph with self-loops, whose features are the means of those of a node's other edges."""
         if self.edge_dim is not None:
-            edge_features(self._describe(), shift, self.edge_dim)
+            self.edge_attr(shift)
         if not self.add_self_loops or shift.loops:
             return shift, None
         found = looped(shift.pattern, replace=True)
@@ -128,8 +133,9 @@ class GATConv(_Heads):
     Results of heads stand side by side, or are averaged without `concat`. `dropout` leaves out weights of attention
     while training. `add_self_loops` makes every node a neighbour of itself, once. With `edge_dim` the features of edges
     add \(a_e^\top W_e e_{ij}\) to the score; those of added self-loops are the mean of the node's own. `attended` gives
-    the weights. PyTorch Geometric's layer with its numbers: `lin.weight` and `lin_edge.weight` are transposed, `att_src`,
-    `att_dst`, `att_edge` (1, heads, c) are the same. W and V of the book's score are one matrix here. Book, 12.3.1.
+    the weights. PyTorch Geometric's layer with its numbers: `lin.weight` and `lin_edge.weight` are transposed,
+    `att_src`, `att_dst`, `att_edge` (1, heads, c) are the same. W and V of the book's score are one matrix here. Book,
+    12.3.1.
     """
 
     def __init__(
@@ -164,15 +170,15 @@ class GATConv(_Heads):
         values = self.by_heads(self.lin(x))
         ends = [arrays.sum(values * a, axis=-1) for a in (self.att_dst, self.att_src)]  # (n, heads) each
         found = sparse.gather(ends[0], shift.pattern.rows) + sparse.gather(ends[1], shift.pattern.cols)
-        if self.lin_edge is not None:
+        if self.lin_edge is not None and self.att_edge is not None:
             # a' (E W) = E (W a), which has as many columns as heads
             weight = arrays.reshape(self.lin_edge.weight, (-1, self.heads, self.out_features))
-            found = found + arrays.matmul(shift.edge_attr, arrays.sum(weight * self.att_edge, axis=-1))
+            found = found + arrays.matmul(self.edge_attr(shift), arrays.sum(weight * self.att_edge, axis=-1))
         return F.leaky_relu(found, self.negative_slope), values
 
 
 class GATv2Conv(_Heads):
-    r"""\(h_i = \sum_j \alpha_{ij}\,V_l x_j\), \(\alpha_{ij} \propto \exp(a^\top\mathrm{LeakyReLU}(V_r x_i + V_l x_j + V_e e_{ij}))\).
+    r"""\(h_i = \sum_j \alpha_{ij} V_l x_j\), \(\alpha_{ij} \propto \exp(a^\top \mathrm{LReLU}(V [x_i; x_j; e_{ij}]))\).
 
     >>> import wonderland as wl
     >>> layer = wl.nn.GATv2Conv(4, 8, heads=3, edge_dim=2)
@@ -180,9 +186,9 @@ class GATv2Conv(_Heads):
     (3, 24)
 
     The slope comes before the vector a, so that each node may prefer another neighbour, which in `GATConv` none can.
-    \(V_r x_i + V_l x_j + V_e e_{ij}\) is a matrix V times \([x_i ; x_j ; e_{ij}]\); `share_weights` makes \(V_r = V_l\).
-    Settings are those of `GATConv`; `lin_l.weight`, `lin_r.weight` and `lin_edge.weight` are those of PyTorch Geometric
-    transposed, `att` is the same. Book, sections 12.3.1 and 12.3.2.
+    \(V_r x_i + V_l x_j + V_e e_{ij}\) is a matrix V times \([x_i ; x_j ; e_{ij}]\); `share_weights` makes \(V_r =
+    V_l\). Settings are those of `GATConv`; `lin_l.weight`, `lin_r.weight` and `lin_edge.weight` are those of PyTorch
+    Geometric transposed, `att` is the same. Book, sections 12.3.1 and 12.3.2.
     """
 
     def __init__(
@@ -221,6 +227,6 @@ class GATv2Conv(_Heads):
         right = left if self.share_weights else self.lin_r(x)
         both = sparse.gather(right, shift.pattern.rows) + sparse.gather(left, shift.pattern.cols)
         if self.lin_edge is not None:
-            both = both + self.lin_edge(shift.edge_attr)
+            both = both + self.lin_edge(self.edge_attr(shift))
         found = arrays.sum(self.by_heads(F.leaky_relu(both, self.negative_slope)) * self.att, axis=-1)
         return found, self.by_heads(left)

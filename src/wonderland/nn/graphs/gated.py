@@ -96,8 +96,9 @@ class GatedGNN(GraphLayer):
     >>> layer(wl.ones((3, 4)), wl.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape, layer.num_parameters()
     ((3, 6), 324)
 
-    \(h_i(0) = x_i U\), \(h_i(t) = \mathrm{GRU}(\sum_{j \in N(i)} A_{ij}\,h_j(t-1) W,\ h_i(t-1))\), with the same weights
-    in every step: as `GRN`, but with an end, so that nothing needs to be a contraction. The receptive field is T hops.
+    \(h_i(0) = x_i U\), \(h_i(t) = \mathrm{GRU}(\sum_{j \in N(i)} A_{ij}\,h_j(t-1) W,\ h_i(t-1))\), with the same
+    weights in every step: as `GRN`, but with an end, so that nothing needs to be a contraction. The receptive field is
+    T hops.
     """
 
     takes_dense = True

@@ -42,10 +42,10 @@ class GraphNetwork(GraphLayer):
     >>> after.edges.shape, after.nodes.shape, after.globals.shape
     ((4, 8), (3, 6), (2,))
 
-    Every part looks at its neighbours, is put through a network and is aggregated: edges see their ends, nodes the edges
-    that come in (\(\bar e'\), aggregated by `edges_to_nodes`), and u all edges and nodes (`edges_to_globals`,
-    `nodes_to_globals`), each "sum", "mean" or "max". Any of the three networks can be left out: its part stays as it is,
-    and what there is none of is not seen. A node without incoming edges sees 0. u is (k,), or for a batch of graphs
+    Every part looks at its neighbours, is put through a network and is aggregated: edges see their ends, nodes the
+    edges that come in (\(\bar e'\), aggregated by `edges_to_nodes`), and u all edges and nodes (`edges_to_globals`,
+    `nodes_to_globals`), each "sum", "mean" or "max". Any of the three networks can be left out: its part stays as it
+    is, and what there is none of is not seen. A node without incoming edges sees 0. u is (k,), or for a batch of graphs
     (graphs, k); permuted nodes are permuted afterwards, and u is the same.
     """
 

@@ -26,8 +26,8 @@ class GINConv(GraphLayer):
     >>> layer(wl.ones((3, 4)), wl.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
     (3, 2)
 
-    \(\varepsilon\) is `eps`, a parameter with `train_eps` and else fixed. Weights of edges are not used. The numbers are
-    those of PyTorch Geometric's layer, whose network is called `nn` as here.
+    \(\varepsilon\) is `eps`, a parameter with `train_eps` and else fixed. Weights of edges are not used. The numbers
+    are those of PyTorch Geometric's layer, whose network is called `nn` as here.
     """
 
     takes_dense = True
@@ -78,7 +78,8 @@ class GINEConv(GINConv):
             size = as_int(name, "edge_dim", edge_dim, 1)
             self.lin = Linear(size, as_int(name, "in_features", found, 1), True, dtype, key)
 
-    def compute(self, x: Tensor, shift: Shift) -> Tensor:
+    def compute(self, x: Tensor, shift: Shift | DenseShift) -> Tensor:
+        assert isinstance(shift, Shift)
         size = x.shape[-1] if self.lin is None else self.lin.in_features
         assert size is not None
         e = edge_features(self._describe(), shift, size)

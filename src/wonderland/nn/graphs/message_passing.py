@@ -67,10 +67,11 @@ class MessagePassing(GraphLayer):
     [[5.0], [9.0], [7.0]]
 
     `message(x_i, x_j, e_ij)` takes all edges at once, (m, c), (m, c) and (m, d), and gives (m, c'). What it gets as
-    \(e_{ij}\) are the features of edges; without these the weights \(A_{ij}\) as (m, 1). It is by default \(A_{ij} x_j\).
-    `aggregate` is "sum", "mean", "max", "min" (each 0 for a node without neighbours) or a function of messages and
-    `Incidence` that does not depend on their order. `update(x, m)` is by default m. All three may be modules, or
-    methods of a subclass. Messages are in memory, m c' numbers; layers that need not keep them have classes of their own.
+    \(e_{ij}\) are the features of edges; without these the weights \(A_{ij}\) as (m, 1). It is by default \(A_{ij}
+    x_j\). `aggregate` is "sum", "mean", "max", "min" (each 0 for a node without neighbours) or a function of messages
+    and `Incidence` that does not depend on their order. `update(x, m)` is by default m. All three may be modules, or
+    methods of a subclass. Messages are in memory, m c' numbers; layers that need not keep them have classes of their
+    own.
     """
 
     def __init__(
@@ -78,11 +79,11 @@ class MessagePassing(GraphLayer):
     ) -> None:
         name = type(self).__name__
         if message is not None:
-            self.message = as_function(name, message)  # type: ignore[method-assign]
+            self.message = as_function(name, message)  # type: ignore[method-assign, assignment]
         self.aggregate = aggregate
         as_aggregation(name, aggregate)
         if update is not None:
-            self.update = as_function(name, update)  # type: ignore[method-assign]
+            self.update = as_function(name, update)  # type: ignore[method-assign, assignment]
 
     def message(self, x_i: Tensor, x_j: Tensor, e_ij: Tensor) -> Tensor:
         """What node i hears from its neighbour j."""

@@ -22,7 +22,7 @@ def graphs_of(shift: Shift) -> Incidence:
 
 
 class GraphNorm(GraphLayer):
-    r"""\(\frac{x - \alpha\,\mu}{\sqrt{\sigma^2 + \varepsilon}}\,\gamma + \beta\) with moments over the nodes of a graph.
+    r"""\(\frac{x - \alpha\,\mu}{\sqrt{\sigma^2 + \varepsilon}}\,\gamma + \beta\), moments over the nodes of a graph.
 
     >>> import wonderland as wl
     >>> layer = wl.nn.GraphNorm(1, eps=0.0)

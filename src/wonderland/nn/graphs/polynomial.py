@@ -64,7 +64,8 @@ class PolyGraphConv(GraphLayer):
         return self.in_features
 
     def compute(self, x: Tensor, shift: Shift | DenseShift) -> Tensor:
-        shift = shift if self.keep_loops or shift.norm is not None else without_loops(shift)
+        if not self.keep_loops and shift.norm is None:
+            shift = without_diagonal(shift) if isinstance(shift, DenseShift) else without_loops(shift)
         shift = shift.normalized(self.norm, dtype=x.dtype)
         if self.in_features < self.out_features:
             h, power = self.lins[0](x), x
@@ -91,9 +92,9 @@ class ChebConv(GraphLayer):
     (3, 2)
 
     \(T_0 = 1\), \(T_1 = x\), \(T_k = 2 x T_{k-1} - T_{k-2}\), so K matrices see nodes at most K - 1 hops away: spectral
-    filters without a spectrum, which any graph can be filtered with. L is \(I - D^{-1/2} A D^{-1/2}\) ("sym"),
-    \(I - D^{-1} A\) ("rw") or D - A (None), self-loops left out. `lambda_max` is by default twice the largest entry of L
-    as in PyTorch Geometric, which for "sym" is 2, a bound of the spectrum. `lins.0.weight` and so on are transposed.
+    filters without a spectrum, which any graph can be filtered with. L is \(I - D^{-1/2} A D^{-1/2}\) ("sym"), \(I -
+    D^{-1} A\) ("rw") or D - A (None), self-loops left out. `lambda_max` is by default twice the largest entry of L as
+    in PyTorch Geometric, which for "sym" is 2, a bound of the spectrum. `lins.0.weight` and so on are transposed.
     """
 
     bias: Held[Parameter | None]
@@ -163,11 +164,14 @@ class ChebConv(GraphLayer):
         return ", ".join([f"{self.in_features}, {self.out_features}, K={self.K}", *self._changed(**usual)])
 
 
-def without_loops(shift: Shift | DenseShift) -> Shift | DenseShift:
+def without_loops(shift: Shift) -> Shift:
     """The same with zeros on the diagonal."""
-    if isinstance(shift, DenseShift):
-        eye = arrays.eye(shift.n, dtype=bool)
-        return DenseShift(arrays.where(eye, arrays.zeros_like(shift.matrix), shift.matrix), shift.norm)
     own = shift.pattern.rows.owner == shift.pattern.cols.owner
     values = shift.values()
     return dataclasses.replace(shift, weight=arrays.where(own, arrays.zeros_like(values), values), loops=False)
+
+
+def without_diagonal(shift: DenseShift) -> DenseShift:
+    """The same with zeros on the diagonal."""
+    eye = arrays.eye(shift.n, dtype=bool)
+    return DenseShift(arrays.where(eye, arrays.zeros_like(shift.matrix), shift.matrix), shift.norm)

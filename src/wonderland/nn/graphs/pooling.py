@@ -44,8 +44,8 @@ def coarsen(graph: GraphLike, clusters: ArrayLike, count: int | None = None) -> 
     >>> wl.nn.coarsen(path, [0, 0, 1, 1]).todense().tolist()
     [[2.0, 1.0], [1.0, 2.0]]
 
-    `clusters` (n,) says which of `count` clusters a node is in. Edges within one become its self-loop, so that the total
-    weight stays the same. Features of edges are left out. The places have to be known, the weights may be traced.
+    `clusters` (n,) says which of `count` clusters a node is in. Edges within one become its self-loop, so that the
+    total weight stays the same. Features of edges are left out. The places have to be known, the weights may be traced.
     """
     shift = _sparse("coarsen", graph, None)
     labels = arrays.asarray(clusters)

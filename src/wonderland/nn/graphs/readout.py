@@ -28,9 +28,9 @@ class Readout(GraphLayer):
     >>> [wl.nn.Readout(how)(x, wl.eye(2)).item() for how in ("mean", "sum", "max")]
     [2.0, 4.0, 3.0]
 
-    `how` is "mean", "sum", "max", "min", or a function of features and `Incidence`. A batch of graphs gives (graphs, c);
-    so do dense graphs (b, n, n), whose padding a mask (b, n) leaves out: `readout(x, graph, mask=real)`. A graph without
-    nodes gives 0. Means and maxima do not tell apart graphs with copies of the same nodes, sums do.
+    `how` is "mean", "sum", "max", "min", or a function of features and `Incidence`. A batch of graphs gives (graphs,
+    c); so do dense graphs (b, n, n), whose padding a mask (b, n) leaves out: `readout(x, graph, mask=real)`. A graph
+    without nodes gives 0. Means and maxima do not tell apart graphs with copies of the same nodes, sums do.
     """
 
     def __init__(self, how: Aggregation = "mean") -> None:
@@ -84,7 +84,9 @@ class AttentionReadout(Readout):
         self.gate = as_function("AttentionReadout", gate)
         self.nn = None if nn is None else as_function("AttentionReadout", nn)
 
-    def forward(self, x: ArrayLike, graph: GraphLike, mask: ArrayLike | None = None) -> Tensor:
+    def forward(  # type: ignore[override]  # edges do not matter
+        self, x: ArrayLike, graph: GraphLike, mask: ArrayLike | None = None
+    ) -> Tensor:
         x, shift, _ = self.arranged(x, graph)
         scores = self.gate(x)
         if mask is not None:

@@ -50,7 +50,7 @@ class GraphTransition(Module):
 
 
 class GRN(GraphLayer):
-    r"""\(h_v = \sum_{u \in N(v)} f(x_v, e_{vu}, x_u, h_u)\), a fixed point: (n, c) to (n, features). Notes, section 7.7.
+    r"""\(h_v = \sum_{u \in N(v)} f(x_v, e_{vu}, x_u, h_u)\), a fixed point: (n, c) to (n, features). Notes, 7.7.
 
     >>> import wonderland as wl
     >>> layer = wl.nn.GRN(4, 6)

@@ -13,7 +13,7 @@ A `Shift` has the places of the nonzeros of A and their values, a `DenseShift` t
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ...core.errors import DTypeError, InputError, ShapeError
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike, DTypeLike
 from ...graphs import Batch, Graph
-from ...sparse import COO, CSR, Incidence, Pattern
+from ...sparse import Incidence, Pattern
 from .loops import is_known, known, looped
 
 __all__ = ["DenseShift", "GraphLike", "Shift", "as_shift"]
@@ -195,7 +195,20 @@ class DenseShift:
         return self.matrix
 
 
-GraphLike: TypeAlias = "Graph | CSR | COO | Shift | DenseShift | ArrayLike"
+@runtime_checkable
+class SparseMatrix(Protocol):
+    """What `wl.sparse.CSR` and `COO` are to a layer: places and values."""
+
+    @property
+    def pattern(self) -> Pattern:
+        """The places."""
+
+    @property
+    def data(self) -> Tensor:
+        """The values (m,)."""
+
+
+GraphLike: TypeAlias = "Graph | SparseMatrix | Shift | DenseShift | ArrayLike"
 
 
 def as_shift(
@@ -239,7 +252,7 @@ def _converted(name: str, graph: GraphLike, nodes: int | None) -> Shift | DenseS
         return graph
     if isinstance(graph, Graph):
         return Shift(graph.pattern, graph.weight, graph.edge_attr, graph.nodes if isinstance(graph, Batch) else None)
-    if isinstance(graph, COO | CSR):
+    if isinstance(graph, SparseMatrix):
         if graph.pattern.shape[0] != graph.pattern.shape[1]:
             raise ShapeError(f"{name}: a matrix of shape {graph.pattern.shape}.", "one row and column for each node")
         return Shift(graph.pattern, graph.data)

@@ -33,10 +33,10 @@ class SpectralConv(GraphLayer):
     >>> layer(wl.ones((6, 4)), ring).shape, layer.num_parameters()
     ((6, 2), 24)
 
-    Q has the eigenvectors of the Laplacian D - A, the smoothest first, `k_eigs` of them or all n; `weight` (k, c, c') has
-    as many numbers. Nothing is local, and filters belong to their eigenvectors: another graph is refused. `ChebConv`
-    has filters for any graph. A has to be symmetric. Eigenvectors are found once, when the layer is made, which takes
-    \(n^3\) steps and \(n^2\) numbers.
+    Q has the eigenvectors of the Laplacian D - A, the smoothest first, `k_eigs` of them or all n; `weight` (k, c, c')
+    has as many numbers. Nothing is local, and filters belong to their eigenvectors: another graph is refused.
+    `ChebConv` has filters for any graph. A has to be symmetric. Eigenvectors are found once, when the layer is made,
+    which takes \(n^3\) steps and \(n^2\) numbers.
     """
 
     takes_dense = True
@@ -104,8 +104,8 @@ class SpectralConv(GraphLayer):
         )
         if shift.n != n or (not traced and _mark(_matrix(shift)) != self.mark):
             raise InputError(
-                f"{self._describe()}: this is another graph, of {shift.n} nodes; the filters belong to the eigenvectors "
-                f"of the graph of {n} nodes that the layer was made for.",
+                f"{self._describe()}: another graph, of {shift.n} nodes; the filters belong to the eigenvectors of "
+                f"the graph of {n} nodes that the layer was made for.",
                 "that graph, or ChebConv, whose filters fit every graph",
             )
 

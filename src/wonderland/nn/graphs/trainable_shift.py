@@ -21,8 +21,8 @@ class TrainableShift(Module):
     >>> shift.num_parameters(), shift().todense().tolist()
     (2, [[0.0, 2.0], [1.0, 0.0]])
 
-    One parameter for each edge, so it belongs to one graph; where there is no edge none can be learned. Layers take what
-    `shift()` gives with their own `norm`, which is None where the values are to be used as they are.
+    One parameter for each edge, so it belongs to one graph; where there is no edge none can be learned. Layers take
+    what `shift()` gives with their own `norm`, which is None where the values are to be used as they are.
     """
 
     def __init__(self, graph: GraphLike, nodes: int | None = None, dtype: DTypeLike | None = None) -> None:

@@ -33,10 +33,10 @@ class GraphTransformerLayer(GraphLayer):
     >>> layer(wl.ones((5, 8)), wl.graphs.path_graph(5)).shape
     (5, 8)
 
-    With `attend="edges"` a node attends to its neighbours and, with `self_loops`, to itself: the mask of attention is A,
-    and scores are computed for edges alone. With "all" it attends to all nodes of its graph, and the structure has to
-    come with the features, see `LaplacianEncoding` and `RandomWalkEmbedding`. `block` is a `TransformerBlock`, with its
-    settings.
+    With `attend="edges"` a node attends to its neighbours and, with `self_loops`, to itself: the mask of attention is
+    A, and scores are computed for edges alone. With "all" it attends to all nodes of its graph, and the structure has
+    to come with the features, see `LaplacianEncoding` and `RandomWalkEmbedding`. `block` is a `TransformerBlock`, with
+    its settings.
     """
 
     def __init__(
