@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ... import arrays
-from ...arrays.conversion import as_real
 from ...core.arguments import as_int, shown
 from ...core.errors import InputError
 from ...core.tensor import Tensor
@@ -18,6 +17,7 @@ from ...nn.recurrent.cell import RecurrentCell
 from ...nn.recurrent.cells import GRUCell, LSTMCell, RNNCell
 from ...nn.recurrent.recurrent import Recurrent
 from ...nn.sequences.cache import StateCache
+from ...nn.sequences.reading import one_more
 from ...nn.sequences.stack import SequenceStack
 from ...nn.sequences.state_layer import State, StateLayer
 from ...nn.sequences.token_masks import as_sequence, as_token_mask, silenced
@@ -116,9 +116,7 @@ class RecurrentBlock(Module):
 
     def step(self, x: ArrayLike, cache: StateCache | None = None) -> tuple[Tensor, StateCache]:
         """The result for one more token (batch, e), and the cache with it."""
-        x = as_real(self._describe(), x)
-        y, cache = self.extend(arrays.expand_dims(x, -2) if x.ndim else x, cache)
-        return y[:, 0], cache
+        return one_more(self.extend, x, cache)
 
 
 def recurrent_stack(

@@ -24,6 +24,7 @@ from ...core.typing import Array, ArrayLike, KeyLike
 from ...nn.module.module import Module
 from ...nn.module.parameter import Buffer, Held
 from ...nn.sequences.cache import StateCache
+from ...nn.sequences.reading import one_more
 from ...nn.sequences.token_masks import as_lengths, as_token_mask, places_of
 from ...random.discrete import categorical
 from ...random.keys import split
@@ -189,8 +190,7 @@ class MarkovChain(Module):
 
     def step(self, token: ArrayLike, cache: StateCache | None = None) -> tuple[Tensor, StateCache]:
         """Logits (batch, V) after one more token (batch,), and the cache with it."""
-        logits, cache = self.extend(arrays.expand_dims(arrays.asarray(token), -1), cache)
-        return logits[:, 0], cache
+        return one_more(self.extend, token, cache)
 
     # --- contexts and their numbers
 

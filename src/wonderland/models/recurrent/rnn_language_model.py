@@ -22,6 +22,7 @@ from ...nn.layers.linear import Linear
 from ...nn.module.module import Module
 from ...nn.module.parameter import Buffer, Held
 from ...nn.sequences.cache import Cache, LayerCaches
+from ...nn.sequences.reading import one_more
 from ...nn.sequences.token_masks import as_token_mask, places_of, silenced
 from ...random.keys import split
 from ...random.streams import take_key
@@ -282,8 +283,7 @@ class GivenModel(Module):
 
     def step(self, token: ArrayLike, cache: LayerCaches | None = None) -> tuple[Tensor, LayerCaches]:
         """As that of the model."""
-        logits, cache = self.extend(arrays.expand_dims(arrays.asarray(token), -1), cache)
-        return logits[:, 0], cache
+        return one_more(self.extend, token, cache)
 
 
 def _map(name: str, what: str, size: int, e: int, dtype: DTypeLike | None, key: Tensor) -> Linear | None:

@@ -16,6 +16,7 @@ from ...core.typing import ArrayLike
 from ...nn.attention.blocks import TransformerStack
 from ...nn.module.module import Module
 from ...nn.sequences.cache import LayerCaches
+from ...nn.sequences.reading import one_more
 from ...nn.sequences.token_masks import as_token_mask, places_of
 from .language_model import as_tokens, last_of
 
@@ -141,5 +142,4 @@ class EncoderDecoder(Module):
 
     def step(self, token: ArrayLike, cache: LayerCaches) -> tuple[Tensor, LayerCaches]:
         """Logits (batch, vocabulary) after one more token (batch,), and the cache with it."""
-        logits, cache = self.extend(arrays.expand_dims(arrays.asarray(token), -1), cache)
-        return logits[:, 0], cache
+        return one_more(self.extend, token, cache)

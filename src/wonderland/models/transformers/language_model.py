@@ -14,6 +14,7 @@ from ...core.tensor import Tensor
 from ...core.typing import ArrayLike
 from ...nn.module.module import Module
 from ...nn.sequences.cache import LayerCaches
+from ...nn.sequences.reading import one_more
 from ...nn.sequences.stack import SequenceStack
 from ...nn.sequences.token_masks import as_token_mask, places_of
 
@@ -83,9 +84,7 @@ class CausalLanguageModel(Module):
 
     def step(self, token: ArrayLike, cache: LayerCaches | None = None) -> tuple[Tensor, LayerCaches]:
         """Logits (batch, vocabulary) after one more token (batch,), and the cache with it."""
-        ids = arrays.asarray(token)
-        logits, cache = self.extend(arrays.expand_dims(ids, -1), cache)
-        return logits[:, 0], cache
+        return one_more(self.extend, token, cache)
 
     def _check_length(self, count: int) -> None:
         if self.context is not None and count > self.context:

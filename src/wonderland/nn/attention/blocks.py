@@ -26,6 +26,7 @@ from ..mixing.feed_forward import FeedForward
 from ..mixing.mixing_block import NormLike, as_norm
 from ..module.module import Module
 from ..sequences.cache import Cache, KeyValueCache, LayerCaches, MemoryCache
+from ..sequences.reading import one_more
 from ..sequences.stack import SequenceStack
 from ..sequences.token_masks import as_lengths, as_sequence, as_token_mask, silenced
 from .multi_head import MultiHeadAttention
@@ -215,9 +216,7 @@ class TransformerBlock(Module):
 
     def step(self, x: ArrayLike, cache: BlockCache | None = None) -> tuple[Tensor, BlockCache]:
         """The result (batch, e) for one more token (batch, e), and the cache with it."""
-        x = as_real(self._describe(), x)
-        y, cache = self.extend(arrays.expand_dims(x, -2) if x.ndim else x, cache)
-        return y[:, 0], cache
+        return one_more(self.extend, x, cache)
 
     def extra_repr(self) -> str:
         return ", ".join([str(self.embed_dim), *self._changed(norm_first=True, parallel=False)])

@@ -26,6 +26,7 @@ from ..functional.noise import check_probability
 from ..layers.linear import Linear
 from ..module.module import Module
 from ..sequences.cache import KeyValueCache, MemoryCache
+from ..sequences.reading import one_more
 from ..sequences.token_masks import as_lengths, as_token_mask, places_of, silenced
 from .relative_positions import ALiBi, ScoreBias
 from .rotary import Rotary
@@ -362,9 +363,7 @@ class MultiHeadAttention(Module):
 
     def step(self, x: ArrayLike, cache: KeyValueCache | None = None) -> tuple[Tensor, KeyValueCache]:
         """The result (batch, o) for one more token (batch, e), and the cache with it."""
-        x = as_real(self._describe(), x)
-        y, cache = self.extend(arrays.expand_dims(x, -2) if x.ndim else x, cache)
-        return y[:, 0], cache
+        return one_more(self.extend, x, cache)
 
     # --- attending to another sequence, again and again
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ... import arrays
-from ...arrays.conversion import as_real
 from ...core.arguments import as_function, as_int, shown
 from ...core.errors import InputError, ShapeError
 from ...core.tensor import Tensor
@@ -19,7 +18,7 @@ from ..layers.identity import Identity
 from ..layers.normalization import LayerNorm, RMSNorm
 from ..module.module import Module
 from ..sequences.cache import LayerCaches
-from ..sequences.reading import ReadsOn, reads_on
+from ..sequences.reading import ReadsOn, one_more, reads_on
 from ..sequences.token_masks import as_sequence, as_token_mask, silenced
 from .feed_forward import FeedForward
 from .token_mixers import TokenMLP
@@ -146,9 +145,7 @@ class MixingBlock(Module):
 
     def step(self, x: ArrayLike, cache: LayerCaches | None = None) -> tuple[Tensor, LayerCaches]:
         """The result (batch, e) for one more token (batch, e), and the cache with it."""
-        x = as_real(self._describe(), x)
-        y, cache = self.extend(arrays.expand_dims(x, -2) if x.ndim else x, cache)
-        return y[:, 0], cache
+        return one_more(self.extend, x, cache)
 
     def _added(self, x: Tensor, y: Tensor) -> Tensor:
         if x.shape != y.shape:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeGuard
+from collections.abc import Callable
+from typing import Protocol, TypeGuard, TypeVar
 
+from ... import arrays
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike
 from .cache import Cache
 
 __all__ = ["ReadsOn", "reads_on"]
+
+Before = TypeVar("Before")
+After = TypeVar("After")
 
 
 class ReadsOn(Protocol):
@@ -27,3 +32,18 @@ def reads_on(layer: object) -> TypeGuard[ReadsOn]:
     (True, False)
     """
     return all(callable(getattr(layer, name, None)) for name in ("new_cache", "extend", "step"))
+
+
+def one_more(
+    extend: Callable[[Tensor, Before], tuple[Tensor, After]], token: ArrayLike, cache: Before
+) -> tuple[Tensor, After]:
+    """A step: a token for each row is a sequence of length 1, and so is what comes of it.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.MultiHeadAttention(8, 2, causal=True)
+    >>> one_more(layer.extend, wl.ones((3, 8)), None)[0].shape
+    (3, 8)
+    """
+    x = arrays.asarray(token)
+    y, after = extend(arrays.expand_dims(x, 1) if x.ndim else x, cache)
+    return y[:, 0], after

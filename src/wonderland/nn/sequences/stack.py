@@ -12,7 +12,7 @@ from ...core.typing import ArrayLike
 from ..module.containers import ModuleList
 from ..module.module import Module
 from .cache import LayerCaches
-from .reading import reads_on
+from .reading import one_more, reads_on
 
 __all__ = ["SequenceStack"]
 
@@ -68,9 +68,7 @@ class SequenceStack(Module):
 
     def step(self, x: ArrayLike, cache: LayerCaches | None = None) -> tuple[Tensor, LayerCaches]:
         """The result (batch, e) for one more token (batch, e), and the caches with it."""
-        x = as_real(self._describe(), x)
-        y, cache = self.extend(arrays.expand_dims(x, -2) if x.ndim else x, cache)
-        return y[:, 0], cache
+        return one_more(self.extend, x, cache)
 
     def _normed(self, h: Tensor) -> Tensor:
         return h if self.norm is None else self.norm(h)

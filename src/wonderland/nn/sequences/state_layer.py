@@ -13,7 +13,6 @@ import math
 from typing import TypeAlias
 
 from ... import arrays
-from ...arrays.conversion import as_real
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InputError, ShapeError
@@ -21,6 +20,7 @@ from ...core.tensor import Tensor
 from ...core.typing import ArrayLike
 from ..module.module import Module
 from .cache import StateCache
+from .reading import one_more
 from .token_masks import as_lengths, as_sequence, as_token_mask, silenced
 
 __all__ = ["StateLayer"]
@@ -111,9 +111,7 @@ class StateLayer(Module):
 
     def step(self, x: ArrayLike, cache: StateCache | None = None) -> tuple[Tensor, StateCache]:
         """The result (rows, out) for one more token (rows, features), and the cache with it."""
-        x = as_real(self._describe(), x)
-        y, cache = self.extend(arrays.expand_dims(x, -2) if x.ndim else x, cache)
-        return y[:, 0], cache
+        return one_more(self.extend, x, cache)
 
     def _carry(self, x: Tensor, state: State, real: Tensor | None) -> tuple[Tensor, State]:
         """`run`, with a state as wide as the numbers that meet it."""
