@@ -24,7 +24,7 @@ MLP = [3, 5, 4]  # what GIN and its relatives have inside
 CASES: list[dict[str, Any]] = [
     {"name": "GCNConv", "args": [3, 4], "takes": ["weight"]},
     {"name": "GCNConv", "args": [3, 2]},
-    {"name": "GCNConv", "args": [3, 2], "settings": {"improved": True, "bias": False}},
+    {"name": "GCNConv", "args": [3, 2], "settings": {"improved": True, "bias": False}, "takes": ["weight"]},
     {"name": "GCNConv", "args": [3, 4], "settings": {"add_self_loops": False}, "takes": ["weight"]},
     {"name": "GATConv", "args": [3, 4]},
     {"name": "GATConv", "args": [3, 4], "settings": {"heads": 2}},
@@ -51,6 +51,7 @@ CASES: list[dict[str, Any]] = [
     {"name": "GatedGraphConv", "args": [5, 3], "takes": ["weight"]},
     {"name": "GraphNorm", "args": [3], "takes": ["batch"]},
     {"name": "PairNorm", "args": [], "settings": {"scale": 1.5}, "takes": ["batch"]},
+    {"name": "TopKPooling", "args": [3], "settings": {"ratio": 0.5}},
     {"name": "TopKPooling", "args": [3], "settings": {"ratio": 0.5}, "takes": ["batch"]},
     {"name": "TopKPooling", "args": [3], "settings": {"ratio": 2}, "takes": ["batch"]},
 ]

@@ -35,7 +35,7 @@ class GINConv(GraphLayer):
     def __init__(self, nn: Callable[[Tensor], Tensor], eps: float = 0.0, train_eps: bool = False) -> None:
         name = type(self).__name__
         self.nn = as_function(name, nn)
-        start = arrays.asarray(float(as_number(name, "eps", eps)))
+        start = arrays.asarray([float(as_number(name, "eps", eps))])
         self.eps = Parameter(start) if train_eps else Buffer(start)
 
     def compute(self, x: Tensor, shift: Shift | DenseShift) -> Tensor:

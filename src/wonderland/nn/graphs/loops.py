@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from ... import arrays, sparse
-from ...arrays import stop_gradient
 from ...core.interpreter import Tracer
+from ...core.tangents import JVPTracer
 from ...core.tensor import Tensor
 from ...core.typing import Array
 from ...sparse import Incidence, Pattern
 
-_KNOWN: dict[
-    tuple[int, bool], tuple[weakref.ref[Pattern], Looped]
-] = {}  # patterns are seen in every step of a training
+Made: TypeAlias = tuple[Pattern, Tensor]
+# what was made of patterns, which are seen in every step of a training, as long as they live
+_KNOWN: dict[tuple[int, bool], tuple[weakref.ref[Pattern], Looped]] = {}
+_MADE: dict[tuple[object, ...], tuple[weakref.ref[Pattern], Array | None, Made]] = {}
 
 
 def is_known(x: Tensor) -> bool:
     """Whether the numbers of a tensor can be looked at."""
-    return not isinstance(stop_gradient(x), Tracer)
+    return not isinstance(_primal(x), Tracer)
 
 
 def known(x: Tensor) -> Array:
     """The numbers of a tensor, for what depends on them but has no derivative, as places do."""
-    return np.asarray(stop_gradient(x))
+    return np.asarray(_primal(x))
+
+
+def _primal(x: Tensor) -> Tensor:
+    """A value without its tangents; not by `stop_gradient`, which compiled functions would record."""
+    while isinstance(x, JVPTracer):
+        x = x.primal
+    return x
 
 
 @dataclass(frozen=True)
@@ -94,3 +104,25 @@ def _with_ends(line: Incidence, n: int) -> Incidence:
     other = empty.at[place].set(line.other).at[ends].set(nodes)
     ptr = line.ptr + arrays.arange(n + 1, dtype=line.ptr.dtype)
     return Incidence(ptr, arrays.concat([line.owner, nodes]), order, other, False)
+
+
+def is_constant(pattern: Pattern, weight: Tensor | None) -> bool:
+    """Whether nothing of a matrix is traced or differentiated."""
+    if isinstance(pattern.rows.owner, Tracer):
+        return False
+    return weight is None or (type(weight) is Tensor and not weight.requires_grad)
+
+
+def once(
+    how: tuple[object, ...],
+    pattern: Pattern,
+    weight: Tensor | None,
+    make: Callable[[Pattern, Array | None], Made],
+) -> Made:
+    """What `make` gives for a constant matrix, computed for the first call alone."""
+    buffer = None if weight is None else weight._data  # held, so that assignment to the tensor gives it another one
+    at = (id(pattern), None if buffer is None else id(buffer), *how)
+    if at not in _MADE:
+        made = make(pattern, buffer)
+        _MADE[at] = (weakref.ref(pattern, lambda _: _MADE.pop(at, None)), buffer, made)
+    return _MADE[at][2]

@@ -154,8 +154,8 @@ class TopKPooling(GraphLayer):
         whose = graphs_of(shift)
         if not is_known(whose.ptr):
             raise InputError(
-                "TopKPooling: a traced batch does not tell how many nodes stay.",
-                "a batch that the function closes over",
+                "TopKPooling: a traced batch does not tell how many nodes of each graph stay.",
+                "one graph, or the call outside of the compiled function",
             )
         sizes = np.diff(known(whose.ptr))
         order = arrays.argsort(arrays.stop_gradient(scores), descending=True)

@@ -13,6 +13,7 @@ A `Shift` has the places of the nonzeros of A and their values, a `DenseShift` t
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -22,11 +23,11 @@ from ...arrays.conversion import as_tensor
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import DTypeError, InputError, ShapeError
-from ...core.tensor import Tensor
-from ...core.typing import ArrayLike, DTypeLike
+from ...core.tensor import Tensor, wrap
+from ...core.typing import Array, ArrayLike, DTypeLike
 from ...graphs import Batch, Graph
 from ...sparse import Incidence, Pattern
-from .loops import is_known, known, looped
+from .loops import Made, is_constant, is_known, known, looped, once
 
 __all__ = ["DenseShift", "GraphLike", "Shift", "as_shift"]
 
@@ -99,10 +100,25 @@ class Shift:
         r"""\(D^{-1/2} A D^{-1/2}\) ("sym"), \(D^{-1} A\) ("row"), \(A D^{-1}\) ("col"), or A; see `as_shift`."""
         if self.norm is not None:
             return self
-        shift = self.with_loops(fill) if self_loops else self
+        kind = _float_of(self.weight) if dtype is None else dtypes.as_dtype(dtype)
         if as_norm("normalized", norm) is None:
-            return shift
-        kind = _float_of(shift.weight) if dtype is None else dtypes.as_dtype(dtype)
+            return self.with_loops(fill) if self_loops else self
+        if not is_constant(self.pattern, self.weight):
+            return self._normalized(norm, self_loops, fill, kind)
+        pattern, weight = once(
+            (norm, self_loops, fill, kind), self.pattern, self.weight, partial(_normal, norm, self_loops, fill, kind)
+        )
+        attr = (
+            looped(self.pattern, replace=False).with_ends(self.edge_attr)
+            if self_loops and not self.loops
+            else self.edge_attr
+        )
+        return dataclasses.replace(
+            self, pattern=pattern, weight=weight, edge_attr=attr, loops=self.loops or self_loops, norm=norm
+        )
+
+    def _normalized(self, norm: str | None, self_loops: bool, fill: float, kind: DType) -> Shift:
+        shift = self.with_loops(fill) if self_loops else self
         rows, cols = shift.pattern.rows, shift.pattern.cols
         values = shift.values(kind)
         if norm == "sym":
@@ -131,6 +147,21 @@ class Shift:
     def todense(self) -> Tensor:
         """A as a matrix (n, n), where entries that are there twice are added up."""
         return self.apply(arrays.eye(self.n, dtype=_float_of(self.weight)))
+
+
+def _normal(norm: str, self_loops: bool, fill: float, kind: DType, pattern: Pattern, weight: Array | None) -> Made:
+    """What `Shift.normalized` computes, of numbers that do not change: once for all calls."""
+    values = np.ones(pattern.nnz) if weight is None else weight.astype(np.float64)
+    if self_loops:
+        found = looped(pattern, replace=False)
+        pattern, values = found.pattern, np.concatenate([values, np.full(found.count, fill)])
+    rows, cols = known(pattern.rows.owner), known(pattern.cols.owner)
+    line = cols if norm == "col" else rows
+    sums = np.bincount(line, values, pattern.shape[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.where(sums > 0, 1 / (np.sqrt(sums) if norm == "sym" else sums), 0.0)
+    values = values * scale[line] * (scale[cols] if norm == "sym" else 1.0)
+    return pattern, wrap(values.astype(kind))
 
 
 @dataclasses.dataclass(frozen=True)
