@@ -18,7 +18,7 @@ from ..storage.bounds import LEAST_ARRAY, array_bytes
 from ..storage.parsing import parse_json
 from ..storage.safetensors import load, metadata
 from .catalogue import build
-from .inputs import Options, check_alike, own
+from .inputs import Options, own
 from .running import read_settings
 from .tasks import TASKS, Task
 
@@ -114,7 +114,7 @@ def _evaluated(trained: Trained, data: Options | None, part: str, seed: int, sha
         _read_alike(trained, data, True), share, seed, run=trained.about, sequences=sequences
     )
     chosen = prepared.part(part)
-    check_alike(chosen[0], trained.shape)
+    trained.task.check_alike(chosen, trained.shape)
     return {**trained.task.measure(trained.model, chosen, trained.about), "examples": len(chosen[0])}
 
 

@@ -126,8 +126,7 @@ def _train(
     progress: str | bool | None,
     callbacks: Iterable[train.Callback],
 ) -> train.History:
-    n = len(data.train[0])
-    size = min(how.batch_size, n)
+    n, size = len(data.train[0]), task.at_once(data.train, how.batch_size)
     per_epoch = how.steps // how.epochs * size if how.steps else n
     loader = DataLoader(
         TensorDataset(*data.train),
@@ -135,7 +134,7 @@ def _train(
         sampler=RandomSampler(n, num_samples=per_epoch),
         drop_last=True,  # one shape of batches, compiled once; what is left out changes each epoch
         seed=how.seed,
-        batch_transform=Changes(how, task) if how.augment or how.noise else task.drawn_anew(data.about),
+        batch_transform=Changes(how, task) if how.augment or how.noise else task.drawn_anew(data.train, data.about),
     )
     extra: list[train.Callback] = [train.JSONLines(os.path.join(folder, "history.jsonl")), *callbacks]
     if how.patience:
@@ -150,7 +149,7 @@ def _train(
         schedule=schedule_of(how, how.epochs * len(loader)),
         clip_norm=how.clip_norm or None,
         average=average,
-        validation=data.validation,
+        validation=None if data.validation is None else task.batches(data.validation, data.about),
         metrics=task.metrics(data.about),
         callbacks=extra,
         checkpoint=os.path.join(folder, "checkpoints"),
@@ -173,7 +172,7 @@ def _unsuited(how: TrainSettings, task: Task, data: Prepared) -> dict[str, str]:
         found["augment"] = "the inputs are no images"
     if data.train[0].dtype == np.int64:
         found["noise"] = "the inputs are tokens"
-    return found
+    return {**found, **task.unsuited(how, data)}
 
 
 class Changes:
@@ -275,7 +274,7 @@ def _report(
 ) -> list[str]:
     from .. import report  # only now: it has much to load
 
-    batch = (data.train[0][: task.batch], data.train[1][: task.batch])
+    batch = task.first(data.train, data.about)
     gradients = train.watching.probe(model, _loss(task, how, data.about), train.supervised, batch)
     return report.write(
         os.path.join(folder, "report.html"),

@@ -63,7 +63,7 @@ class Masked(Task):
         refuse_options(self.name, data, kept)
         return {**{name: settings[name] for name in kept if name in settings}, **data}
 
-    def drawn_anew(self, about: Options) -> Callable[..., Arrays]:
+    def drawn_anew(self, part: Arrays, about: Options) -> Callable[..., Arrays]:
         return Hiding(about)
 
     def loss(self, smoothing: float, about: Options) -> nn.Module:

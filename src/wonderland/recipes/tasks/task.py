@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,7 +11,9 @@ import numpy as np
 from ... import nn, train
 from ...core.errors import InputError
 from ...metrics.metric import Metric
-from ..inputs import Options, like_those_of
+from ...train.feeding import Data
+from ..inputs import Options, check_alike, like_those_of
+from ..settings import TrainSettings
 
 Known: TypeAlias = Options | None  # what a run keeps of its data, if there is one
 Arrays: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -66,9 +68,29 @@ class Task:
         """The model with the layers that bring inputs like x to a common scale, and outputs back."""
         return model
 
-    def drawn_anew(self, about: Options) -> Callable[..., Arrays] | None:
-        """What changes every batch (inputs, targets) of training by chance, given a NumPy generator, if anything."""
+    def drawn_anew(self, part: Arrays, about: Options) -> Callable[..., object] | None:
+        """What makes another of every batch (inputs, targets) of training, by chance if it takes a generator."""
         return None
+
+    def at_once(self, part: Arrays, size: int) -> int:
+        """How many examples are in a batch of training, if `size` are wanted."""
+        return min(size, len(part[0]))
+
+    def batches(self, part: Arrays, about: Options) -> Data:
+        """A part as it is measured: arrays, or batches in a fixed order."""
+        return part
+
+    def first(self, part: Arrays, about: Options) -> object:
+        """One batch, to look at gradients."""
+        return part[0][: self.batch], part[1][: self.batch]
+
+    def check_alike(self, part: Arrays, shape: tuple[int, ...]) -> None:
+        """Refuse inputs that are not like those of a run."""
+        check_alike(part[0], shape)
+
+    def unsuited(self, how: TrainSettings, data: Prepared) -> Mapping[str, str]:
+        """Settings that would do nothing in this task, and why."""
+        return {}
 
     def loss(self, smoothing: float, about: Options) -> nn.Module:
         """The loss of outputs and targets."""
@@ -80,7 +102,8 @@ class Task:
 
     def measure(self, model: nn.Module, part: Arrays, about: Options) -> dict[str, Any]:
         """The loss and the metrics on a part of the data, as plain numbers."""
-        found = train.evaluate(model, self.loss(0.0, about), part, metrics=self.metrics(about), batch_size=self.batch)
+        loss, fed = self.loss(0.0, about), self.batches(part, about)
+        found = train.evaluate(model, loss, fed, metrics=self.metrics(about), batch_size=self.batch)
         return {name: train.evaluation.plain(value) for name, value in found.items()}
 
     batch: int = 256  # examples at a time when a model is measured or asked
