@@ -10,10 +10,12 @@ from . import methods as methods  # gives graphs their methods
 from .batch import Batch, PaddedGraphs, bucket, pad_graphs
 from .coarsening import cluster_graph, coarsen
 from .diffusion import diffuse, heat, laplacian_product, laplacian_quadratic, largest_eigenvalue, rayleigh, smoothness
+from .drawing import draw, drawing
 from .forms import coo, from_dense, incidence, to_dense
 from .fourier import circular_convolution, dft_matrix, gft, graph_convolution, igft, spectral_filter
 from .generators import barabasi_albert, erdos_renyi, knn_graph, similarity_graph, stochastic_block_model
 from .graph import Graph
+from .layout import spring_layout
 from .normalization import degree, normalize
 from .paths import (
     Search,
@@ -38,6 +40,7 @@ from .shapes import (
     set_graph,
     star_graph,
 )
+from .shifts import adjacency, laplacian, random_walk_matrix, return_probabilities, shift
 from .spectral import (
     Fiedler,
     Spectrum,
@@ -70,5 +73,6 @@ __all__ = [
     "Fiedler", "laplacian_spectrum", "fiedler", "spectral_bisection", "spectral_embedding", "laplacian_pe", "gft",
     "igft", "spectral_filter", "graph_convolution", "dft_matrix", "circular_convolution", "diffuse",
     "laplacian_product", "laplacian_quadratic", "smoothness", "rayleigh", "heat", "largest_eigenvalue", "coarsen",
-    "cluster_graph",
+    "cluster_graph", "adjacency", "laplacian", "shift", "random_walk_matrix", "return_probabilities", "draw", "drawing",
+    "spring_layout",
 ]

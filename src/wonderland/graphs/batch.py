@@ -223,7 +223,7 @@ class Batch(Graph):
 
     def per_node(self, values: ArrayLike) -> Tensor:
         """Rows of graphs (num_graphs, ...) at the nodes of each, (n, ...)."""
-        return gather(values, self._nodes)
+        return gather(asarray(values), self._nodes)
 
 
 _OWN = ("_nodes", "_num_graphs", "_real_graphs")

@@ -183,6 +183,7 @@ def need_symmetric(name: str, rows: Array, cols: Array, weight: Array | None, n:
 def as_permutation(name: str, perm: ArrayLike | Sequence[int], n: int) -> Array:
     """The numbers 0 to n - 1, each once."""
     order = np.asarray(perm)
+    order = order if order.size else order.astype(np.int64)
     if order.shape != (n,) or order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n)):
         raise InputError(
             f"{name}: {shown(perm)} is no permutation of {n} nodes.", f"each number from 0 to {n - 1} once"

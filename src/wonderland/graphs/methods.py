@@ -7,7 +7,8 @@ from typing import cast
 from ..core.giving import given_to
 from ..core.tensor import Tensor
 from ..core.typing import Array, ArrayLike, DTypeLike
-from . import forms, normalization, shapes, structure
+from ..sparse import COO, CSR
+from . import forms, normalization, shapes, shifts, structure
 from .graph import Graph
 
 
@@ -55,6 +56,18 @@ class Methods:
     def from_dense(A: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Graph:
         """The graph of a matrix (n, n); see `wl.graphs.from_dense`."""
         return forms.from_dense(A, x, y)
+
+    def adjacency(self, dtype: DTypeLike | None = None) -> CSR | COO:
+        """A as a sparse matrix; see `wl.graphs.adjacency`."""
+        return shifts.adjacency(_graph(self), dtype)
+
+    def laplacian(self, kind: str = "un", dtype: DTypeLike | None = None) -> CSR:
+        """D - A ("un"), or normalised ("sym", "rw"), as a sparse matrix; see `wl.graphs.laplacian`."""
+        return shifts.laplacian(_graph(self), kind, dtype)
+
+    def shift(self, kind: str = "adjacency", dtype: DTypeLike | None = None) -> CSR | COO:
+        """A graph-shift matrix by name; see `wl.graphs.shift`."""
+        return shifts.shift(_graph(self), kind, dtype)
 
     def coo(self) -> list[list[int]]:
         """The pairs [i, j] in rising order; see `wl.graphs.coo`."""

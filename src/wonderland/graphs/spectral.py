@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import asarray, where
+from ..arrays import asarray, stop_gradient, where
 from ..core.arguments import as_int
 from ..core.dtypes import float64
 from ..core.errors import InputError, SizeError
@@ -73,7 +73,7 @@ def laplacian_spectrum(graph: Graph, kind: str = "un", k: int | None = None) -> 
     elif kind not in ("un", "sym"):
         raise InputError(f"laplacian_spectrum: kind={kind!r}.", '"un", "sym" or "rw"')
     vectors = vectors[:, :count]
-    return Spectrum(values[:count], vectors * asarray(signs(np.asarray(vectors))))
+    return Spectrum(values[:count], vectors * asarray(signs(np.asarray(stop_gradient(vectors)))))
 
 
 def signs(vectors: Array) -> Array:

@@ -35,6 +35,7 @@ from .classical.nearest import KNeighborsClassifier, KNeighborsRegressor, Lookup
 from .classical.neighbors import nearest_neighbors, retrieve
 from .classical.pca import PCA
 from .classical.perceptron import Perceptron, is_linearly_separable
+from .classical.spectral_clustering import spectral_clustering
 from .classical.task import Task, TaskWarning
 from .classical.tsne import TSNE, conditional_affinities, joint_affinities, tsne_force, tsne_gradient, tsne_loss
 from .networks.alexnet import AlexNet
