@@ -70,14 +70,14 @@ class _Heads(GraphLayer):
 
     def by_heads(self, x: Tensor) -> Tensor:
         """(m, heads c) as (m, heads, c)."""
-        return arrays.reshape(x, (-1, self.heads, self.out_features))
+        return arrays.reshape(x, (x.shape[0], self.heads, self.out_features))
 
     def attended(self, x: ArrayLike, graph: GraphLike, edge_attr: ArrayLike | None = None) -> Attended:
         """The output with the weights, also those of self-loops that the layer added behind the edges."""
         x, shift, batch = self.arranged(x, graph, edge_attr)
         h, shift, weights = self._attend(x, shift)
         edges = arrays.stack([shift.pattern.rows.owner, shift.pattern.cols.owner], axis=1)
-        return Attended(h if batch is None else arrays.reshape(h, (*batch, -1)), edges, weights)
+        return Attended(h if batch is None else arrays.reshape(h, (*batch, *h.shape[1:])), edges, weights)
 
     def compute(self, x: Tensor, shift: Shift) -> Tensor:
         return self._attend(x, shift)[0]
@@ -90,7 +90,7 @@ class _Heads(GraphLayer):
         weights = sparse.segment_softmax(scores, shift.pattern.rows)
         kept = F.dropout(weights, self.dropout, self.training) if self.dropout else weights
         h = sparse.matmul(kept, shift.pattern, values)  # (n, heads, c)
-        h = arrays.reshape(h, (shift.n, -1)) if self.concat else arrays.mean(h, axis=1)
+        h = arrays.reshape(h, (shift.n, self.heads * self.out_features)) if self.concat else arrays.mean(h, axis=1)
         return (h if self.bias is None else h + self.bias), shift, weights
 
     def edge_attr(self, shift: Shift) -> Tensor:

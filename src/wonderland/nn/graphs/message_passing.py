@@ -23,7 +23,7 @@ Update: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 def _extreme(reduce: Callable[[Tensor, Incidence], Tensor]) -> Callable[[Tensor, Incidence], Tensor]:
     def reduced(messages: Tensor, line: Incidence) -> Tensor:
         found = reduce(messages, line)
-        some = arrays.reshape(line.counts > 0, (-1,) + (1,) * (messages.ndim - 1))
+        some = arrays.reshape(line.counts > 0, (line.lines,) + (1,) * (messages.ndim - 1))
         return arrays.where(some, found, arrays.zeros_like(found))
 
     return reduced
@@ -87,7 +87,7 @@ class MessagePassing(GraphLayer):
 
     def message(self, x_i: Tensor, x_j: Tensor, e_ij: Tensor) -> Tensor:
         """What node i hears from its neighbour j."""
-        return arrays.reshape(e_ij, (-1,) + (1,) * (x_j.ndim - 1)) * x_j if e_ij.shape[-1] == 1 else x_j
+        return arrays.reshape(e_ij, x_j.shape[:1] + (1,) * (x_j.ndim - 1)) * x_j if e_ij.shape[-1] == 1 else x_j
 
     def update(self, x: Tensor, m: Tensor) -> Tensor:
         """What becomes of a node that has heard m."""

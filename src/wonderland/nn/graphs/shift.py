@@ -13,8 +13,9 @@ A `Shift` has the places of the nonzeros of A and their values, a `DenseShift` t
 from __future__ import annotations
 
 import dataclasses
+import math
 from functools import partial
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from ...core.errors import DTypeError, InputError, ShapeError
 from ...core.tensor import Tensor, wrap
 from ...core.typing import Array, ArrayLike, DTypeLike
 from ...graphs import Batch, Graph
-from ...sparse import Incidence, Pattern
+from ...sparse import Incidence, Pattern, Sparse
 from .loops import Made, is_constant, is_known, known, looped, once
 
 __all__ = ["DenseShift", "GraphLike", "Shift", "as_shift"]
@@ -185,7 +186,7 @@ class DenseShift:
         """A x for x (n, ...), or (b, n, ...)."""
         lead = x.shape[: self.matrix.ndim - 1]
         a = arrays.astype(self.matrix, x.dtype)
-        return arrays.reshape(arrays.matmul(a, arrays.reshape(x, (*lead, -1))), x.shape)
+        return arrays.reshape(arrays.matmul(a, arrays.reshape(x, (*lead, math.prod(x.shape[len(lead) :])))), x.shape)
 
     def normalized(
         self, norm: str | None = "sym", self_loops: bool = False, fill: float = 1.0, dtype: DTypeLike | None = None
@@ -226,20 +227,7 @@ class DenseShift:
         return self.matrix
 
 
-@runtime_checkable
-class SparseMatrix(Protocol):
-    """What `wl.sparse.CSR` and `COO` are to a layer: places and values."""
-
-    @property
-    def pattern(self) -> Pattern:
-        """The places."""
-
-    @property
-    def data(self) -> Tensor:
-        """The values (m,)."""
-
-
-GraphLike: TypeAlias = "Graph | SparseMatrix | Shift | DenseShift | ArrayLike"
+GraphLike: TypeAlias = "Graph | Sparse | Shift | DenseShift | ArrayLike"
 
 
 def as_shift(
@@ -283,7 +271,7 @@ def _converted(name: str, graph: GraphLike, nodes: int | None) -> Shift | DenseS
         return graph
     if isinstance(graph, Graph):
         return Shift(graph.pattern, graph.weight, graph.edge_attr, graph.nodes if isinstance(graph, Batch) else None)
-    if isinstance(graph, SparseMatrix):
+    if isinstance(graph, Sparse):
         if graph.pattern.shape[0] != graph.pattern.shape[1]:
             raise ShapeError(f"{name}: a matrix of shape {graph.pattern.shape}.", "one row and column for each node")
         return Shift(graph.pattern, graph.data)

@@ -83,14 +83,14 @@ class GraphTransformerLayer(GraphLayer):
         assert isinstance(attention, MultiHeadAttention)
         h, k = attention.num_heads, attention.key_size
         query, key, value = (
-            arrays.reshape(part(x), (shift.n, h, -1)) for part in (attention.query, attention.key, attention.value)
+            arrays.reshape(part(x), (shift.n, h, k)) for part in (attention.query, attention.key, attention.value)
         )
         scores = sparse.sampled_matmul(query, key, shift.pattern) / math.sqrt(k)  # (m, heads)
         weights = sparse.segment_softmax(scores, shift.pattern.rows)
         if attention.dropout:
             weights = F.dropout(weights, attention.dropout, self.training)
         mixed = sparse.matmul(weights, shift.pattern, value)
-        return attention.output(arrays.reshape(mixed, (shift.n, -1)))
+        return attention.output(arrays.reshape(mixed, (shift.n, h * k)))
 
     def _padded(self, x: Tensor, shift: Shift) -> Tensor:
         """All nodes of each graph, as rows of a padded batch."""

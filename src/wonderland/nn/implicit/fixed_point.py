@@ -19,7 +19,7 @@ import numpy as np
 
 from ... import arrays, linalg
 from ...arrays import stop_gradient
-from ...core import dtypes
+from ...core import dtypes, trees
 from ...core.arguments import as_function, as_int, as_number
 from ...core.context import user_level
 from ...core.errors import DTypeError, InputError, ShapeError
@@ -40,6 +40,8 @@ __all__ = ["FixedPoint", "FixedPointWarning", "fixed_point"]
 
 Operands: TypeAlias = Any  # a tree of tensors
 Equation: TypeAlias = Callable[[Tensor, Operands], Tensor]  # f on (systems, d), and the operands
+Found: TypeAlias = tuple[Tensor, Tensor, Tensor]  # the value, the residual, and how often f was evaluated
+Kept: TypeAlias = tuple[Tensor, list[Tensor], list[Tensor]]  # the value, and operands with a derivative and without
 BACKWARD = ("auto", "iteration", "anderson", "solve")
 ON_FAILURE = ("warn", "raise", "ignore")
 
@@ -92,8 +94,8 @@ def fixed_point(
     >>> print(f"{s:.6f}")  # tanh(0.5 s + 0.84)
     0.852822
 
-    `args` are trees of tensors. There are gradients for them, and for the parameters of f if it is a module; what else
-    f refers to is constant. `start` has the shape of s, and no influence on the derivative.
+    `args` are trees of tensors. There are gradients for the floating ones, and for the parameters of f if it is a
+    module; what else f refers to is constant. `start` has the shape of s, and no influence on the derivative.
 
     - `solver`: "iteration", \(s \leftarrow f(s)\), which needs a contraction; "anderson", which mixes the last `memory`
       iterates and often needs a fraction of the steps; "newton", which solves with the Jacobian, a matrix of all
@@ -150,22 +152,33 @@ def _implicit(name: str, f: Equation, start: Tensor, operands: Operands, setting
     assert settings.tol is not None
     tol = settings.tol
 
+    leaves, structure = trees.flatten(operands)
+    leaves = [arrays.asarray(leaf) for leaf in leaves]
+    floating = [dtypes.is_inexact(leaf.dtype) for leaf in leaves]  # integers, as places of edges, have no derivative
+
+    def joined(moving: list[Tensor], still: list[Tensor]) -> Operands:
+        parts = iter(moving), iter(still)
+        return trees.unflatten(structure, [next(parts[0] if moves else parts[1]) for moves in floating])
+
     @custom_vjp
-    def run(start: Tensor, operands: Operands) -> tuple[Tensor, Tensor, Tensor]:
-        found = solve(lambda s: f(s, operands), start, settings.solver, tol, settings.max_iter, settings.memory)
+    def run(start: Tensor, moving: list[Tensor], still: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        given = joined(moving, still)
+        found = solve(lambda s: f(s, given), start, settings.solver, tol, settings.max_iter, settings.memory)
         return found.value, found.residual, found.iterations
 
-    def forward(start: Tensor, operands: Operands) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Operands]]:
-        found = run(start, operands)
-        return found, (found[0], operands)
+    def forward(start: Tensor, moving: list[Tensor], still: list[Tensor]) -> tuple[Found, Kept]:
+        found = run(start, moving, still)
+        return found, (found[0], moving, still)
 
-    def backward(residuals: tuple[Tensor, Operands], adjoints: tuple[Tensor, Tensor, Tensor]) -> tuple[None, Operands]:
-        s, operands = residuals
-        u = _adjoint(name, f, s, operands, adjoints[0], settings)
-        return None, vjp(lambda o: f(s, o), operands)[1](u)[0]
+    def backward(residuals: Kept, adjoints: Found) -> tuple[None, list[Tensor], None]:
+        s, moving, still = residuals
+        u = _adjoint(name, f, s, joined(moving, still), adjoints[0], settings)
+        return None, vjp(lambda o: f(s, joined(o, still)), moving)[1](u)[0], None
 
     run.defvjp(forward, backward)
-    value, residual, count = run(stop_gradient(start), operands)
+    moving = [leaf for leaf, moves in zip(leaves, floating, strict=True) if moves]
+    still = [leaf for leaf, moves in zip(leaves, floating, strict=True) if not moves]
+    value, residual, count = run(stop_gradient(start), moving, still)
     residual = stop_gradient(residual)
     if settings.on_failure != "ignore":
         if not runs_in_python():
