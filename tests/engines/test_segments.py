@@ -149,3 +149,30 @@ def test_messages_along_edges_are_not_stored() -> None:
         program, _ = native(wl.grad(f, argnums=(0, 1)), v, x)
         assert not any(isinstance(step, Fallback) for step in program.schedule.steps)
         assert program.arena_bytes < 4 * edges * features / 2, f.__name__  # half of the messages
+
+
+def test_state_is_updated_where_it_lies_and_stays_as_it_was_after_an_error() -> None:
+    rng = np.random.default_rng(0)
+    p = pattern(np.sort(rng.integers(0, 50, 400)), rng.integers(0, 50, 400), (50, 50))
+    weight = wl.nn.Parameter(wl.asarray(rng.normal(size=(50, 8)).astype(np.float32)))
+
+    @wl.jit
+    def step(weight: wl.nn.Parameter, ptr: wl.Tensor) -> wl.Tensor:
+        def loss(w: wl.Tensor) -> wl.Tensor:
+            sent = wl.sparse.gather(w, p.cols)
+            total = TABLE["segment_sum"](sent, ptr, p.rows.owner, p.rows.order, in_order=p.rows.sorted)
+            return (total**2).sum() + (wl.sparse.matmul(None, p, w) ** 2).sum()
+
+        value, slope = wl.value_and_grad(loss)(weight + 0.0)
+        weight.assign(weight - 1e-3 * slope)
+        return value
+
+    with wl.using_backend("native"):
+        first = float(step(weight, p.rows.ptr))
+        place = weight._outside._data.ctypes.data
+        assert float(step(weight, p.rows.ptr)) < first
+        assert weight._outside._data.ctypes.data == place
+        before = np.array(weight)
+        with pytest.raises(IndexOutOfRange, match="segment_sum: the entries of line 6"):
+            step(weight, changed(p.rows.ptr, 7, 401))
+        np.testing.assert_array_equal(weight, before)

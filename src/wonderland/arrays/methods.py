@@ -131,6 +131,8 @@ class Methods:
         return arrays.pow(other, self)
 
     def __matmul__(self, other: ArrayLike) -> Tensor:
+        if getattr(type(other), "__array_ufunc__", self) is None:  # it knows better, as sparse matrices do
+            return cast(Tensor, NotImplemented)
         return arrays.matmul(self, other)
 
     def __rmatmul__(self, other: ArrayLike) -> Tensor:

@@ -15,12 +15,23 @@ from ..core.errors import DTypeError, ShapeError
 from ..core.tensor import Tensor
 from ..core.typing import ArrayLike
 from ..primitives import indexing as p
-from .conversion import as_inexact, as_tensor
+from ..primitives.elementwise import exp, isfinite
+from .activations import safe_log
+from .conversion import as_inexact, as_real, as_tensor
 from .creation import full, ones
 from .logic import where
 from .manipulation import reshape
+from .stopping import stop_gradient
 
-__all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum"]
+__all__ = [
+    "segment_logsumexp",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_prod",
+    "segment_softmax",
+    "segment_sum",
+]
 
 
 def _segments(name: str, data: ArrayLike, ids: ArrayLike, count: int | None) -> tuple[Tensor, Tensor, int]:
@@ -107,3 +118,40 @@ def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     tensor([1., 3.])
     """
     return _extreme("segment_min", data, segment_ids, num_segments, "min")
+
+
+def _finite_max(data: Tensor, ids: Tensor, count: int) -> Tensor:
+    """The largest of each segment, no derivative through it; 0 where it is infinite."""
+    top = _combine(-math.inf, stop_gradient(data), ids, count, "max")
+    return where(isfinite(top), top, 0)
+
+
+def segment_softmax(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
+    r"""\(e^{x_i} / \sum_{j:\, s_j = s_i} e^{x_j}\), a softmax within each segment, (n, ...). Book, section 12.3.1.
+
+    The largest of each segment is subtracted first. A segment without rows has no weights, and nothing is divided by 0;
+    one whose rows are all -inf has weights 0. `wl.sparse.segment_softmax` is faster where ids are used again.
+
+    >>> import wonderland as wl
+    >>> wl.segment_softmax(wl.tensor([0.0, 1000.0, 0.0]), wl.tensor([0, 2, 0]), 4)
+    tensor([0.5, 1. , 0.5])
+    """
+    data, ids, count = _segments("segment_softmax", data, segment_ids, num_segments)
+    data = as_real("segment_softmax", data)
+    terms = exp(data - p.gather(_finite_max(data, ids, count), ids, axes=(0,)))
+    total = _combine(0, terms, ids, count, "add")
+    return terms / p.gather(where(total == 0, 1, total), ids, axes=(0,))
+
+
+def segment_logsumexp(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
+    r"""\(\ln \sum_{i:\, s_i = k} e^{x_i}\) without overflow; -inf for empty segments.
+
+    >>> import wonderland as wl
+    >>> wl.segment_logsumexp(wl.tensor([1000.0, 1000.0, 5.0]), wl.tensor([0, 0, 1]), 3)
+    tensor([1000.6932,    5.    ,      -inf])
+    """
+    data, ids, count = _segments("segment_logsumexp", data, segment_ids, num_segments)
+    data = as_real("segment_logsumexp", data)
+    top = _finite_max(data, ids, count)
+    total = _combine(0, exp(data - p.gather(top, ids, axes=(0,))), ids, count, "add")
+    return safe_log(total) + top

@@ -4,6 +4,7 @@ A `Pattern` says where the nonzeros are; values are tensors beside it, so they a
 functions have derivatives of any order, and cost and memory are O(nonzeros).
 """
 
+from .matrices import COO, CSR, Sparse
 from .patterns import Incidence, Pattern
 from .products import matmul, sampled_matmul
 from .segments import (
@@ -17,8 +18,11 @@ from .segments import (
 )
 
 __all__ = [
+    "COO",
+    "CSR",
     "Incidence",
     "Pattern",
+    "Sparse",
     "gather",
     "matmul",
     "sampled_matmul",

@@ -102,7 +102,9 @@ class Pattern:
         _check_range(name, "rows", first, n)
         _check_range(name, "columns", second, s)
         kind = _kind(len(first), n, s)
-        return cls(_incidence(first, second, n, kind), _incidence(second, first, s, kind), (n, s))
+        lines = _incidence(first, second, n, kind)
+        # of the two at most one counts as in order, so that compiled functions meet few kinds of patterns
+        return cls(lines, _incidence(second, first, s, kind, mixed=lines.sorted), (n, s))
 
     @property
     def nnz(self) -> int:
@@ -122,8 +124,8 @@ class Pattern:
         return f"Pattern(shape={self.shape}, nnz={self.nnz})"
 
 
-def _incidence(owner: Array, other: Array, lines: int, kind: type[np.signedinteger]) -> Incidence:
-    in_order = bool(np.all(owner[1:] >= owner[:-1]))
+def _incidence(owner: Array, other: Array, lines: int, kind: type[np.signedinteger], mixed: bool = False) -> Incidence:
+    in_order = not mixed and bool(np.all(owner[1:] >= owner[:-1]))
     order = np.arange(len(owner)) if in_order else np.argsort(owner, kind="stable")
     ptr = np.zeros(lines + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=lines), out=ptr[1:])

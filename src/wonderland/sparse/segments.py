@@ -91,7 +91,7 @@ def segment_min(e: ArrayLike, incidence: Incidence) -> Tensor:
 
 def _finite_max(e: Tensor, incidence: Incidence) -> Tensor:
     """The maximum to subtract before exponentiating, no derivative through it; 0 where it is infinite."""
-    top = stop_gradient(segment_max(e, incidence))
+    top = segment_max(stop_gradient(e), incidence)
     return where(isfinite(top), top, 0)
 
 

@@ -261,7 +261,7 @@ class Segments(Direct):
         vectors = [(str(i * self.w), self.w) for i in range(whole)] + ([(str(whole * self.w), left)] if left else [])
         total = math.prod(outer) * len(vectors)
         if total <= SEGMENTS_UNROLLED:
-            cells = [([*index, at], n) for index in _every(outer) for at, n in vectors]
+            cells = [([*index, at], n) for index in _every(tuple(outer)) for at, n in vectors]
             for i in range(0, len(cells), SEGMENT_VECTORS):
                 self._block(r, line, start, stop, length, cells[i : i + SEGMENT_VECTORS])
             return
