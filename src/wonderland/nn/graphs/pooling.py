@@ -25,7 +25,7 @@ from .message_passing import Aggregation, as_aggregation
 from .normalization import graphs_of
 from .shift import DenseShift, GraphLike, Shift, shift_of
 
-__all__ = ["ClusterPool", "Pooled", "TopKPooling", "coarsen"]
+__all__ = ["ClusterPool", "Pooled", "TopKPooling"]
 
 
 class Pooled(NamedTuple):
@@ -36,27 +36,18 @@ class Pooled(NamedTuple):
     nodes: Tensor
 
 
-def coarsen(graph: GraphLike, clusters: ArrayLike, count: int | None = None) -> Shift:
-    r"""\(S^\top A S\): the graph of clusters, whose weights are the sums of those between their nodes. Notes, 7.9.
-
-    >>> import wonderland as wl
-    >>> path = wl.graphs.path_graph(4)
-    >>> wl.nn.coarsen(path, [0, 0, 1, 1]).todense().tolist()
-    [[2.0, 1.0], [1.0, 2.0]]
-
-    `clusters` (n,) says which of `count` clusters a node is in. Edges within one become its self-loop, so that the
-    total weight stays the same. Features of edges are left out. The places have to be known, the weights may be traced.
-    """
-    shift = _sparse("coarsen", graph, None)
+def clustered(graph: GraphLike, clusters: ArrayLike) -> Shift:
+    r"""\(S^\top A S\) as a shift, for clusters (n,) with known numbers; see `wl.graphs.cluster_graph`."""
+    shift = _sparse("ClusterPool", graph, None)
     labels = arrays.asarray(clusters)
     if labels.shape != (shift.n,) or not dtypes.is_integer(labels.dtype):
         raise ShapeError(
-            f"coarsen: clusters {labels.dtype}{list(labels.shape)} for {shift.n} nodes.", "an integer each"
+            f"ClusterPool: clusters {labels.dtype}{list(labels.shape)} for {shift.n} nodes.", "an integer each"
         )
     of = known(labels)
-    k = int(of.max(initial=-1)) + 1 if count is None else as_int("coarsen", "count", count, 0)
-    if of.size and (of.min() < 0 or of.max() >= k):
-        raise InputError(f"coarsen: clusters from {of.min()} to {of.max()}, of {k}.", f"0 to {k - 1}")
+    k = int(of.max(initial=-1)) + 1
+    if of.size and of.min() < 0:
+        raise InputError(f"ClusterPool: a cluster {of.min()}.", "numbers from 0")
     rows, cols = of[known(shift.pattern.rows.owner)], of[known(shift.pattern.cols.owner)]
     places, which = np.unique(rows.astype(np.int64) * k + cols, return_inverse=True)
     weight = sparse.segment_sum(shift.values(), Incidence.of(which, len(places)))
@@ -70,7 +61,7 @@ def coarsen(graph: GraphLike, clusters: ArrayLike, count: int | None = None) -> 
 
 
 class ClusterPool(GraphLayer):
-    """Nodes of a cluster become one: features aggregated, weights between clusters added up. Notes, section 7.9.
+    r"""Nodes of a cluster become one: features aggregated, \(S^\top A S\) for the weights. Notes, section 7.9.
 
     >>> import wonderland as wl
     >>> pool = wl.nn.ClusterPool()
@@ -79,7 +70,8 @@ class ClusterPool(GraphLayer):
     ([[2.0], [7.0]], 2)
 
     The clusters (n,) are given with the call, or found by `method(graph)`, a function such as
-    `lambda graph: wl.graphs.spectral_clustering(graph, 3)`. `how` is "mean", "sum" or "max".
+    `lambda graph: wl.models.spectral_clustering(graph, 3)`. `how` is "mean", "sum" or "max".
+    Edges within a cluster become its self-loop, so that the total weight stays the same.
     """
 
     def __init__(self, how: Aggregation = "mean", method: Callable[[Graph], ArrayLike] | None = None) -> None:
@@ -97,7 +89,7 @@ class ClusterPool(GraphLayer):
             made = graph if isinstance(graph, Graph) else Graph.from_pattern(shift.pattern, shift.weight)
             clusters = self.method(made)
         x, shift, _ = self.arranged(x, graph)
-        small = coarsen(shift, clusters)
+        small = clustered(shift, clusters)
         labels = Incidence.of(known(arrays.asarray(clusters)), small.n)
         return Pooled(as_aggregation("ClusterPool", self.how)(x, labels), small, labels.owner)
 
