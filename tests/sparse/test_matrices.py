@@ -123,7 +123,7 @@ def test_matrices_are_arguments_of_compiled_functions() -> None:
         (lambda: wl.ones(3) @ COO.of([0], [0], None, (2, 3)), ShapeError, "do not fit"),
         (lambda: COO.of([0], [0], None, (2, 3)) @ COO.of([0], [0], None, (2, 3)), ShapeError, "inner sizes"),
         (lambda: COO.of([0], [0], None, (2, 3)) + COO.of([0], [0], None, (3, 3)), ShapeError, "differ"),
-        (lambda: COO.of([0], [0], None, (2, 3)) * np.ones(3), DTypeError, "only a single number"),
+        (lambda: COO.of([0], [0], None, (2, 3)) * wl.ones(3), DTypeError, "only a single number"),
         (lambda: COO.of([0], [0], None, (2, 3)).sum(axis=2), InputError, "axis=2"),
         (lambda: COO.of([0], [0], None, (2, 3)).with_data(wl.ones(2)), ShapeError, "for 1 entries"),
     ],

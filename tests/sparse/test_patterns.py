@@ -56,9 +56,9 @@ def test_the_transpose_swaps_the_two() -> None:
         (lambda: Pattern.of([0.5], [0], (3, 3)), DTypeError, "rows are float64"),
         (lambda: Pattern.of([True], [0], (3, 3)), DTypeError, "rows are bool"),
         (lambda: Pattern.of([[0]], [[0]], (3, 3)), ShapeError, "one axis"),
-        (lambda: Pattern.of([0], [0], (3,)), ShapeError, "two sizes"),
+        (lambda: Pattern.of([0], [0], (3,)), ShapeError, "two sizes"),  # type: ignore[arg-type]  # on purpose
         (lambda: Pattern.of([0], [0], (3, -1)), InputError, "a size is -1"),
-        (lambda: Pattern.of([0], [0], (3, 2.0)), InputError, "a size is 2.0"),
+        (lambda: Pattern.of([0], [0], (3, 2.0)), InputError, "a size is 2.0"),  # type: ignore[arg-type]  # as above
         (lambda: Incidence.of([0, 3], 3), IndexOutOfRange, "of 2 ids, 1 is out of range"),
         (lambda: wl.jit(lambda i: Incidence.of(i, 3).ptr)(wl.tensor([0, 1])), TraceError, "indices of a pattern"),
     ],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Self, overload
+from typing import Protocol, Self, overload
 
 import numpy as np
 
@@ -27,10 +27,20 @@ from .patterns import Pattern
 from .products import matmul
 from .segments import gather, segment_sum
 
-if TYPE_CHECKING:
-    from scipy.sparse import coo_array, csr_array, sparray, spmatrix
-
 Number = float | int | complex
+
+
+class SciPyMatrix(Protocol):
+    """What is asked of a sparse matrix of SciPy, in coordinate form where the last three are."""
+
+    shape: tuple[int, ...]
+    data: Array
+    row: Array
+    col: Array
+
+    def tocoo(self) -> SciPyMatrix: ...
+    def tocsr(self) -> SciPyMatrix: ...
+    def toarray(self) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -78,9 +88,11 @@ class Sparse:
         """The matrix with its zeros, (n, s); entries at one place add."""
         return zeros(self.shape, dtype=self.dtype).at[self.rows, self.cols].add(self.data)
 
-    def to_scipy(self) -> coo_array | csr_array:
+    def to_scipy(self) -> SciPyMatrix:
         """The matrix as SciPy has it, in the same form."""
-        made = _scipy().coo_array((np.asarray(self.data), (np.asarray(self.rows), np.asarray(self.cols))), self.shape)
+        made: SciPyMatrix = _scipy().coo_array(
+            (np.asarray(self.data), (np.asarray(self.rows), np.asarray(self.cols))), self.shape
+        )
         return made.tocsr() if isinstance(self, CSR) else made
 
     def tocoo(self) -> COO:
@@ -244,7 +256,7 @@ class COO(Sparse):
         return CSR.from_dense(x).tocoo()
 
     @classmethod
-    def from_scipy(cls, a: sparray | spmatrix) -> COO:
+    def from_scipy(cls, a: SciPyMatrix) -> COO:
         """From a sparse matrix of SciPy, in any form."""
         found = a.tocoo()
         return cls.of(found.row, found.col, found.data, _two(found.shape))
@@ -272,13 +284,14 @@ class CSR(Sparse):
                 f"{name}: ptr of shape {starts.shape} and type {starts.dtype} for {shape[0]} rows.",
                 f"{shape[0] + 1} integers, from 0 to the number of entries",
             )
-        falls = np.flatnonzero(np.diff(starts.astype(np.int64)) < 0)
+        counts = starts[1:].astype(np.int64) - starts[:-1].astype(np.int64)
+        falls = np.flatnonzero(counts < 0)
         if len(falls) or starts[0] != 0 or starts[-1] != len(columns):
             found = f"it falls after row {falls[0]}" if len(falls) else f"it goes from {starts[0]} to {starts[-1]}"
             raise InputError(
                 f"{name}: ptr is no list of rows of {len(columns)} entries: {found}.", f"0, .., {len(columns)}, rising"
             )
-        rows = np.repeat(np.arange(shape[0]), np.diff(starts.astype(np.int64)))
+        rows = np.repeat(np.arange(shape[0]), counts)
         return COO(*_made(name, Pattern.of(rows, columns, shape), data)).coalesce()
 
     @classmethod
@@ -291,7 +304,7 @@ class CSR(Sparse):
         return cls(x[asarray(rows), asarray(cols)], Pattern.of(rows, cols, _two(x.shape)))
 
     @classmethod
-    def from_scipy(cls, a: sparray | spmatrix) -> CSR:
+    def from_scipy(cls, a: SciPyMatrix) -> CSR:
         """From a sparse matrix of SciPy, in any form."""
         return COO.from_scipy(a).coalesce()
 

@@ -129,8 +129,10 @@ def _incidence(owner: Array, other: Array, lines: int, kind: type[np.signedinteg
     order = np.arange(len(owner)) if in_order else np.argsort(owner, kind="stable")
     ptr = np.zeros(lines + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=lines), out=ptr[1:])
-    made = (ptr, owner, order, other if in_order else other[order])
-    return Incidence(*[wrap(np.array(a, kind)) for a in made], sorted=in_order)
+    starts, own, places, across = (
+        wrap(np.array(a, kind)) for a in (ptr, owner, order, other if in_order else other[order])
+    )
+    return Incidence(starts, own, places, across, in_order)
 
 
 def _kind(*sizes: int) -> type[np.signedinteger]:
