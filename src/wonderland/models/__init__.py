@@ -38,6 +38,7 @@ from .classical.perceptron import Perceptron, is_linearly_separable
 from .classical.spectral_clustering import spectral_clustering
 from .classical.task import Task, TaskWarning
 from .classical.tsne import TSNE, conditional_affinities, joint_affinities, tsne_force, tsne_gradient, tsne_loss
+from .graphs import *  # noqa: F403 - it has an exact `__all__`
 from .networks.alexnet import AlexNet
 from .networks.autoencoder import (
     Autoencoder,

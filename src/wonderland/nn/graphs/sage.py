@@ -66,7 +66,7 @@ class SAGEConv(GraphLayer):
             messages = sparse.gather(told, shift.pattern.cols)
             h = self.lin_l(AGGREGATIONS[self.aggregate](messages, shift.pattern.rows))
         else:
-            shift = as_mean(shift, x) if self.aggregate == "mean" else dataclasses.replace(shift, weight=None)
+            shift = shift.as_mean(x.dtype) if self.aggregate == "mean" else dataclasses.replace(shift, weight=None)
             if self.in_features <= self.out_features:
                 h = self.lin_l(shift.apply(told))
             else:
@@ -81,10 +81,3 @@ class SAGEConv(GraphLayer):
     def extra_repr(self) -> str:
         usual = {"aggregate": "mean", "normalize": False}
         return ", ".join([f"{self.in_features}, {self.out_features}", *self._changed(**usual)])
-
-
-def as_mean(shift: Shift, x: Tensor) -> Shift:
-    """The shift that takes means over neighbours; one that is prepared stays as it is."""
-    if shift.norm is not None:
-        return shift
-    return dataclasses.replace(shift, weight=None).normalized("row", dtype=x.dtype)

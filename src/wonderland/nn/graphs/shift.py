@@ -145,6 +145,21 @@ class Shift:
         attr = found.with_ends(self.edge_attr)
         return dataclasses.replace(self, pattern=found.pattern, weight=weight, edge_attr=attr, loops=True)
 
+    def with_own_loops(self) -> Shift:
+        """Every node its own neighbour exactly once, all edges alike; features of edges are left out."""
+        if self.loops:
+            return self
+        found = looped(self.pattern, replace=True)
+        if found.hidden is not None:
+            return self  # traced: some edges would have to be left out
+        return Shift(found.pattern, nodes=self.nodes, loops=True)
+
+    def as_mean(self, dtype: DTypeLike | None = None) -> Shift:
+        """The shift that takes means over neighbours, whatever the weights are; one that is prepared stays as it is."""
+        if self.norm is not None:
+            return self
+        return dataclasses.replace(self, weight=None).normalized("row", dtype=dtype)
+
     def todense(self) -> Tensor:
         """A as a matrix (n, n), where entries that are there twice are added up."""
         return self.apply(arrays.eye(self.n, dtype=_float_of(self.weight)))
