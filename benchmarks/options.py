@@ -14,6 +14,8 @@ SECTIONS = (
     "steps",
     "variety",
     "recurrences",
+    "sparse",
+    "graphs",
     "operations",
     "convolutions",
     "loop",

@@ -11,13 +11,15 @@ from typing import Any
 import wonderland as wl
 
 from .convolutions import CONVOLUTIONS
+from .graphs import GRAPHS
 from .measuring import arguments, figures, line
 from .operations import OPERATIONS
 from .recurrences import RECURRENCES
+from .sparse import SPARSE
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | RECURRENCES
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | RECURRENCES | GRAPHS | SPARSE
 PRODUCTS = ("matrix product", "convolution", "attention")
 
 

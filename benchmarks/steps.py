@@ -77,13 +77,16 @@ MEASURES: list[tuple[str, str, bool, Callable[[Results], float | None]]] = [
 ]
 
 
-def main(options: Options | None = None, makers: dict[str, Callable[..., Any]] = WORKLOADS) -> None:
+def main(
+    options: Options | None = None, makers: dict[str, Callable[..., Any]] = WORKLOADS, measures: int = len(MEASURES)
+) -> None:
+    """The first `measures` tables: the last two mean nothing where a peer tries several forms before it is measured."""
     options = options or Options()
     names = [name for name in makers if not options.workloads or name in options.workloads]
     everybody = rivals(options) if names else []
     peers = [rival.name for rival in everybody if rival.name != OURS]
     found: dict[str, dict[str, Results]] = {}
-    for title, unit, best, figure in MEASURES if names else []:
+    for title, unit, best, figure in MEASURES[:measures] if names else []:
         table = Ratios(title, unit, peers, options, best)
         for name in names:
             if name not in found:

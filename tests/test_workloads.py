@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from benchmarks import recurrences, variety, workloads
+from benchmarks import graphs, recurrences, variety, workloads
 from benchmarks.operations import OPERATIONS
 from wonderland import nn
 
-ALL = workloads.WORKLOADS | variety.VARIETY | recurrences.RECURRENCES
+ALL = workloads.WORKLOADS | variety.VARIETY | recurrences.RECURRENCES | graphs.GRAPHS
 FEW = {name: {"batch": 4} for name in ALL} | {
     "gcn": {"nodes": 40, "edges": 200},
     "gpt": {"batch": 2, "blocks": 1, "context": 16},
@@ -27,6 +27,8 @@ FEW = {name: {"batch": 4} for name in ALL} | {
     "separable": {"batch": 2},
     "autoencoder": {"batch": 2},
     **{name: {"batch": 2, "steps": 7} for name in recurrences.RECURRENCES},
+    **{name: {"nodes": 60, "edges": 240, "features": 12} for name in graphs.GRAPHS},
+    "gin_graphs": {"graphs": 6, "hidden": 8, "layers": 2},
 }
 
 
@@ -47,7 +49,8 @@ def test_both_backends_take_the_same_steps(name):
 def test_peers_have_the_same_workloads(peer):
     folder = pathlib.Path(workloads.__file__).parent / "peers"
     files = {"workloads": workloads.WORKLOADS, "variety": variety.VARIETY, "operations": OPERATIONS}
-    for file, names in {**files, "recurrences": recurrences.RECURRENCES}.items():
+    files |= {"recurrences": recurrences.RECURRENCES, "graphs": graphs.GRAPHS}
+    for file, names in files.items():
         path = folder / f"{peer}_{file}.py"
         if peer == "jax" and file == "operations":
             assert not path.exists()

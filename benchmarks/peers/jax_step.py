@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..measuring import arguments, figures, line
+from .jax_graphs import GRAPHS
 from .jax_recurrences import RECURRENCES
 from .jax_variety import VARIETY
 from .jax_workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | RECURRENCES
+ALL = WORKLOADS | VARIETY | RECURRENCES | GRAPHS
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import torch
 
 from ..measuring import arguments, figures, line, threads
@@ -9,10 +11,15 @@ from . import torch_workloads
 from .torch_convolutions import CONVOLUTIONS
 from .torch_operations import OPERATIONS
 from .torch_recurrences import RECURRENCES
+from .torch_sparse import SPARSE
 from .torch_variety import VARIETY
 from .torch_workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | RECURRENCES
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | RECURRENCES | SPARSE
+if importlib.util.find_spec("torch_geometric") is not None:
+    from .torch_graphs import GRAPHS
+
+    ALL |= GRAPHS
 
 
 def main() -> None:
