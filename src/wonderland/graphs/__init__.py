@@ -8,9 +8,14 @@ Book, chapter 12.
 
 from . import methods as methods  # gives graphs their methods
 from .batch import Batch, PaddedGraphs, bucket, pad_graphs
+from .builtin import book_graph, citation_network, karate_club
 from .coarsening import cluster_graph, coarsen
+from .conversion import as_graph, from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
+from .datasets import GraphList, GraphLoader, SingleGraph, collate_graphs, masked_targets
 from .diffusion import diffuse, heat, laplacian_product, laplacian_quadratic, largest_eigenvalue, rayleigh, smoothness
 from .drawing import draw, drawing
+from .edge_lists import read_edge_list
+from .files import load, save
 from .forms import coo, from_dense, incidence, to_dense
 from .fourier import circular_convolution, dft_matrix, gft, graph_convolution, igft, spectral_filter
 from .generators import barabasi_albert, erdos_renyi, knn_graph, similarity_graph, stochastic_block_model
@@ -29,6 +34,7 @@ from .paths import (
     node_homophily,
     shortest_paths,
 )
+from .sampling import Neighborhood, NeighborLoader, NeighborSampler
 from .shapes import (
     bipartite_graph,
     complete_graph,
@@ -50,6 +56,7 @@ from .spectral import (
     spectral_bisection,
     spectral_embedding,
 )
+from .splitting import EdgeExamples, EdgeSplit, negative_edges, split_edges, split_nodes
 from .structure import (
     add_self_loops,
     coalesce,
@@ -60,6 +67,7 @@ from .structure import (
     subgraph,
     to_undirected,
 )
+from .tu_format import read_tu
 from .walks import random_walk
 
 # fmt: off
@@ -74,5 +82,8 @@ __all__ = [
     "igft", "spectral_filter", "graph_convolution", "dft_matrix", "circular_convolution", "diffuse",
     "laplacian_product", "laplacian_quadratic", "smoothness", "rayleigh", "heat", "largest_eigenvalue", "coarsen",
     "cluster_graph", "adjacency", "laplacian", "shift", "random_walk_matrix", "return_probabilities", "draw", "drawing",
-    "spring_layout",
+    "spring_layout", "read_edge_list", "read_tu", "load", "save", "from_networkx", "to_networkx", "from_scipy",
+    "to_scipy", "from_pyg", "to_pyg", "as_graph", "karate_club", "citation_network", "book_graph", "SingleGraph",
+    "GraphList", "GraphLoader", "collate_graphs", "masked_targets", "NeighborSampler", "NeighborLoader", "Neighborhood",
+    "negative_edges", "split_edges", "split_nodes", "EdgeSplit", "EdgeExamples",
 ]

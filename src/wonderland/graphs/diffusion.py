@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def _product(A: Shift, x: Tensor) -> Tensor:
         return matmul(None if A.weight is None else A.weight.astype(x.dtype), A.pattern, x)
     if isinstance(A, (np.ndarray, list, tuple)):
         A = asarray(A)
-    return A @ x  # type: ignore[operator]  # a matrix
+    return cast(Linear, A) @ x
 
 
 def laplacian_product(graph: Graph, x: ArrayLike) -> Tensor:

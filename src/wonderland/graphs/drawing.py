@@ -88,8 +88,8 @@ def drawing(
         said = f"{words[i] or i}" if words else str(i)
         said += f": {shown[i]}" if shown is not None else ""
         said += f", not {truth[i]}" if wrong[i] and truth is not None else ""
-        ring = {"stroke": WRONG, "stroke_width": 2.5} if wrong[i] else {"stroke": "#ffffff", "stroke_width": 1.2}
-        marks.append(circle(x, y, radius, said, fill=fills[i], **ring))
+        stroke, width = (WRONG, 2.5) if wrong[i] else ("#ffffff", 1.2)
+        marks.append(circle(x, y, radius, said, fill=fills[i], stroke=stroke, stroke_width=width))
         if words and words[i]:
             if beside:
                 word = shortened(words[i], 16)
@@ -178,7 +178,7 @@ def _on_paper(at: Array, size: tuple[int, int], titled: bool, key: Key, radius: 
 
 
 def _key_width(key: Key) -> float:
-    return 34 + 7.0 * max(len(shortened(name, 18)) for _, name in key)
+    return 34 + 7.0 * max(len("wrong"), *(len(shortened(name, 18)) for _, name in key))
 
 
 def _legend(key: Key, size: tuple[int, int], wrong: bool) -> list[Mark]:
@@ -252,7 +252,7 @@ def _line(
     paint = _paint(strength, crowd, weighted)
     tip = to - along * (radius + 1) + move
     a, b = start + move, tip if arrow or aside else to
-    marks = [line("edge", *a.tolist(), *b.tolist(), **paint)]
+    marks = [line("edge", float(a[0]), float(a[1]), float(b[0]), float(b[1]), **paint)]
     if (arrow or aside) and length > 2 * radius:
         size = min(6.0, 0.3 * length)
         wings = np.stack([tip - size * along + 0.5 * size * normal, tip, tip - size * along - 0.5 * size * normal])
