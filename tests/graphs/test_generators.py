@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -124,9 +122,8 @@ def test_similarity_graphs(d):
     np.testing.assert_allclose(dense(two)[0, 1], 0.778801, atol=1e-6)
 
 
-def test_large_graphs_take_about_a_second():
-    start = time.perf_counter()
+def test_large_graphs():
     graph = wl.graphs.erdos_renyi(100_000, edges=500_000)
     assert (graph.n, graph.num_edges) == (100_000, 1_000_000)
-    _ = graph.pattern
-    assert time.perf_counter() - start < 5  # on a machine that does other things, too
+    assert graph.pattern.nnz == 1_000_000
+    assert abs(float(graph.degree().mean()) - 10) < 1e-3

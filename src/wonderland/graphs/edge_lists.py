@@ -12,6 +12,14 @@ from ..data.formats.tables import is_number
 from .graph import Graph
 
 _FEW = 3
+# what people call the two ends
+# fmt: off
+_HEADERS = frozenset((
+    "a", "b", "u", "v", "i", "j", "from", "to", "source", "target", "src", "dst", "start", "end", "node1",
+    "node2", "node_1", "node_2", "sender", "receiver", "head", "tail", "source_id", "target_id", "id1", "id2",
+    "id_1", "id_2", "parent", "child", "cited", "citing",
+))
+# fmt: on
 
 
 def read_edge_list(
@@ -45,12 +53,11 @@ def read_edge_list(
       that is not there is refused.
     - Without one the nodes are those of the edges, sorted (as numbers, if they are integers); with `n` names are
       integers from 0 to n - 1, and mean themselves.
+    - Whether line 1 is a header is seen from numbers below it, or from what it says; `header` settles it.
     """
-    names, rows, lines, _ = read_rows(path, header, delimiter)
-    if len(names) < 2:
-        raise damaged("read_edge_list", path, "two columns or more", None)
-    ends = np.array([[row[0].strip(), row[1].strip()] for row in rows])
     known, props, fields = _nodes(nodes, target, id_column, delimiter) if nodes is not None else ([], {}, {})
+    names, rows, lines = _edges(path, header, delimiter, known)
+    ends = np.array([[row[0].strip(), row[1].strip()] for row in rows]).reshape(-1, 2)
     if nodes is not None:
         index = {name: i for i, name in enumerate(known)}
     elif n is not None:
@@ -86,6 +93,24 @@ def read_edge_list(
         directed=bool(directed),
         **fields,  # type: ignore[arg-type]
     )
+
+
+def _edges(
+    path: PathLike, header: bool | None, delimiter: str | None, known: list[str]
+) -> tuple[list[str], list[list[str]], list[int]]:
+    """The names of the columns, the rows, and their lines. Two names may be a header, and they may be nodes."""
+    names, rows, lines, _ = read_rows(path, False, delimiter)
+    if len(names) < 2:
+        raise damaged("read_edge_list", path, "two columns or more")
+    first = [field.strip() for field in rows[0]]
+    if header is None:
+        if any(is_number(field) for field in first):
+            header = False
+        elif any(is_number(field) for row in rows[1:] for field in row):
+            header = True
+        else:
+            header = not set(first[:2]) <= set(known) if known else {name.lower() for name in first[:2]} <= _HEADERS
+    return (first, rows[1:], lines[1:]) if header else (names, rows, lines)
 
 
 def _sorted(names: list[str]) -> list[str]:
