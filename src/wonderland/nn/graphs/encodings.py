@@ -91,7 +91,7 @@ class AnchorEncoding(Module):
         """The distances (n, anchors), in steps."""
         made = _as_graph("AnchorEncoding", graph)
         found = anchor_distances(made, np.asarray(self.anchors if anchors is None else anchors, int), self.cap)
-        return arrays.astype(found, self.lin.dtype)
+        return arrays.astype(found, self.lin.weight.dtype)
 
     def forward(self, graph: GraphLike) -> Tensor:
         given = _table("AnchorEncoding", graph, len(self.anchors))
@@ -120,7 +120,7 @@ class RandomWalkEmbedding(Module):
     def positions(self, graph: GraphLike) -> Tensor:
         """The probabilities (n, k)."""
         made = _as_graph("RandomWalkEmbedding", graph, known=False)
-        return arrays.astype(return_probabilities(made, self.k, self.lin.dtype), self.lin.dtype)
+        return arrays.astype(return_probabilities(made, self.k, self.lin.weight.dtype), self.lin.weight.dtype)
 
     def forward(self, graph: GraphLike) -> Tensor:
         given = _table("RandomWalkEmbedding", graph, self.k)
@@ -155,7 +155,7 @@ class LaplacianEncoding(Module):
         parts = made.to_graphs() if isinstance(made, Batch) else [made]
         found = np.concatenate([np.asarray(spectral_embedding(part, self.k, True, "sym")) for part in parts])
         padding = np.zeros((made.n - len(found), self.k))  # nodes behind the real graphs of a padded batch
-        return arrays.asarray(np.concatenate([found, padding]), dtype=self.lin.dtype)
+        return arrays.asarray(np.concatenate([found, padding]), dtype=self.lin.weight.dtype)
 
     def forward(self, graph: GraphLike) -> Tensor:
         given = _table("LaplacianEncoding", graph, self.k)
