@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from benchmarks import graphs, recurrences, variety, workloads
+from benchmarks import graphs, recurrences, sparse, variety, workloads
 from benchmarks.operations import OPERATIONS
 from wonderland import nn
 
-ALL = workloads.WORKLOADS | variety.VARIETY | recurrences.RECURRENCES | graphs.GRAPHS
+ALL = workloads.WORKLOADS | variety.VARIETY | recurrences.RECURRENCES | graphs.GRAPHS | sparse.SPARSE
 FEW = {name: {"batch": 4} for name in ALL} | {
     "gcn": {"nodes": 40, "edges": 200},
     "gpt": {"batch": 2, "blocks": 1, "context": 16},
@@ -28,6 +28,7 @@ FEW = {name: {"batch": 4} for name in ALL} | {
     "autoencoder": {"batch": 2},
     **{name: {"batch": 2, "steps": 7} for name in recurrences.RECURRENCES},
     **{name: {"nodes": 60, "edges": 240, "features": 12} for name in graphs.GRAPHS},
+    **{name: {"nodes": 60, "edges": 240} for name in sparse.SPARSE},
     "gin_graphs": {"graphs": 6, "hidden": 8, "layers": 2},
 }
 
@@ -49,10 +50,10 @@ def test_both_backends_take_the_same_steps(name):
 def test_peers_have_the_same_workloads(peer):
     folder = pathlib.Path(workloads.__file__).parent / "peers"
     files = {"workloads": workloads.WORKLOADS, "variety": variety.VARIETY, "operations": OPERATIONS}
-    files |= {"recurrences": recurrences.RECURRENCES, "graphs": graphs.GRAPHS}
+    files |= {"recurrences": recurrences.RECURRENCES, "graphs": graphs.GRAPHS, "sparse": sparse.SPARSE}
     for file, names in files.items():
         path = folder / f"{peer}_{file}.py"
-        if peer == "jax" and file == "operations":
+        if peer == "jax" and file in ("operations", "sparse"):
             assert not path.exists()
             continue
         nodes = list(ast.walk(ast.parse(path.read_text())))
