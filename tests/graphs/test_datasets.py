@@ -32,7 +32,7 @@ class NodeModel(wl.nn.Module):
         self.first, self.second = wl.nn.Linear(c, 16), wl.nn.Linear(16, classes)
         self.graphs = graphs
 
-    def forward(self, graph: Graph):
+    def forward(self, graph):
         h = graph.x
         for layer in (self.first, self.second):
             h = wl.relu(h) if layer is self.second else h
