@@ -165,7 +165,9 @@ class Shift:
         return self.apply(arrays.eye(self.n, dtype=_float_of(self.weight)))
 
 
-def _normal(norm: str, self_loops: bool, fill: float, kind: DType, pattern: Pattern, weight: Array | None) -> Made:
+def _normal(
+    norm: str | None, self_loops: bool, fill: float, kind: DType, pattern: Pattern, weight: Array | None
+) -> Made:
     """What `Shift.normalized` computes, of numbers that do not change: once for all calls."""
     values = np.ones(pattern.nnz) if weight is None else weight.astype(np.float64)
     if self_loops:
