@@ -80,7 +80,7 @@ EXACT = frozenset(
             "place",
         ],
         *["stop_gradient", "gather", "argsort", "searchsorted", "random_bits", "constant", "window_argmax"],
-        *["window_pick"],
+        *["window_pick", "take_lines", "segment_max", "segment_min"],
     ]
 )
 # They carry graphs, whose equations are changed one by one.
@@ -97,6 +97,9 @@ SUMS = frozenset(
             "cumprod",
             "logcumsumexp",
             "scatter",
+            "segment_sum",
+            "sparse_matmul",
+            "sampled_matmul",
             "matmul",
             "attention",
             "attention_tangent",
@@ -116,9 +119,10 @@ WIDENED: dict[str, dict[Any, Any]] = {
     **dict.fromkeys(["sum", "prod", "cumsum", "cumprod"], WIDEST),
     **dict.fromkeys(["scatter", "matmul", "convolution", "convolution_input", "convolution_weight"], WIDER),
     **dict.fromkeys(["window_sum", "window_spread", "window_put"], WIDER),
+    **dict.fromkeys(["segment_sum", "sparse_matmul", "sampled_matmul"], WIDER),
 }
 ARITHMETIC = (EXACT - {"sign"}) | {"add", "subtract", "multiply", "divide", "log", "astype"}
-EXTREMES = frozenset(["max", "min", "maximum", "minimum", "relu", "window_pick"])
+EXTREMES = frozenset(["max", "min", "maximum", "minimum", "relu", "window_pick", "segment_max", "segment_min"])
 CHECKED = frozenset(["sum", "cumsum", "matmul", "scatter", "convolution", "window_sum"])
 VIEWS = frozenset(["reshape", "transpose", "broadcast_to", "slice", "negative"])
 

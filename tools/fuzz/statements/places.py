@@ -48,6 +48,36 @@ def scatter(w: Writer) -> None:
     w.add(f"{x}.at[{w.indices((m,), shape[0])}].{method}({value})")
 
 
+def lines(w: Writer) -> None:
+    """Entries of lines, in order or not, with lines that are empty; and products with sparse matrices."""
+    x = w.one(NUMERIC, rank=1, most=20_000)
+    shape, count, kind = w.shape(x), w.among(1, 3, 50), w.number(0, 5)
+    if 0 in shape:
+        raise UnsuitableError
+    m = shape[0] if kind < 2 else w.among(1, 7, 60)
+
+    def drawn(size: int, seed: int, in_order: bool = False) -> str:
+        made = f"np.random.default_rng({seed}).integers(0, {size}, {m})"
+        return f"np.sort({made})" if in_order else made
+
+    def pattern(n: int) -> str:
+        return f"wl.sparse.Pattern.of({drawn(n, seed, in_order)}, {drawn(shape[0], seed + 1)}, {(n, shape[0])})"
+
+    seed, in_order = w.number(0, 100), w.chance(0.5)
+    if kind < 2:
+        real = w.dtype(x).startswith("float")
+        ordered = not w.dtype(x).startswith("complex")
+        extremes, weights = ["max", "min"] if ordered else [], ["softmax", "logsumexp"] if real else []
+        name = w.among("sum", "sum", "mean", *extremes, *weights)
+        w.add(f"wl.sparse.segment_{name}({x}, wl.sparse.Incidence.of({drawn(count, seed, in_order)}, {count}))")
+    elif kind == 2:
+        w.add(f"wl.sparse.gather({x}, wl.sparse.Incidence.of({drawn(shape[0], seed)}, {shape[0]}))", exact=x in w.exact)
+    elif kind == 3 or len(shape) == 1:
+        w.add(f"wl.sparse.matmul({w.weight(x, (m,))}, {pattern(count)}, {x})")
+    else:
+        w.add(f"wl.sparse.sampled_matmul({x}, {w.weight(x, shape)}, {pattern(shape[0])})")
+
+
 def update(w: Writer) -> None:
     x = w.one(NUMERIC, rank=1)
     n = w.shape(x)[0]
@@ -89,6 +119,7 @@ def one_hot(w: Writer) -> None:
 STATEMENTS: dict[str, tuple[Statement, float]] = {
     "gather": (gather, 1.5),
     "scatter": (scatter, 1.5),
+    "lines": (lines, 1),
     "update": (update, 1),
     "order": (order, 1.5),
     "one hot": (one_hot, 0.3),
