@@ -29,6 +29,8 @@ from ..models import (
     small_resnet,
 )
 from .entries import ModelEntry, Usual
+from .graph_inputs import is_graph_set
+from .graph_models import GRAPH_MODELS, GRAPH_TASKS
 from .inputs import Options
 from .recurrent_models import gru, lru, lstm, mamba, rwkv
 from .tasks.forecasting import SERIES
@@ -341,6 +343,7 @@ MODELS: dict[str, ModelEntry] = {
         task="texts",
         data=None,
     ),
+    **GRAPH_MODELS,
 }
 
 
@@ -362,7 +365,7 @@ def entry_for(model: Options, data: Options) -> ModelEntry:
     ['supervised', 'forecasting', 'language', 'forecasting']
 
     Of models that are for several tasks, a text file is for language, a series by name or a table with a row per step
-    is for forecasts, and all else has targets.
+    is for forecasts, and all else has targets. For models on graphs a folder is many graphs, and all else is one.
     """
     found = entry(model["name"])
     if not found.also:
@@ -373,6 +376,8 @@ def entry_for(model: Options, data: Options) -> ModelEntry:
                 f"the model {model['name']} is not for the task {model['task']!r}.", f"one of {', '.join(found.tasks)}"
             )
         return found.suited(str(model["task"]))
+    if found.task in GRAPH_TASKS:
+        return found.suited("graphs" if is_graph_set(str(data["name"])) else "nodes") if "name" in data else found
     name = str(data.get("name", "")).lower().removesuffix(".gz")
     if name.endswith(TEXTS):
         return found.suited("language")

@@ -172,7 +172,7 @@ def _unsuited(how: TrainSettings, task: Task, data: Prepared) -> dict[str, str]:
         found["augment"] = "the inputs are no images"
     if data.train[0].dtype == np.int64:
         found["noise"] = "the inputs are tokens"
-    return {**found, **task.unsuited(how, data)}
+    return {**found, **task.unsuited(data)}
 
 
 class Changes:

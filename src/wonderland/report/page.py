@@ -11,6 +11,7 @@ from html import escape
 import numpy as np
 
 from ..data.transforms.preview import png_bytes
+from ..graphs.drawing import NETWORK_LOOKS
 from ..viz.graph import STYLE as GRAPH_STYLE
 from ..viz.heatmap import HEAT_LOOKS
 from ..viz.marks import PLOT_LOOKS, style_sheet
@@ -39,7 +40,7 @@ section { background: var(--paper); border: 1px solid var(--line); border-radius
 figure { margin: 0; min-width: 0; } figcaption { font-size: .9rem; margin: .2rem 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; } .figures + .scroll, .scroll + .scroll { margin-top: 1.2rem; }
 svg.wl-plot { display: block; width: 100%; max-width: 34rem; height: auto; }
-svg.wl-heat { width: auto; max-width: none; }
+svg.wl-heat { width: auto; max-width: none; } svg.wl-network { max-width: 60rem; }
 .images img { display: block; width: 100%; height: auto; image-rendering: pixelated; border: 1px solid var(--line);
   border-radius: 6px; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
@@ -76,7 +77,8 @@ DARK = """
 LONG = 20  # characters of a cell
 # nothing is loaded and nothing runs, whatever a title or a class name says
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-STYLES = CSS + style_sheet("wl-plot", PLOT_LOOKS) + style_sheet("wl-heat", HEAT_LOOKS) + GRAPH_STYLE + DARK
+LOOKS = {"wl-plot": PLOT_LOOKS, "wl-heat": HEAT_LOOKS, "wl-network": NETWORK_LOOKS}
+STYLES = CSS + "".join(style_sheet(name, looks) for name, looks in LOOKS.items()) + GRAPH_STYLE + DARK
 
 
 def page(title: str, lead: str, sections: Sequence[Section]) -> str:

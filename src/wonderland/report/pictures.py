@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..core.typing import Array, ArrayLike
+from ..graphs import Graph
+from ..graphs.drawing import drawing
 from ..viz.heatmap import Heat
 from ..viz.histogram import binned
+from ..viz.marks import Drawing
 from ..viz.plot import Bars, Plot
 
 SQUARE = (400, 370)
@@ -23,7 +27,33 @@ class Image:
     pixels: Array
 
 
-Picture = Plot | Heat | Image
+@dataclass(frozen=True)
+class Network:
+    """A graph to be drawn: the classes of nodes, what was predicted of them, words beside them, weights of edges."""
+
+    title: str
+    graph: Graph
+    true: Array | None = None
+    predicted: Array | None = None
+    words: Sequence[str] | None = None
+    weights: Array | None = None
+    names: Sequence[str] | None = None
+    size: tuple[int, int] = (880, 620)
+
+    def drawing(self) -> Drawing:
+        """The picture as marks."""
+        return drawing(
+            self.graph,
+            self.true,
+            self.predicted,
+            self.weights,
+            self.words,
+            self.names,
+            size=self.size,
+        )
+
+
+Picture = Plot | Heat | Image | Network
 
 
 @dataclass

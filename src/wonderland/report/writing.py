@@ -14,6 +14,7 @@ from ..train.history import History
 from . import png as png_files
 from .classification import classification_section
 from .curves import curves_section
+from .graphs import graph_sections
 from .language import language_sections
 from .mistakes import mistakes_section
 from .models import gradients_of, model_section, spread_section
@@ -38,6 +39,7 @@ def write(
     gradients: Mapping[str, ArrayLike] | None = None,
     results: Mapping[str, object] | None = None,
     language: Mapping[str, object] | None = None,
+    graphs: Mapping[str, object] | None = None,
     png: bool = True,
 ) -> list[str]:
     """Write a report of a run: one HTML file that needs nothing else, and its pictures as PNG; returns the paths.
@@ -68,6 +70,9 @@ def write(
       `wl.generation.trace` gives; "attention", a list of (title, weights (t, t)) and the names of the t tokens;
       "positions", similarities (n, n); "pairs", rows (source, target, output, whether it is right); "filled", texts as
       lists of (token, None), or (token, (guess, truth, probability)) where one was hidden.
+    - `graphs`: of models on graphs. "graph", whose nodes have the classes "true" (-1 if unknown) and "predicted",
+      "asked" where it is a test, and "attention", a weight per edge; or "graphs" with "true" and "predicted" of each;
+      "names" of the classes; "confidence"; "embedding", rows of features.
     - `png`: also write `report-curves.png` and the like beside `report.html`, if matplotlib is installed.
 
     What is not given is left out. Files appear whole or not at all. Book, sections 4.3.3 and 9.2.
@@ -88,6 +93,8 @@ def write(
         sections += classification_section(found) if isinstance(found, Classified) else [regression_section(found)]
         if examples is not None:
             sections.append(mistakes_section(found, examples))
+    if graphs is not None:
+        sections += graph_sections(graphs)
     if model is not None:
         sections.append(model_section(model, examples))
         sections.append(spread_section("Parameters", dict(model.named_parameters()), "parameters"))

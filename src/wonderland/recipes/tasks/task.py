@@ -13,7 +13,6 @@ from ...core.errors import InputError
 from ...metrics.metric import Metric
 from ...train.feeding import Data
 from ..inputs import Options, check_alike, like_those_of
-from ..settings import TrainSettings
 
 Known: TypeAlias = Options | None  # what a run keeps of its data, if there is one
 Arrays: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -88,7 +87,7 @@ class Task:
         """Refuse inputs that are not like those of a run."""
         check_alike(part[0], shape)
 
-    def unsuited(self, how: TrainSettings, data: Prepared) -> Mapping[str, str]:
+    def unsuited(self, data: Prepared) -> Mapping[str, str]:
         """Settings that would do nothing in this task, and why."""
         return {}
 
