@@ -259,3 +259,18 @@ def test_weights_that_are_assigned_to_are_normalised_again():
     weight[0] = 5.0
     second = nn.as_shift(nn.Shift(pattern, weight), "sym").todense().numpy()
     assert np.abs(first - second).max() > 0.1
+
+
+def test_what_narrows_comes_before_the_sum():
+    graph, x = random_graph(), features(c=6)
+    seen = []
+    plain = [nn.Linear(6, 2), nn.Sequential(nn.Linear(6, 2), nn.Tanh(), nn.Linear(2, 5))]
+    for network in plain:
+        layer = double(nn.GINConv(network, eps=0.25))
+        close(layer(x, graph), layer.nn(wl.asarray(1.25 * x.numpy() + dense(graph) @ x.numpy())))
+        first = layer.nn if isinstance(layer.nn, nn.Linear) else layer.nn[0]
+        first.register_forward_hook(lambda *given: seen.append(given))
+        expected = layer(x, graph)  # a layer that somebody listens to is called
+        assert seen
+        seen.clear()
+        close(expected, layer.nn(wl.asarray(1.25 * x.numpy() + dense(graph) @ x.numpy())))

@@ -178,7 +178,9 @@ class GIN(GraphBackbone):
         sizes = as_widths("GIN", widths)
         keys = split(take_key("GIN", key), len(sizes) - 1)
         layers = [
-            GINConv(MLP([c, d, d], activation=activation, norm=mlp_norm, dtype=dtype, key=k), train_eps=train_eps)
+            GINConv(
+                MLP([c, d, d], activation=activation, norm=mlp_norm, dtype=dtype, key=k).layers, train_eps=train_eps
+            )
             for c, d, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
         ]
         super().__init__(layers, sizes[1:], activation, dropout, norm, residual, jump, last=True, dtype=dtype)

@@ -222,9 +222,18 @@ class GATv2Conv(_Heads):
         self.att = Parameter(xavier_uniform()(shape, key=keys[3], dtype=self.lin_l.dtype))
         self.bias = self._bias(bias, self.lin_l.weight)
 
+    def _projected(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        if self.share_weights:
+            left = self.lin_l(x)
+            return left, left
+        both = arrays.matmul(x, arrays.concat([self.lin_l.weight, self.lin_r.weight], axis=1))  # x is read once
+        left, right = both[:, : self.lin_l.out_features], both[:, self.lin_l.out_features :]
+        if self.lin_l.bias is None or self.lin_r.bias is None:
+            return left, right
+        return left + self.lin_l.bias, right + self.lin_r.bias
+
     def scores(self, x: Tensor, shift: Shift) -> tuple[Tensor, Tensor]:
-        left = self.lin_l(x)
-        right = left if self.share_weights else self.lin_r(x)
+        left, right = self._projected(x)
         both = sparse.gather(right, shift.pattern.rows) + sparse.gather(left, shift.pattern.cols)
         if self.lin_edge is not None:
             both = both + self.lin_edge(self.edge_attr(shift))

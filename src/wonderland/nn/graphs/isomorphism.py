@@ -10,7 +10,10 @@ from ...core.arguments import as_function, as_int, as_number
 from ...core.errors import ShapeError
 from ...core.tensor import Tensor
 from ...core.typing import DTypeLike, KeyLike
+from ..layers.identity import Identity
 from ..layers.linear import Linear
+from ..module.containers import Sequential
+from ..module.lazy import Lazy
 from ..module.parameter import Buffer, Parameter
 from .layer import GraphLayer, edge_features
 from .shift import DenseShift, Shift
@@ -43,7 +46,21 @@ class GINConv(GraphLayer):
             shift = DenseShift(arrays.astype(shift.matrix != 0, x.dtype))
         else:
             shift = dataclasses.replace(shift, weight=None)
-        return self.nn((1.0 + arrays.astype(self.eps, x.dtype)) * x + shift.apply(x))
+        own = 1.0 + arrays.astype(self.eps, x.dtype)
+        first, rest = _narrowing(self.nn)
+        if first is None or x.shape[-1:] != (first.in_features,):
+            return self.nn(own * x + shift.apply(x))
+        h = arrays.matmul(x, first.weight)
+        h = own * h + shift.apply(h)
+        return rest(h if first.bias is None else h + first.bias)
+
+
+def _narrowing(nn: Callable[[Tensor], Tensor]) -> tuple[Linear | None, Callable[[Tensor], Tensor]]:
+    """A linear layer at the beginning of f with fewer outputs than inputs, which comes before the sum, and the rest."""
+    first, rest = (nn[0], nn[1:]) if isinstance(nn, Sequential) and len(nn) > 1 else (nn, Identity())
+    if type(first) is not Linear or first._hooks or first.in_features is None or isinstance(first.weight, Lazy):
+        return None, rest
+    return (first if first.out_features < first.in_features else None), rest
 
 
 class GINEConv(GINConv):
