@@ -160,7 +160,7 @@ def test_links_by_products_are_learned():
     np.testing.assert_array_equal(model.head(h, graph, tried), model.head(h, graph, tried[:, ::-1]))
 
 
-@pytest.mark.book("12.52", name="models.GraphHead")
+@pytest.mark.book("12.52", "A7-25", "A7-26", name="models.GraphHead")
 @pytest.mark.parametrize("pool", ["mean", "sum", "max", "attention"])
 def test_graph_heads(pool):
     graph, x = graph_of(), features()
@@ -188,7 +188,7 @@ def blocks(n=60, p_in=0.4, p_out=0.02, seed=0):
     return wl.graphs.Graph(n, pairs, y=y, directed=False), y
 
 
-@pytest.mark.book("12.49", "A7-30", name="models.masked_cross_entropy")
+@pytest.mark.book("12.49", "A7-24", "A7-30", name="models.masked_cross_entropy")
 def test_semi_supervised_classification_of_nodes():
     graph, y = blocks()
     labelled = np.arange(60) < 9  # three of each

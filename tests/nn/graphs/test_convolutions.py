@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -259,6 +262,16 @@ def test_weights_that_are_assigned_to_are_normalised_again():
     weight[0] = 5.0
     second = nn.as_shift(nn.Shift(pattern, weight), "sym").todense().numpy()
     assert np.abs(first - second).max() > 0.1
+
+
+@pytest.mark.parametrize("layer", [nn.GCNConv(C, 2), nn.SAGEConv(C, 2), nn.GATConv(C, 2)], ids=["gcn", "sage", "gat"])
+def test_what_was_computed_once_goes_with_its_graph(layer):
+    graph = random_graph()
+    alive = weakref.ref(graph.pattern)
+    layer(wl.ones((9, C)), graph)
+    del graph
+    gc.collect()
+    assert alive() is None
 
 
 def test_what_narrows_comes_before_the_sum():

@@ -19,7 +19,7 @@ from ...sparse import Incidence, Pattern
 Made: TypeAlias = tuple[Pattern, Tensor]
 # what was made of patterns, which are seen in every step of a training, as long as they live
 _KNOWN: dict[tuple[int, bool], tuple[weakref.ref[Pattern], Looped]] = {}
-_MADE: dict[tuple[object, ...], tuple[weakref.ref[Pattern], Array | None, Made]] = {}
+_MADE: dict[tuple[object, ...], tuple[weakref.ref[Pattern], Array | None, Pattern | None, Tensor]] = {}
 
 
 def is_known(x: Tensor) -> bool:
@@ -123,6 +123,8 @@ def once(
     buffer = None if weight is None else weight._data  # held, so that assignment to the tensor gives it another one
     at = (id(pattern), None if buffer is None else id(buffer), *how)
     if at not in _MADE:
-        made = make(pattern, buffer)
-        _MADE[at] = (weakref.ref(pattern, lambda _: _MADE.pop(at, None)), buffer, made)
-    return _MADE[at][2]
+        found, values = make(pattern, buffer)
+        other = None if found is pattern else found  # a pattern that is held here would live for ever
+        _MADE[at] = (weakref.ref(pattern, lambda _: _MADE.pop(at, None)), buffer, other, values)
+    other, values = _MADE[at][2:]
+    return (pattern if other is None else other), values
