@@ -7,6 +7,7 @@ dropped.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import threading
@@ -17,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import connection, get_all_start_methods, get_context
 from multiprocessing.process import BaseProcess
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -89,8 +90,9 @@ def _make(
 
 
 def _end_thread(credits: SimpleQueue[bool], thread: threading.Thread) -> None:
-    while not credits.empty():  # what was not begun is not made
-        credits.get()
+    with contextlib.suppress(Empty):  # which the thread may make it at any moment
+        while True:  # what was not begun is not made
+            credits.get_nowait()
     credits.put(False)
     if thread is not threading.current_thread():  # the garbage collector may run anywhere
         thread.join(PATIENCE)
