@@ -13,6 +13,7 @@ import pytest
 import wonderland as wl
 from wonderland import recipes
 from wonderland.recipes import MODELS, Settings, TrainSettings, build
+from wonderland.recipes.graph_models import GRAPH_MODELS
 from wonderland.recipes.running import Changes, _optimizer
 from wonderland.recipes.settings import OPTIMIZERS, SCHEDULES, schedule_of
 from wonderland.recipes.tasks import TASKS
@@ -225,6 +226,11 @@ ANOTHER = {
     "pooling": "cls",
     "registers": 2,
     "state": 3,
+    "heads": 3,
+    "dynamic": True,
+    "aggregate": "max",
+    "attend": "all",
+    "structural": "degree",
 }
 MORE: dict[tuple[str, str], object] = {
     ("vgg", "channels"): 8,
@@ -238,13 +244,25 @@ MORE |= {
     ("forecaster", "kernel_size"): 3,
     ("neural_ode", "hidden"): 9,
 }
+MORE |= {(name, "hidden"): 9 for name in GRAPH_MODELS}
+MORE[("graph_transformer", "attend")] = {"nodes": "all", "links": "all", "graphs": "edges"}
 
 
 SMALL = {"wavenet": {"channels": 8, "dilations": [1, 2]}, "convnext": {"channels": [4, 8], "depth": 1}}
 
 
+def on_a_graph(name, task, **options):
+    wl.random.seed(0)
+    model = build({"name": name, **options}, (4,), 7, {"task": task}).train()
+    graph = wl.graphs.Batch.from_graphs([wl.graphs.karate_club().with_(x=None, props=None)])
+    x = np.random.default_rng(0).normal(size=(34, 4)).astype(np.float32)
+    return {k: v.shape for k, v in model.state_dict().items()}, np.asarray(model(x, graph)).tobytes()
+
+
 def fingerprint(name, task, **options):
     """What a model is, and what it does to an input while it is trained."""
+    if name in GRAPH_MODELS:
+        return on_a_graph(name, task, **options)
     several = bool(MODELS[name].also)
     tokens = name in TOKENS or (several and task == "language")
     shape = (12,) if several and tokens else SHAPES.get(name, (16, 16, 1))
@@ -260,7 +278,9 @@ def test_every_option_of_every_model_has_an_effect(name, task):
     plain = fingerprint(name, task)
     assert fingerprint(name, task) == plain
     for option in MODELS[name].options():
-        assert fingerprint(name, task, **{option: MORE.get((name, option), ANOTHER[option])}) != plain, option
+        other = MORE.get((name, option), ANOTHER[option])
+        other = other[task] if isinstance(other, dict) else other
+        assert fingerprint(name, task, **{option: other}) != plain, option
 
 
 def test_alexnets_options_have_an_effect():

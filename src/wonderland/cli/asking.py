@@ -25,7 +25,8 @@ What a trained model says about inputs: a line for each, with the class and its 
 
 examples:
   wonderland predict runs/digits-cnn --data images.npy
-  wonderland predict runs/flowers-linear --data new_flowers.csv --json"""
+  wonderland predict runs/flowers-linear --data new_flowers.csv --json
+  wonderland predict runs/cora-gcn --data more_papers.npz"""
 
 GENERATE = """\
 A text that a trained model writes: the continuation of a prompt, or what a seq2seq model makes of it. The model is that
@@ -137,7 +138,12 @@ def _table(found: dict[str, Any]) -> str:
     """Predictions as CSV."""
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
-    if "confidence" in found:
+    if "node" in found:
+        numbers = [p if isinstance(p, list) else [p] for p in found["predictions"]]
+        sure = [[f"{c:.4f}"] for c in found["confidence"]] if "confidence" in found else [[] for _ in numbers]
+        rows.writerow(["node", *(["prediction"] * len(numbers[0])), *(["confidence"] if sure[0] else [])])
+        rows.writerows([name, *p, *c] for name, p, c in zip(found["node"], numbers, sure, strict=True))
+    elif "confidence" in found:
         rows.writerow(["prediction", "confidence"])
         rows.writerows([p, f"{c:.4f}"] for p, c in zip(found["predictions"], found["confidence"], strict=True))
     elif isinstance(found["predictions"][0], str):

@@ -40,11 +40,17 @@ def data() -> list[tuple[str, str]]:
         (entry.name, f"{entry.description} ({'needs scikit-learn' if entry.kind == 'sklearn' else entry.kind})")
         for entry in list_datasets()
     ]
+    rows += [
+        ("citations", "a made citation network: 600 articles, 5 fields (a graph)"),
+        ("karate", "the karate club: 34 members, 2 clubs (a graph)"),
+        ("motifs", "trees with a ring, a house or a clique in them (graphs)"),
+    ]
     return [
         *rows,
         (
             "a path",
-            "CSV, Parquet, NPY, NPZ, IDX (MNIST), CIFAR's binary files, a folder of images, a text, or pairs of texts",
+            "CSV, Parquet, NPY, NPZ, IDX (MNIST), CIFAR's binary files, a folder of images, a text, or pairs of texts; "
+            "a graph as NPZ or as CSV of edges with data.nodes, a folder of graphs in the TU format",
         ),
     ]
 

@@ -23,6 +23,10 @@ examples:
   wonderland train --model linear --data flowers.csv --set data.target=species
   wonderland train --model gpt --data shakespeare.txt
   wonderland train --model seq2seq --data pairs.tsv
+  wonderland train --model gcn --data cora.npz
+  wonderland train --model sage --data edges.csv --set data.nodes=nodes.csv --set data.target=label
+  wonderland train --model gcn --data cora.npz --set model.task=links
+  wonderland train --model gin --data MUTAG
   wonderland train settings.toml --set lr=0.01
 
 a settings file:

@@ -117,9 +117,8 @@ def scaled(found: GraphData, run: Options | None, data: Options, rows: np.ndarra
 def options_like(settings: Options, data: Options, targets: bool) -> Options:
     """The settings of other graphs for a trained model: what is said, and what the run's say about all of them."""
     kept = ("id", "split", "weight", "directed", "delimiter", "inductive", *(("target",) if targets else ()))
-    same = data.get("name") == settings["name"]
-    mine = {name: value for name, value in settings.items() if name in kept or (same and name == "nodes")}
-    return {**mine, **data}
+    same = data.get("name") == settings["name"] and targets
+    return {**{name: value for name, value in settings.items() if same or name in kept}, **data}
 
 
 def checked_masks(found: GraphData) -> dict[str, np.ndarray]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import os
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
@@ -18,6 +21,8 @@ from ..data.formats.schema import TableSchema
 OF_ONE_FILE = ("name", "expect_size", "expect_sha256")  # options that say nothing about another file
 SETTLED = ("columns", "categorical", "encode", "task")  # options of tables that a schema answers
 TARGETS = ("target", "targets")
+GRAPHS = ("citations", "karate", "motifs")  # that come with the package
+EDGES = {"edge_index.npy", "edges.npy", "edge_list.npy", "ends.npy", "adj_indptr.npy"}  # arrays that graphs have
 
 Options: TypeAlias = Mapping[str, Any]  # plain data by name: what settings say, and what a run keeps
 Made = TypeVar("Made")
@@ -27,6 +32,10 @@ def read(settings: Options) -> DatasetRecord:
     """The data by name or path, all in memory."""
     options = {name: value for name, value in settings.items() if name != "name"}
     name = settings.get("name")
+    if is_graph(name):
+        raise InputError(
+            f"{name} is a graph, or many.", "--model gcn, or another one for graphs; see `wonderland list`"
+        )
     found = made_with(name, _reader(name), options)
     if isinstance(found, DatasetRecord):
         return found
@@ -34,6 +43,19 @@ def read(settings: Options) -> DatasetRecord:
         raise InputError(f"{name}: there are no examples.", "data that are not empty")
     x, y = collate([found[i] for i in range(len(found))])  # a folder of images
     return DatasetRecord(np.asarray(x), np.asarray(y), str(name), target_names=tuple(getattr(found, "classes", ())))
+
+
+def is_graph(name: object) -> bool:
+    """Whether data are graphs, which models of examples do not take: by name, or by what is in a file or folder."""
+    if not isinstance(name, str):
+        return False
+    if os.path.isdir(name):
+        return any(file.endswith(("_graph_indicator.txt", "_graph_indicator.txt.gz")) for file in os.listdir(name))
+    if not name.lower().endswith(".npz") or not zipfile.is_zipfile(name):
+        return name in GRAPHS
+    with contextlib.suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(name) as archive:
+        return not EDGES.isdisjoint(archive.namelist())
+    return False
 
 
 def made_with(name: object, make: Callable[..., Made], options: Options) -> Made:

@@ -17,6 +17,7 @@ from .pictures import SQUARE, Network, Picture, Plot, Section, histogram_of
 MOST_CLASSES = 10  # with a colour of their own
 MOST_POINTS = 3000
 AXES = ("first", "second")
+MOST_BARS = 40  # one for each degree
 MOST_DRAWN = 150  # nodes of a graph that is drawn as a whole
 MOST_NEAR = 24  # nodes of a neighbourhood
 MOST_MISTAKES = 6
@@ -110,7 +111,10 @@ def homophily(graph: Graph, true: Array) -> float | None:
 def _degrees(degrees: Array) -> Plot:
     """The distribution: bars if degrees are alike, dots on logarithmic axes if a few are much larger."""
     if degrees.max() <= 8 * max(degrees.mean(), 1.0):
-        return histogram_of("Degrees of the nodes", degrees, size=SQUARE, x_label="degree")
+        if degrees.max() > MOST_BARS:
+            return histogram_of("Degrees of the nodes", degrees, size=SQUARE, x_label="degree")
+        bars = Bars(np.arange(degrees.max() + 2) - 0.5, np.bincount(degrees))
+        return Plot("Degrees of the nodes", [bars], "degree", "nodes", SQUARE)
     counts = np.bincount(degrees)
     there = np.flatnonzero(counts[1:]) + 1
     dots = Curve(np.log10(there), np.log10(counts[there]), dots=True)
@@ -217,10 +221,15 @@ def _drawn(graph: Graph, true: Array, predicted: Array, found: Findings) -> Sect
     title = "The graph" if small else "Neighbourhoods of mistakes"
     joined = parts[0] if len(parts) == 1 else Batch.from_graphs(parts)
     picture = Network(title, joined, truth, predicted[nodes], words, weights, [found.name(int(k)) for k in kinds])
-    html = paragraph(text) + figures([picture], )
+    html = paragraph(text) + figures(
+        [picture],
+    )
     if centres:
         degrees = degrees_of(graph)
-        rows = [[i, found.name(true[i]), found.name(predicted[i]), float(sure[i]), int(degrees[i])] for i in centres]
+        rows = [
+            [i, found.name(int(true[i])), found.name(int(predicted[i])), float(sure[i]), int(degrees[i])]
+            for i in centres
+        ]
         html += table(["node", "true", "predicted", "confidence", "degree"], rows)
     return Section("The graph drawn" if small else "Mistakes in the graph", html, {"drawing": [picture]})
 
@@ -254,8 +263,8 @@ def _examples(graphs: Sequence[Graph], true: Array, predicted: Array, found: Fin
             continue
         pictures: list[Picture] = []
         for k in places.tolist():
-            said = f"{found.name(predicted[k])} ({sure[k]:.2f})"
-            said += "" if true[k] == predicted[k] else f", is {found.name(true[k])}"
+            said = f"{found.name(int(predicted[k]))} ({sure[k]:.2f})"
+            said += "" if true[k] == predicted[k] else f", is {found.name(int(true[k]))}"
             pictures.append(Network(f"Graph {k}: {said}", graphs[k], kinds_of(graphs[k]), size=(320, 260)))
         parts.append(f'<h3 class="{kind}">{title}</h3>' + figures(pictures, "small"))
         every += pictures
