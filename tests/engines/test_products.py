@@ -143,6 +143,8 @@ KINDS = [
     (300, 1, 300, "rows rows"),
     (611, 19, 10, "rows rows"),
     (611, 19, 7, "columns rows"),
+    (9, 2050, 515, "columns rows"),  # rows of y far apart: read along, in parts of the sum
+    (515, 2051, 33, "columns rows"),  # the same, transposed on the way
 ]
 
 
@@ -168,6 +170,21 @@ def test_large_products_are_shared_among_chunks_and_small_ones_are_not() -> None
     assert checked(40, 32, 40, (64,))[-1].chunks >= 4
 
 
+@pytest.mark.parametrize(("m", "n"), [(16, 1433), (1433, 16), (64, 1433), (1433, 64)])
+def test_a_large_matrix_with_few_rows_on_a_page_is_read_along_its_rows(m: int, n: int) -> None:
+    # as in the gradient of a layer's weights: each chunk has all columns of some rows, and the parts are added
+    memory: Memory = {}
+    k = 2700
+    x, left = matrix(memory, (), m, k, "columns")
+    y, right = matrix(memory, (), k, n, "rows")
+    got, steps = product(memory, x, y)
+    assert_close(got, left, right)
+    assert steps[0].x.shape[:-2] == (8,)
+    assert type(steps[-1]).__name__ == "Total"
+    few = checked(300, 64, 1433, (), "columns rows")  # a small one is not
+    assert [type(step).__name__ for step in few] == ["Product"]
+
+
 def test_the_memory_of_a_chunk_is_bounded() -> None:
     memory: Memory = {}
     x, _ = matrix(memory, (64,), 1, 1, "rows")
@@ -191,7 +208,9 @@ def test_a_row_of_ones_meets_every_element_once() -> None:
     assert np.array_equal(product(memory, x, y)[0], left @ right)
 
 
-@pytest.mark.parametrize(("m", "k", "n", "first"), [(130, 700, 200, "rows"), (64, 4100, 48, "columns")])
+@pytest.mark.parametrize(
+    ("m", "k", "n", "first"), [(130, 700, 200, "rows"), (64, 4100, 48, "columns"), (16, 2050, 515, "columns")]
+)
 def test_the_order_of_chunks_does_not_change_a_bit(m: int, k: int, n: int, first: str) -> None:
     memory: Memory = {}
     x, _ = matrix(memory, (), m, k, first)

@@ -40,6 +40,9 @@ ROW_BYTES = 1 << 15  # of a kernel's values, kept from one phase to the next    
 PANEL = 24576  # of a panel of y in the first cache                                              matmul_512
 LARGE = 1 << 18  # of a matrix that is read once, row by row                                     decoding
 STREAMED = 1 << 14  # of sums that wait while such a matrix is read                               decoding
+FAR_ROWS = 2048  # from which rows of a factor are on pages of their own                           gcn_cora
+LARGE_ROWS = 1 << 20  # of such rows, beyond the second cache                                    gcn_cora
+FAR_FACTOR = 1 << 22  # of such a factor that is read along its rows, in parts of the sum        gcn_cora, gat_cora
 GATHERED = 1 << 19  # of x that are brought together                                             matmul_transposed
 PATCH = 160 * 1024  # of a patch of a convolution                                                conv_3x3, conv2d_stem
 STACK = 512 * 1024  # of a patch that may lie on the stack, beside the filter in the second cache   conv2d_3x3_256
@@ -52,6 +55,7 @@ KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody hold
 
 # --- how many go together
 FEATURES = 1024  # of keys and values of attention together; tiles of more leave too little of the caches   attention
+FAR_PARTS = 8  # of the sum of a product with such a factor                                      gcn_cora, gat_cora
 FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding
 STREAMS = 8  # rows of that factor that are read at a time, if there is one row                  decoding
 LEAST_ROWS = 64  # of that factor in a chunk                                                     decoding

@@ -17,7 +17,7 @@ from ..labels import Work
 from ..processor import Processor
 from ..text.builder import computed, typed
 from ..text.routine import Routine
-from ..tuning import CYCLES, GATHERED, INLINE, LONGEST, NEAR_BYTES, PANEL
+from ..tuning import CYCLES, FAR_ROWS, GATHERED, INLINE, LARGE_ROWS, LONGEST, NEAR_BYTES, PANEL
 from ..values import Shape, View
 from .blocks import Blocks, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
@@ -72,9 +72,9 @@ class Product(WithEpilogue):
         (m, k), n = x.shape[-2:], y.shape[-1]
         self.m, self.n, self.k = m, n, k
         # x is gathered from memory where a column of it is a row there, and far from the next
-        far = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
+        apart = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
         beside = cpu.registers // 4  # rows of x that are gathered beside each other
-        self.gathered = far and m >= beside and n >= 4 * self.w and k >= 64
+        self.gathered = apart and m >= beside and n >= 4 * self.w and k >= 64
         cycles, self.rows, self.vectors = block(
             cpu.registers, m, -(-n // self.w), k, beside if self.gathered else 4 if turned and m >= self.w else 1
         )
@@ -89,8 +89,12 @@ class Product(WithEpilogue):
         panel = k * self.width * self.size
         near = PANEL if x.strides[-1] == 1 or self.gathered else PANEL // 2  # columns of x take more of the cache
         cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
-        if abs(y.strides[-2]) * self.size >= 2048 and k > 512 and self.blocks.columns > self.width:
-            cuts = max(cuts, -(-k // 48))  # rows of y on pages of their own: as many as the processor remembers
+        far = abs(y.strides[-2]) * self.size
+        if far >= FAR_ROWS and self.blocks.columns > self.width:
+            if height < 6 * self.rows and far * k >= LARGE_ROWS:
+                cuts = max(cuts, -(-k // 16))  # as many rows of y as are fetched ahead by themselves
+            elif k > 512:
+                cuts = max(cuts, -(-k // 48))  # rows of y on pages of their own: as many as the processor remembers
         cuts = max(cuts, -(-k // max(LONGEST, math.isqrt(k))))
         self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need

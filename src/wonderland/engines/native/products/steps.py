@@ -8,7 +8,7 @@ from typing import cast
 
 from ..processor import Processor
 from ..text.builder import STORED, computed
-from ..tuning import LEAST_ROWS, STREAMED
+from ..tuning import FAR_FACTOR, FAR_PARTS, FAR_ROWS, LEAST_ROWS, STREAMED
 from ..values import Buffer, Hole, View, reshape_strides, transposed, whole
 from .blocks import Blocks
 from .dots import Dots
@@ -63,7 +63,9 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
         pack, x = packed(cpu, x)
         steps.append(pack)
     if turned:
-        return [*steps, Product(cpu, x, y, epilogue, turned)]
+        step = Product(cpu, x, y, epilogue, turned)
+        parts = _along(step)
+        return [*steps, *([step] if parts == 1 else _parts(cpu, x, y, epilogue, Product, parts, turned))]
     return steps + _shared(cpu, x, y, epilogue, Product)
 
 
@@ -132,15 +134,28 @@ def _shared(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind) ->
             traffic = cut.traffic * (k // count) + 2 * math.prod(lead) * count * m * n
             if traffic < 0.8 * best:
                 best, parts = traffic, count
+    if isinstance(step, Product):
+        parts = max(parts, _along(step))
     return [step] if parts == 1 else _parts(cpu, x, y, epilogue, kind, parts)
 
 
-def _parts(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind, parts: int) -> Steps:
-    """A product in parts of its sum, and a step that adds them."""
+def _along(step: Product) -> int:
+    """Into how many parts of its sum to cut a product of a few rows with many long ones, as gradients of weights are.
+
+    Chunks of columns would all go through all pages of the large factor, and leave each after a few bytes.
+    """
+    far = abs(step.y.strides[-2]) * step.size
+    wide = far >= FAR_ROWS and far * step.k >= FAR_FACTOR and step.k >= 2 * FAR_PARTS * step.m
+    return FAR_PARTS if wide and step.blocks.count == 1 and step.chunks >= FAR_PARTS else 1
+
+
+def _parts(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind, parts: int, turned: bool = False) -> Steps:
+    """A product in parts of its sum, and a step that adds them; turned, the parts are transposed already."""
     (m, k), n, lead = x.shape[-2:], y.shape[-1], x.shape[:-2]
     length, rest = divmod(k, parts)
     buffer = Buffer("arena", math.prod(lead) * (parts + (rest > 0)) * m * n, x.dtype)
-    sums = whole(buffer, (*lead, parts + (rest > 0), m, n))
+    size = (n, m) if turned else (m, n)
+    sums = whole(buffer, (*lead, parts + (rest > 0), *size))
 
     def piece(first: int, count: int, length: int) -> Product | Dots | Streamed:
         """Parts of the sum, as many matrices."""
@@ -154,9 +169,10 @@ def _parts(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind, par
             )
             for view, shape, step in ((x, (m, length), x.strides[-1]), (y, (length, n), y.strides[-2]))
         )
-        out = View(buffer, (*lead, count, m, n), sums.strides, first * m * n)
+        out = View(buffer, (*lead, count, *size), sums.strides, first * m * n)
         hole = Hole(out.shape, x.dtype)
-        return kind(cpu, left, right, Epilogue(hole, [(out, hole)]))
+        after = Epilogue(hole, [(out, hole)])
+        return Product(cpu, left, right, after, turned) if turned else kind(cpu, left, right, after)
 
     pieces = [piece(0, parts, length)] + ([piece(parts, 1, rest)] if rest else [])
     return [*pieces, Total(cpu, sums, epilogue)]
