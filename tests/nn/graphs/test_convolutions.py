@@ -287,3 +287,19 @@ def test_what_narrows_comes_before_the_sum():
         assert seen
         seen.clear()
         close(expected, layer.nn(wl.asarray(1.25 * x.numpy() + dense(graph) @ x.numpy())))
+
+
+def test_a_network_that_somebody_listens_to_is_called_as_a_whole():
+    graph, x, seen = random_graph(), features(c=6), []
+    layer = double(nn.GINConv(nn.Sequential(nn.Linear(6, 2), nn.Tanh())))
+    expected = layer(x, graph)
+    layer.nn.register_forward_hook(lambda *given: seen.append(given))
+    close(layer(x, graph), expected)
+    assert len(seen) == 1
+
+    class Doubled(nn.Sequential):
+        def forward(self, *args):
+            return 2 * super().forward(*args)
+
+    twice = double(nn.GINConv(Doubled(*layer.nn)))
+    close(twice(x, graph), 2 * np.asarray(expected))

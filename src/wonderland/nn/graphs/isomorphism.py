@@ -30,7 +30,8 @@ class GINConv(GraphLayer):
     (3, 2)
 
     \(\varepsilon\) is `eps`, a parameter with `train_eps` and else fixed. Weights of edges are not used. The numbers
-    are those of PyTorch Geometric's layer, whose network is called `nn` as here.
+    are those of PyTorch Geometric's layer, whose network is called `nn` as here. A network that begins with a linear
+    layer to fewer features has it computed before the sums, which are the same then and less work.
     """
 
     takes_dense = True
@@ -57,7 +58,7 @@ class GINConv(GraphLayer):
 
 def _narrowing(nn: Callable[[Tensor], Tensor]) -> tuple[Linear | None, Callable[[Tensor], Tensor]]:
     """A linear layer at the beginning of f with fewer outputs than inputs, which comes before the sum, and the rest."""
-    first, rest = (nn[0], nn[1:]) if isinstance(nn, Sequential) and len(nn) > 1 else (nn, Identity())
+    first, rest = (nn[0], nn[1:]) if type(nn) is Sequential and not nn._hooks and len(nn) > 1 else (nn, Identity())
     if type(first) is not Linear or first._hooks or first.in_features is None or isinstance(first.weight, Lazy):
         return None, rest
     return (first if first.out_features < first.in_features else None), rest
