@@ -22,6 +22,7 @@ result, and the dense operand: every gathered row where it is larger than NEAR b
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -106,8 +107,7 @@ def bytes_moved(nodes: int, edges: int, features: int) -> int:
 
 def beside_a_copy(options: Options) -> None:
     """Ours and SciPy's products in turn, and a copy."""
-    from scipy.sparse import csr_array
-
+    scipy = importlib.import_module("scipy.sparse")
     columns = ["product", "ours ms", "SciPy / ours", "GB/s", "of a plain copy"]
     table = Table("Sparse times dense, beside SciPy and a plain copy", columns, options, absolute=["ours ms", "GB/s"])
     source = np.ones(1 << 25, np.float32)
@@ -115,7 +115,7 @@ def beside_a_copy(options: Options) -> None:
     for size, make in (("large", network), ("cora", citations)):
         made = make(features=1)
         v = drawn(len(made.senders))
-        matrix = csr_array((v, (made.receivers, made.senders)), shape=(made.nodes, made.nodes))
+        matrix = scipy.csr_array((v, (made.receivers, made.senders)), shape=(made.nodes, made.nodes))
         for features in (16, 64, 128):
             x, ours = drawn(made.nodes, features), product(make, features)
             ours()
