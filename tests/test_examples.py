@@ -196,3 +196,81 @@ def test_bits_per_character_in_chunks():
     ids = np.random.default_rng(0).integers(0, 5, 50)
     nats = wl.nn.functional.cross_entropy(model(ids[None, :-1]), ids[None, 1:]).item()
     assert module.bits_per_character(model, ids, chunk=20) == pytest.approx(nats / np.log(2))
+
+
+@pytest.mark.book("12.29", "12.30", name=["examples/two_moons_graph.py", "wl.graphs.laplacian_quadratic"])
+def test_near_points_tell_the_classes_of_two_moons():
+    module = example("two_moons_graph")
+    x, y, known = module.data()
+    assert len(known) == 2
+    plain, models = module.network(), {s: module.trained(s, 120) for s in (0.0, 0.01, 0.1)}
+    labelled = wl.tensor(x[known]), wl.tensor(y[known].astype(np.float32))
+    loss = "binary_cross_entropy_with_logits"
+    wl.train.fit(plain, loss, labelled, 120, optimizer=wl.optim.Adam, lr=0.01, batch_size=2, progress=False)
+    for name, value in plain.state_dict().items():  # lambda = 0 is plain training
+        np.testing.assert_allclose(models[0.0].state_dict()[name], value, rtol=1e-4, atol=1e-5)
+    accuracy, new, rough = zip(*(module.scores(model) for model in models.values()), strict=True)
+    assert rough[0] > rough[1] > rough[2]
+    assert max(accuracy[1:]) > accuracy[0] + 0.02
+    assert max(new[1:]) > new[0] + 0.02
+    # the same in mini-batches, with the graphs that parts of the points induce
+    assert module.scores(module.trained_in_pieces(0.03))[0] > accuracy[0]
+
+
+@pytest.mark.book("12.31", name="examples/two_moons_graph.py")
+def test_the_graph_of_the_moons_is_for_training_alone():
+    module = example("two_moons_graph")
+    x, _, _ = module.data()
+    near = wl.graphs.knn_graph(x, module.NEAREST)
+    model = module.trained(0.03, 5, near)
+    before = np.asarray(model(wl.tensor(x)))
+    assert {id(part) for part in model.modules()}.isdisjoint({id(near)})
+    saved, shape = model.state_dict(), [p.shape for p in module.network().parameters()]
+    del near, model
+    fresh = module.network()  # from its parameters alone
+    fresh.load_state_dict(saved)
+    assert [value.shape for value in saved.values()] == shape
+    np.testing.assert_array_equal(np.asarray(fresh(wl.tensor(x))), before)
+    alone = [float(fresh(wl.tensor(x[i : i + 1]))) for i in range(5)]  # a point knows nothing of the others
+    np.testing.assert_allclose(alone, before[:5], rtol=1e-5)
+
+
+@pytest.mark.book("12.84", name=["examples/patch_graph.py", "wl.graphs.patch_graph"])
+def test_images_are_graphs_of_their_patches():
+    module = example("patch_graph")
+    graph = wl.graphs.patch_graph(8, 8)
+    assert (graph.num_undirected_edges, graph.num_edges) == (112, 224)
+    degrees = np.asarray(graph.degree()).reshape(8, 8)
+    assert (degrees[0, 0], degrees[0, 3], degrees[3, 3]) == (2, 3, 4)
+    images = wl.tensor(np.random.default_rng(0).normal(size=(3, 8, 8, 1)).astype(np.float32))
+    cut = np.asarray(module.patches(images))
+    np.testing.assert_array_equal(cut[6, 1], np.asarray(images)[1, 2:4, 4:6, 0].reshape(-1))  # row 1, column 2
+    net = module.PatchNet(8, 10)
+    whole = wl.graphs.Batch.from_graphs([net.graph] * 3)  # identical graphs, as blocks of one
+    h = net.embed(module.patches(images))
+    beside = np.asarray(net.layers[0](h, net.graph))
+    blocks = np.asarray(net.layers[0](h.transpose((1, 0, 2)).reshape((48, -1)), whole)).reshape(3, 16, -1)
+    np.testing.assert_allclose(beside.transpose(1, 0, 2), blocks, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.book("12.85", name=["examples/patch_graph.py", "wl.nn.GraphConvSelf"])
+def test_a_graph_of_patches_knows_more_than_a_bag_of_them():
+    rows = example("patch_graph").main(4)
+    graph, bag = rows.values()
+    assert graph > 0.4  # chance is 0.1
+    assert graph > bag
+
+
+def test_communities_of_the_karate_club(tmp_path):
+    module = example("communities")
+    part, share = module.club(str(tmp_path / "club.svg"))
+    assert share >= 32 / 34
+    assert part[0] != part[33]  # the instructor and the officer
+    ET.parse(tmp_path / "club.svg")
+    assert module.blocks()["spectral clustering"] > 0.95
+
+
+def test_classes_of_graphs_by_cross_validation(tmp_path):
+    done = run(FOLDER / "graph_classification.py", str(tmp_path))
+    assert done.returncode != 0
+    assert "_A.txt" in done.stderr
