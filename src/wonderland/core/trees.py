@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,6 +37,7 @@ __all__ = [
 
 _map = builtins.map
 _REGISTRY: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Any, list[Any]], Any]]] = {}
+_FIELDS: WeakKeyDictionary[type, tuple[tuple[str, ...], tuple[str, ...]]] = WeakKeyDictionary()
 
 
 class Static:
@@ -144,6 +146,8 @@ def is_stateful(x: object) -> bool:
 def _children(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
     """(kind, meta, [(key, child)]) of a node; None for a leaf."""
     cls = type(tree)
+    if cls is Tensor:
+        return None  # most of what is asked about
     if cls is list:
         return "list", None, list(enumerate(tree))
     if cls is tuple:
@@ -159,13 +163,22 @@ def _children(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
         children, meta = _REGISTRY[cls][0](tree)
         return cls, Static(meta), list(enumerate(children))
     if hasattr(cls, "__dataclass_fields__") and not is_stateful(tree):
+        fixed, names = _fields_of(cls)
+        static = tuple([(name, Static(getattr(tree, name))) for name in fixed])
+        return cls, (static, names), [(name, getattr(tree, name)) for name in names]
+    return None
+
+
+def _fields_of(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the fields of a dataclass that are part of its structure, and of the others."""
+    found = _FIELDS.get(cls)
+    if found is None:
         import dataclasses  # only those who use them pay for the import
 
-        fields = [f for f in dataclasses.fields(tree) if f.init]
-        static = tuple((f.name, Static(getattr(tree, f.name))) for f in fields if f.metadata.get("static"))
-        dynamic = [(f.name, getattr(tree, f.name)) for f in fields if not f.metadata.get("static")]
-        return cls, (static, tuple(name for name, _ in dynamic)), dynamic
-    return None
+        fields = [f for f in dataclasses.fields(cls) if f.init]
+        static = tuple(f.name for f in fields if f.metadata.get("static"))
+        found = _FIELDS[cls] = static, tuple(f.name for f in fields if f.name not in static)
+    return found
 
 
 class _Flattener:
