@@ -50,7 +50,7 @@ def test_the_commands_for_training_are_understood():
     assert "\n    pip install . && wonderland train\n" in README
     commands = re.findall(r"^    (wonderland (?:train|evaluate|predict|list).*?)(?:  +#.*)?$", README, re.MULTILINE)
     commands = [part for command in commands for part in command.split(" && ")]
-    assert len(commands) == 9
+    assert len(commands) == 10
     for command in commands:
         options = parser().parse_args(shlex.split(command)[1:])
         assert callable(options.run)
