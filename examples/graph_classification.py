@@ -5,8 +5,8 @@
     python examples/graph_classification.py MUTAG --epochs 100 --seeds 3
 
 The graphs of a batch are blocks of one large graph, filled up to a few sizes, so that few programs are compiled.
-Layers are sums over neighbours with an MLP behind each; the sums over the nodes of a graph, of all layers side by side,
-go to a linear head. A fold's network is taken as it is after the last epoch: nothing is chosen by the test part.
+Layers are sums over neighbours with an MLP behind each; means over the nodes of a graph, all layers side by side,
+go to a head. A fold's network is taken as it is after the last epoch: nothing is chosen by the test part.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def with_features(data: GraphList) -> list[Graph]:
 class Net(wl.nn.Module):
     """A model of batches of graphs: the classes of the real ones, not of padding."""
 
-    def __init__(self, features: int, classes: int, hidden: int, depth: int, dropout: float, norm: str) -> None:
-        self.backbone = wl.models.GIN([features, *[hidden] * depth], norm=norm, jump=True)
-        self.head = wl.models.GraphHead(self.backbone.out_features, classes, "sum", [hidden], dropout=dropout)
+    def __init__(self, features: int, classes: int, hidden: int, depth: int, dropout: float) -> None:
+        self.backbone = wl.models.GIN([features, *[hidden] * depth], norm="batch", jump=True)
+        self.head = wl.models.GraphHead(self.backbone.out_features, classes, "mean", [hidden], dropout=dropout)
 
     def forward(self, batch):  # type: ignore[no-untyped-def]
         return self.head(self.backbone(batch.x, batch), batch)[: batch.real_graphs]
@@ -54,7 +54,7 @@ class Net(wl.nn.Module):
 
 def accuracy(graphs: list[Graph], y: np.ndarray, train: np.ndarray, test: np.ndarray, settings) -> float:  # type: ignore[no-untyped-def]
     """The share of the test graphs that is right after the last epoch."""
-    net = Net(graphs[0].x.shape[1], int(y.max()) + 1, settings.hidden, settings.depth, settings.dropout, settings.norm)
+    net = Net(graphs[0].x.shape[1], int(y.max()) + 1, settings.hidden, settings.depth, settings.dropout)
     loader = wl.graphs.GraphLoader([graphs[i] for i in train], settings.batch, drop_last=True)
     steps = settings.epochs * len(loader)
     wl.train.fit(
@@ -78,15 +78,15 @@ def main(arguments: list[str] | None = None) -> list[float]:
     parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--hidden", type=int, default=32)
-    parser.add_argument("--depth", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=30)
+    parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--dropout", type=float, default=0.5)
-    parser.add_argument("--norm", default="graph")
     settings = parser.parse_args(arguments)
     data = made() if settings.folder is None else wl.graphs.read_tu(settings.folder)
     settings.folds = settings.folds or (2 if settings.folder is None else 10)
-    settings.epochs = settings.epochs or (40 if settings.folder is None else 60)
+    settings.epochs = settings.epochs or (20 if settings.folder is None else 100)
+    settings.batch = settings.batch or (20 if settings.folder is None else 80)
     graphs, y = with_features(data), np.asarray(data.y)
     print(
         f"{data.name}: {len(graphs)} graphs of {np.mean([g.n for g in graphs]):.1f} nodes, {data.num_classes} classes"

@@ -144,7 +144,10 @@ def _featured(found: GraphData, data: Options, kind: str, kept: Options | None, 
     if kept is not None:
         made = kept["made"]
         if made is None and not own[0]:
-            raise InputError(f"{found.name}: the nodes have no features, those of the run had.", "graphs with features")
+            raise InputError(
+                f"{found.name}: the nodes have no features, those of the run had.",
+                "a graph with features; for a table of edges --set nodes=nodes.csv",
+            )
     elif wanted is not None:
         if wanted not in MADE:
             raise InputError(f"data.features = {shown(wanted)}.", f"one of {', '.join(MADE)}")
