@@ -69,8 +69,10 @@ def classify(model: nn.Module, given: tuple[wl.Tensor, Any], y: wl.Tensor) -> wl
     return F.cross_entropy(model(*given), y)
 
 
-def graph_of(made: Made) -> wl.graphs.Graph:
-    return wl.graphs.Graph(made.nodes, np.stack([made.receivers, made.senders], 1))
+def graph_of(made: Made, loops: bool = False) -> wl.graphs.Graph:
+    """The graph, with self-loops among its edges if they are wanted: rows of its pattern stay in order then."""
+    senders, receivers = made.with_loops() if loops else (made.senders, made.receivers)
+    return wl.graphs.Graph(made.nodes, np.stack([receivers, senders], 1))
 
 
 def step(made: Made, graph: Any, layers: list[nn.Module], activation: Any = wl.relu) -> Step:
@@ -85,7 +87,7 @@ def ends(made: Made, hidden: int) -> list[tuple[int, int]]:
 
 def gcn(make: Callable[..., Made], hidden: int, **sizes: int) -> Step:
     made = make(**sizes)
-    shift = nn.as_shift(graph_of(made), "sym", self_loops=True)
+    shift = nn.as_shift(graph_of(made, loops=True), "sym", self_loops=True)
     return step(made, shift, [nn.GCNConv(a, b) for a, b in ends(made, hidden)])
 
 
@@ -98,7 +100,7 @@ def sage(make: Callable[..., Made], hidden: int, **sizes: int) -> Step:
 def gat(make: Callable[..., Made], hidden: int, heads: int, **sizes: int) -> Step:
     made = make(**sizes)
     (a, _), (_, b) = ends(made, hidden)
-    shift = nn.as_shift(graph_of(made), self_loops=True)
+    shift = nn.as_shift(graph_of(made, loops=True), self_loops=True)
     return step(made, shift, [nn.GATConv(a, hidden, heads), nn.GATConv(heads * hidden, b)], F.elu)
 
 

@@ -127,6 +127,27 @@ def test_bits_do_not_depend_on_threads(features: int, hub: int) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want[np.isfinite(want)]).max())
 
 
+@pytest.mark.parametrize("features", [1, 8, 24])
+def test_narrow_expressions_are_computed_once_before_they_are_read_in_another_order(features: int) -> None:
+    rng = np.random.default_rng(features)
+    ids = rng.integers(0, 900, 20_000)
+    lines = wl.sparse.Incidence.of(ids, 900)
+    assert not lines.sorted
+    a, b = (rng.normal(size=(20_000, features)).astype(np.float32) for _ in range(2))
+
+    def f(a: wl.Tensor, b: wl.Tensor) -> wl.Tensor:
+        return wl.sparse.segment_sum(a * b - wl.sparse.gather(wl.ones((900, features)), lines), lines)
+
+    program, arrays = native(f, a, b)
+    with wl.debug.filled_memory():
+        (found,) = on_threads(program, arrays, (1, 2, 3))
+    want = np.zeros((900, features))
+    np.add.at(want, ids, a.astype(np.float64) * b - 1)
+    np.testing.assert_allclose(found, want, atol=1e-4)
+    stored = program.arena_bytes >= a.nbytes
+    assert stored == (features <= 16)  # a row of a line of the cache, 64 bytes; wider ones are read where they are
+
+
 def test_messages_along_edges_are_not_stored() -> None:
     """Products, scores, softmax and messages of a layer with their gradients: memory is that of nodes and of edges."""
     nodes, edges, features = 500, 20_000, 64

@@ -28,7 +28,7 @@ from ..text.sums import LONGEST, sum_with
 from ..tuning import AHEAD, HEAVY, SEGMENT_VECTORS, SEGMENTS_UNROLLED
 from ..values import Const, Counter, Op, Shape, Take, Value, View, broadcast, parts, replaced, reshaped
 from .dots import dots
-from .fetching import fetch, is_far
+from .fetching import LINE, fetch, is_far
 from .step import Direct, Share, flat_view, grouped, lanes_for, on_groups, takes_rows
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def segments(s: Schedule, e: Equation) -> bool:
         return False
     value = s.value(x)
     scalar = math.prod(x.shape[1:]) == 1
-    if not takes_rows(value) or (scalar and isinstance(value, Op) and value.weight > HEAVY):
+    heavy = scalar and isinstance(value, Op) and value.weight > HEAVY
+    if not takes_rows(value) or heavy or (not e.params["in_order"] and _is_costly_to_move(value)):
         value = s.in_memory(value)
     value = s.ready(value)
     if not e.params["in_order"]:
@@ -147,6 +148,14 @@ def _through(s: Schedule, e: Equation, value: Value, order: Atom) -> Value:
     if not _movable(value):
         value = s.in_memory(value)
     return replaced(value, moved)
+
+
+def _is_costly_to_move(value: Value) -> bool:
+    """Whether one result is read sooner in another order than all that it is computed from: rows of a line of the cache
+    or less, which are brought there whole, each for itself."""
+    row = math.prod(value.shape[1:]) * value.dtype.itemsize
+    sources = [p for p in parts(value) if isinstance(p, Take) or (isinstance(p, View) and p.strides[0])]
+    return isinstance(value, Op) and row <= LINE and len(sources) > 1
 
 
 def _movable(value: Value) -> bool:
