@@ -216,7 +216,7 @@ def test_one_graph_and_many_go_into_the_same_trainer(tmp_path):
     assert done.results["accuracy"] >= 0.9
     assert "Examples" in (tmp_path / "run" / "report.html").read_text()
     # a folder whose nodes have fewer kinds of labels
-    write_tu(tmp_path / "new", graphs[:4], [1, -1, 1, -1], [7] * sum(n for n, _ in graphs[:4]))
+    write_tu(tmp_path / "new", graphs[:4], None, [7] * sum(n for n, _ in graphs[:4]))
     found = recipes.predict(tmp_path / "run", {"name": str(tmp_path / "new")})
     assert len(found["predictions"]) == 4
     assert set(found["predictions"]) <= {"-1", "1"}

@@ -23,20 +23,21 @@ from .graph import Graph
 _ENDINGS = (".txt", ".txt.gz")
 
 
-def read_tu(folder: PathLike, name: str | None = None, *, attributes: bool = True) -> GraphList:
+def read_tu(folder: PathLike, name: str | None = None, *, attributes: bool = True, labels: bool = True) -> GraphList:
     """The graphs of a folder such as MUTAG's, with one label each.
 
     Features x of a node are its attributes and then a one-hot code of its labels (of several, one after the other), and
     so are those of an edge; without either there are none. Classes are numbered from 0 in the order of their labels,
     which are `target_names`. `name` is DS, and may be left out if the folder has one set; `attributes=False` takes the
-    labels alone. A set without labels of graphs has the numbers of graph_attributes as y.
+    labels alone. A set without labels of graphs has the numbers of graph_attributes as y; with `labels=False`
+    graphs have none, and need none.
     """
     where = as_path("read_tu", folder)
     if not where.is_dir():
         raise InputError(f"read_tu: {str(where)!r} is no folder.", "the folder that has DS_A.txt in it")
     name = _name(where, name)
     needed = [part for part in ("A", "graph_indicator") if _file(where, name, part) is None]
-    if all(_file(where, name, part) is None for part in ("graph_labels", "graph_attributes")):
+    if labels and all(_file(where, name, part) is None for part in ("graph_labels", "graph_attributes")):
         needed.append("graph_labels")
     if needed:
         missing = ", ".join(f"{name}_{part}.txt" for part in needed)
@@ -44,8 +45,8 @@ def read_tu(folder: PathLike, name: str | None = None, *, attributes: bool = Tru
     pairs = _whole(where, name, "A", 2)
     owner = _whole(where, name, "graph_indicator", 1)[:, 0]
     n = len(owner)
-    labels, names = _targets(where, name)
-    count = len(labels)
+    targets, names = _targets(where, name) if labels else (None, ())
+    count = int(owner.max(initial=0)) if targets is None else len(targets)
     _check_range(where, name, "graph_indicator", owner[:, None], count, "graphs")
     _check_range(where, name, "A", pairs, n, "nodes")
     pairs, owner = pairs - 1, owner - 1
@@ -73,7 +74,7 @@ def read_tu(folder: PathLike, name: str | None = None, *, attributes: bool = Tru
                 place[pairs[edges]] - bounds[k],
                 x=None if x is None else x[nodes],
                 edge_attr=None if edge_attr is None else edge_attr[edges],
-                y=labels[k] if labels.ndim == 1 else labels[k : k + 1],
+                y=None if targets is None else targets[k] if targets.ndim == 1 else targets[k : k + 1],
             )
         )
     return GraphList(graphs, target_names=names, name=name)

@@ -279,7 +279,7 @@ def _of_one(name: str, graph: Graph, known: Sequence[str] | None) -> GraphData:
 
 
 def _of_folder(name: str, kept: Options | None, known: Sequence[str] | None, targets: bool) -> GraphData:
-    return _of_set(name, read_tu(name), kept, known, targets, _label_kinds(name))
+    return _of_set(name, read_tu(name, labels=targets), kept, known, targets, _label_kinds(name))
 
 
 def _of_set(
