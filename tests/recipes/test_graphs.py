@@ -342,6 +342,14 @@ def test_folders_with_a_missing_part(tmp_path):
         prepared("graphs", {"name": str(tmp_path / "one")})
 
 
+def test_features_of_edges_are_said_to_be_unused(tmp_path):
+    write_tu(tmp_path / "S", [(2, [(0, 1)])] * 6, [0, 1] * 3, [0, 1] * 6)
+    count = len((tmp_path / "S" / "S_A.txt").read_text().splitlines())
+    (tmp_path / "S" / "S_edge_labels.txt").write_text("\n".join(str(i % 2) for i in range(count)))
+    with pytest.warns(UserWarning, match="features of edges are not used"):
+        prepared("graphs", {"name": str(tmp_path / "S")}, validation=0.0)
+
+
 def test_tables_that_do_not_fit(tmp_path):
     data = tables(tmp_path)
     with pytest.raises(InputError, match=r"(?s)nothing to predict.*data.nodes"):

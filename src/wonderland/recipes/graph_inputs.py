@@ -6,12 +6,14 @@ A run keeps what its graphs were (`inputs`), so that others are read to the same
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..core.arguments import shown
+from ..core.context import user_level
 from ..core.errors import InputError
 from ..data.formats.schema import TableSchema
 from ..graphs import Graph
@@ -89,6 +91,11 @@ def scaled(found: GraphData, run: Options | None, data: Options, rows: np.ndarra
     if run is not None:
         inputs = {key: run["inputs"].get(key) for key in ("scale", "mean", "deviation")}
     else:
+        if any(graph.edge_attr is not None for graph in found.graphs):
+            warnings.warn(
+                f"{found.name}: the features of edges are not used; layers that do are nn.GINEConv and nn.GATv2Conv.",
+                stacklevel=user_level(),
+            )
         seen = x if rows is None else x[rows]
         how = str(data.get("scale", "auto"))
         if how not in SCALES:
