@@ -50,7 +50,6 @@ class _Heads(GraphLayer):
         dropout: float = 0.0,
         add_self_loops: bool = True,
         edge_dim: int | None = None,
-        bias: bool = True,
     ) -> None:
         name = type(self).__name__
         self.in_features = as_int(name, "in_features", in_features, 1)
@@ -131,7 +130,7 @@ class GATConv(_Heads):
     (3, 24)
 
     Results of heads stand side by side, or are averaged without `concat`. `dropout` leaves out weights of attention
-    while training. `add_self_loops` makes every node a neighbour of itself, once. With `edge_dim` the features of edges
+    while training. `add_self_loops` makes every node a neighbour of itself, once; weights of edges are not read. With `edge_dim` the features of edges
     add \(a_e^\top W_e e_{ij}\) to the score; those of added self-loops are the mean of the node's own. `attended` gives
     the weights. PyTorch Geometric's layer with its numbers: `lin.weight` and `lin_edge.weight` are transposed,
     `att_src`, `att_dst`, `att_edge` (1, heads, c) are the same. W and V of the book's score are one matrix here. Book,
@@ -152,9 +151,7 @@ class GATConv(_Heads):
         dtype: DTypeLike | None = None,
         key: KeyLike = None,
     ) -> None:
-        super().__init__(
-            in_features, out_features, heads, concat, negative_slope, dropout, add_self_loops, edge_dim, bias
-        )
+        super().__init__(in_features, out_features, heads, concat, negative_slope, dropout, add_self_loops, edge_dim)
         keys = split(take_key("GATConv", key), 5)
         width, shape = self.heads * self.out_features, (1, self.heads, self.out_features)
         self.lin = Linear(self.in_features, width, False, dtype, keys[0], init="xavier_uniform")
@@ -206,9 +203,7 @@ class GATv2Conv(_Heads):
         dtype: DTypeLike | None = None,
         key: KeyLike = None,
     ) -> None:
-        super().__init__(
-            in_features, out_features, heads, concat, negative_slope, dropout, add_self_loops, edge_dim, bias
-        )
+        super().__init__(in_features, out_features, heads, concat, negative_slope, dropout, add_self_loops, edge_dim)
         keys = split(take_key("GATv2Conv", key), 4)
         self.share_weights = bool(share_weights)
         width, shape = self.heads * self.out_features, (1, self.heads, self.out_features)
