@@ -130,11 +130,11 @@ class GATConv(_Heads):
     (3, 24)
 
     Results of heads stand side by side, or are averaged without `concat`. `dropout` leaves out weights of attention
-    while training. `add_self_loops` makes every node a neighbour of itself, once; weights of edges are not read. With `edge_dim` the features of edges
-    add \(a_e^\top W_e e_{ij}\) to the score; those of added self-loops are the mean of the node's own. `attended` gives
-    the weights. PyTorch Geometric's layer with its numbers: `lin.weight` and `lin_edge.weight` are transposed,
-    `att_src`, `att_dst`, `att_edge` (1, heads, c) are the same. W and V of the book's score are one matrix here. Book,
-    12.3.1.
+    while training. `add_self_loops` makes every node a neighbour of itself, once. Weights of edges are not read. With
+    `edge_dim` the features of edges add \(a_e^\top W_e e_{ij}\) to the score; those of added self-loops are the mean of
+    the node's own. `attended` gives the weights. PyTorch Geometric's layer with its numbers: `lin.weight` and
+    `lin_edge.weight` are transposed, `att_src`, `att_dst`, `att_edge` (1, heads, c) are the same. W and V of the book's
+    score are one matrix here. Book, 12.3.1.
     """
 
     def __init__(
