@@ -1,8 +1,8 @@
-"""Images pixel by pixel: a class after a sequence of 784 steps, by a linear recurrent unit or by Mamba. Book, 13.3.
+"""Images pixel by pixel: a class after a sequence of 784 steps, by Mamba or by a linear recurrent unit. Book, 13.3.
 
     python examples/sequential_mnist.py                      # the digits that come along, 64 steps, some epochs
-    python examples/sequential_mnist.py FOLDER               # MNIST from its files, 784 steps, about ten minutes
-    python examples/sequential_mnist.py FOLDER mamba 5       # another layer, so many epochs
+    python examples/sequential_mnist.py FOLDER               # MNIST from its files, 784 steps, less than ten minutes
+    python examples/sequential_mnist.py FOLDER lru 5         # another layer, so many epochs
 
 Each step sees one pixel, so what decides about a class lies some hundred steps back. The folder holds the files
 `train-images-idx3-ubyte.gz` and so on; of one part alone (`t10k-...`) four fifths are to train and the rest to test.
@@ -32,6 +32,7 @@ def mamba(e: int, steps: int) -> nn.Module:
 
 
 LAYERS = {"lru": lru, "mamba": mamba}
+SIZES = {"lru": (64, 50, 7), "mamba": (32, 20, 9)}  # features, images of a batch, epochs
 
 
 def model_of(kind: str, steps: int, e: int, depth: int) -> nn.Module:
@@ -46,10 +47,12 @@ def pixels(record: wl.data.DatasetRecord) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(
-    folder: str | None = None, kind: str = "lru", epochs: int = 7, e: int = 64, depth: int = 2, batch: int = 50
+    folder: str | None = None, kind: str = "mamba", epochs: int | None = None, e: int | None = None, depth: int = 2
 ) -> float:
     """Train, and print the share of test images that are recognised."""
     wl.random.seed(0)
+    features, batch, passes = SIZES[kind]
+    e, epochs = e or features, epochs or passes
     record = wl.data.digits() if folder is None else wl.data.mnist(folder)
     (x, y), test = pixels(record.train), pixels(record.test)
     model = model_of(kind, x.shape[1], e, depth)
@@ -77,7 +80,7 @@ def main(
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
-        main(epochs=6, e=32, depth=1)
+        main(kind="lru", epochs=6, e=32, depth=1)
     else:
-        folder, kind, epochs = (sys.argv[1:] + ["lru", "7"][len(sys.argv) - 2 :])[:3]
+        folder, kind, epochs = (sys.argv[1:] + ["mamba", "0"][len(sys.argv) - 2 :])[:3]
         main(folder, kind, int(epochs))
