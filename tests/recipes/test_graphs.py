@@ -342,6 +342,12 @@ def test_folders_with_a_missing_part(tmp_path):
         prepared("graphs", {"name": str(tmp_path / "one")})
 
 
+def test_labels_of_nodes_may_be_separated_by_spaces(tmp_path):
+    write_tu(tmp_path / "S", [(2, [(0, 1)])] * 6, [0, 1] * 3, ["3 0", "5 1"] * 6)
+    data = prepared("graphs", {"name": str(tmp_path / "S")})
+    assert data.about["inputs"]["kinds"] == [[3, 5], [0, 1]]
+
+
 def test_features_of_edges_are_said_to_be_unused(tmp_path):
     write_tu(tmp_path / "S", [(2, [(0, 1)])] * 6, [0, 1] * 3, [0, 1] * 6)
     count = len((tmp_path / "S" / "S_A.txt").read_text().splitlines())

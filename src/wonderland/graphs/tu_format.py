@@ -80,6 +80,15 @@ def read_tu(folder: PathLike, name: str | None = None, *, attributes: bool = Tru
     return GraphList(graphs, target_names=names, name=name)
 
 
+def node_label_kinds(folder: PathLike, name: str | None = None) -> list[list[int]] | None:
+    """The labels that nodes of a set have, sorted, for each kind of label: what their one-hot codes stand for."""
+    where = as_path("read_tu", folder)
+    name = _name(where, name)
+    if _file(where, name, "node_labels") is None:
+        return None
+    return [np.unique(column).tolist() for column in _whole(where, name, "node_labels", None).T]
+
+
 def _name(folder: Path, name: str | None) -> str:
     if name is not None:
         return name

@@ -20,7 +20,7 @@ from ..graphs import Graph
 from ..graphs.builtin import citation_network, karate_club
 from ..graphs.datasets import GraphList
 from ..graphs.files import load
-from ..graphs.tu_format import read_tu
+from ..graphs.tu_format import node_label_kinds, read_tu
 from .graph_tables import OF_TABLES, as_targets, read_tables
 from .inputs import Options, check_finite, made_with, refuse_options
 from .made_graphs import motifs
@@ -286,7 +286,7 @@ def _of_one(name: str, graph: Graph, known: Sequence[str] | None) -> GraphData:
 
 
 def _of_folder(name: str, kept: Options | None, known: Sequence[str] | None, targets: bool) -> GraphData:
-    return _of_set(name, read_tu(name, labels=targets), kept, known, targets, _label_kinds(name))
+    return _of_set(name, read_tu(name, labels=targets), kept, known, targets, node_label_kinds(name))
 
 
 def _of_set(
@@ -330,15 +330,6 @@ def _numbered(
 def _check_classes(name: str, classes: Sequence[str], known: Sequence[str] | None) -> None:
     if known is None and len(classes) == 1:
         raise InputError(f"{name}: there is one class only, {classes[0]}.", "two classes or more")
-
-
-def _label_kinds(folder: str) -> list[list[int]] | None:
-    """The labels that nodes of a set have, sorted, for each kind of label: what their one-hot codes stand for."""
-    found = sorted(file for file in os.listdir(folder) if file.endswith(("_node_labels.txt", "_node_labels.txt.gz")))
-    if not found:
-        return None
-    table = np.loadtxt(os.path.join(folder, found[0]), dtype=np.int64, delimiter=",", ndmin=2)
-    return [np.unique(column).tolist() for column in table.T]
 
 
 def _recoded(name: str, graphs: list[Graph], kinds: list[list[int]], run: list[list[int]]) -> list[Graph]:
