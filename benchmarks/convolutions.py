@@ -20,7 +20,7 @@ from . import operations
 from .convolution_grid import GRID, Convolution
 from .interleaved import best_times
 from .options import Options
-from .tables import Table
+from .printed import Table
 
 FUNCTIONS = {1: nn.functional.conv1d, 2: nn.functional.conv2d, 3: nn.functional.conv3d}
 

@@ -16,8 +16,8 @@ import wonderland as wl
 
 from .decoding import LENGTHS, NEW, SIZES
 from .options import Options
+from .printed import Table
 from .rivals import OURS, Rival, has, run
-from .tables import Table
 
 
 def main(options: Options | None = None) -> None:

@@ -12,7 +12,7 @@ import wonderland as wl
 
 from .interleaved import best_times
 from .options import Options
-from .tables import Table, compared, comparison
+from .printed import Table, compared, comparison
 
 
 def addition(table: Table) -> None:

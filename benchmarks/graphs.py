@@ -33,7 +33,7 @@ from wonderland import nn
 from . import steps
 from .made_graphs import Made, citations, molecules, network
 from .options import Options
-from .tables import Table
+from .printed import Table
 from .workloads import Step, training
 
 F = nn.functional

@@ -9,7 +9,7 @@ import numpy as np
 import wonderland as wl
 
 from .options import Options
-from .tables import Table
+from .printed import Table
 from .workloads import mlp
 
 EXAMPLES, BATCH, STEPS, ROUNDS = 60_000, 64, 100, 8

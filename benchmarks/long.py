@@ -6,7 +6,7 @@ import wonderland as wl
 
 from .measuring import memory_mb
 from .options import Options
-from .tables import Table
+from .printed import Table
 from .workloads import mlp_tiny
 
 STEPS, SAMPLES = 100_000, 10

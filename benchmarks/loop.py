@@ -11,7 +11,7 @@ import wonderland as wl
 from wonderland import nn, train
 
 from .options import Options
-from .tables import Table
+from .printed import Table
 from .workloads import perceptron
 
 BATCH, STEPS = 64, 300

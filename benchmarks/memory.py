@@ -9,7 +9,7 @@ from collections.abc import Callable
 import wonderland as wl
 
 from .options import Options
-from .tables import Table
+from .printed import Table
 
 ACTIVATION = (64, 256)  # float32: 64 KiB
 

@@ -12,7 +12,7 @@ import wonderland as wl
 
 from .interleaved import best_times
 from .options import Options
-from .tables import compared, comparison
+from .printed import compared, comparison
 
 
 def _numbers(*shape: int) -> wl.Tensor:

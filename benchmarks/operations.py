@@ -15,8 +15,8 @@ import wonderland as wl
 from wonderland import nn
 
 from .options import Options
+from .printed import Ratios
 from .rivals import OURS, rivals, run
-from .tables import Ratios
 
 F = nn.functional
 Shape = tuple[int, ...]

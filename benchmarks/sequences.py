@@ -17,7 +17,7 @@ from wonderland import nn
 
 from .interleaved import best_times
 from .options import Options
-from .tables import Table
+from .printed import Table
 
 LENGTHS = (512, 1024, 2048, 4096)
 E, HEADS = 64, 4

@@ -35,7 +35,7 @@ from . import steps
 from .made_graphs import Made, citations, network
 from .measuring import best_time
 from .options import Options
-from .tables import Table
+from .printed import Table
 from .workloads import Step
 
 NEAR = 1 << 20  # bytes of a dense operand that stays in a second cache

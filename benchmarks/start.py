@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from .options import Options
-from .tables import compared, comparison
+from .printed import compared, comparison
 
 ROUNDS = 9
 

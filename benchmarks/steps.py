@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .options import Options
+from .printed import Ratios, Table, cell
 from .rivals import OURS, Rival, rivals, run
-from .tables import Ratios, Table, cell
 from .workloads import WORKLOADS
 
 

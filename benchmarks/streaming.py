@@ -18,7 +18,7 @@ from wonderland import nn
 
 from .interleaved import best_times
 from .options import Options
-from .tables import Table
+from .printed import Table
 
 LENGTHS = (256, 1024, 4096)
 SIZES = (16, 64, 256)  # of the state, for the powers of A

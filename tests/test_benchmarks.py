@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks import measuring
 from benchmarks.options import SECTIONS, Options, parse
+from benchmarks.printed import Ratios, Table, geometric_mean
 from benchmarks.rivals import OURS, Rival, run
 from benchmarks.steps import Results, compete
-from benchmarks.tables import Ratios, Table, geometric_mean
 
 
 def test_a_step_is_called_and_measured():
