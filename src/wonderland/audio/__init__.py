@@ -4,6 +4,7 @@ Signals are (..., time), what follows from frames is (..., frames, features). Ev
 runs under `jit` and `vmap`. Book, section 8.1.1.
 """
 
+from ..data.formats.wav import Waveform, nbytes, read_wav, sample_count, write_wav
 from .companding import mu_law_compress, mu_law_decode, mu_law_encode, mu_law_expand
 from .emphasis import deemphasis, preemphasis
 from .fourier import istft, stft
@@ -12,7 +13,6 @@ from .layers import MFCC, AmplitudeToDB, MelSpectrogram, PreEmphasis, Resample, 
 from .loudness import amplitude_to_db, db_to_amplitude, db_to_power, power_to_db, spectrogram
 from .mel import dct_matrix, hz_to_mel, mel_filter_bank, mel_spectrogram, mel_to_hz, mfcc
 from .resampling import resample
-from .wav import Waveform, nbytes, read_wav, sample_count, write_wav
 from .windows import bartlett_window, blackman_window, get_window, hamming_window, hann_window, kaiser_window
 
 # fmt: off

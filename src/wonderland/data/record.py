@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,7 +27,8 @@ class DatasetRecord(Dataset):
     >>> len(iris.train), len(iris.test)
     (120, 30)
 
-    `parts` maps names ("train", "test") to indices; `train` and `test` are records of those examples.
+    `parts` maps names ("train", "test") to indices; `train` and `test` are records of those examples. `ids` name
+    the examples, as files do; `form` is how files became arrays of one shape, and `notes` what was decided.
     """
 
     features: np.ndarray
@@ -38,6 +39,9 @@ class DatasetRecord(Dataset):
     description: str = ""
     parts: dict[str, np.ndarray] = field(default_factory=dict)
     schema: TableSchema | None = None  # of a table that was read from a file
+    ids: tuple[str, ...] = ()
+    form: Mapping[str, object] | None = None  # plain data: see `ImageForm` and `SoundForm`
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.features)
@@ -45,6 +49,8 @@ class DatasetRecord(Dataset):
             raise ShapeError(
                 f"{self.name}: {n} examples and {len(self.targets)} targets.", "one target for each example"
             )
+        if self.ids and len(self.ids) != n:
+            raise ShapeError(f"{self.name}: {n} examples and {len(self.ids)} names of them.", "one for each example")
         if self.feature_names and len(self.feature_names) != self.features.shape[-1]:
             raise ShapeError(
                 f"{self.name}: {len(self.feature_names)} feature names for features of shape {self.features.shape}.",
@@ -84,7 +90,8 @@ class DatasetRecord(Dataset):
         """The record of the examples with these indices."""
         chosen = np.asarray(indices, np.int64)
         targets = None if self.targets is None else self.targets[chosen]
-        return replace(self, features=self.features[chosen], targets=targets, parts={})
+        ids = tuple(self.ids[i] for i in chosen.tolist()) if self.ids else ()
+        return replace(self, features=self.features[chosen], targets=targets, parts={}, ids=ids)
 
     def __len__(self) -> int:
         return len(self.features)

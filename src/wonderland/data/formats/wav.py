@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arguments import as_int, as_number, shown
-from ..core.errors import DTypeError, FileError, InputError, ShapeError
-from ..core.typing import Array, ArrayLike, DTypeLike, PathLike
-from ..data.formats.files import damaged, read_bytes
+from ...core.arguments import as_int, as_number, shown
+from ...core.errors import DTypeError, FileError, InputError, ShapeError
+from ...core.typing import Array, ArrayLike, DTypeLike, PathLike
+from .files import as_path, damaged, read_bytes
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 # The last 14 bytes of the name of a sub-format; its first two are the tag that older headers have.
@@ -21,6 +21,7 @@ _SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")
 _OTHER_CODECS = {2: "ADPCM", 6: "A-law", 7: "mu-law", 17: "IMA ADPCM", 49: "GSM", 80: "MPEG", 85: "MP3"}
 # how samples of a tag and a number of bits lie in the file; 24 bits have no type and are put together by hand
 _STORED = {(PCM, 8): "u1", (PCM, 16): "<i2", (PCM, 24): "u1", (PCM, 32): "<i4", (FLOAT, 32): "<f4", (FLOAT, 64): "<f8"}
+_LONGEST_FORM = 64  # bytes of a 'fmt ' chunk that anybody reads
 _UNTIL_END = 0xFFFFFFFF  # what programs write that do not know the size beforehand
 
 
@@ -96,6 +97,49 @@ def read_wav(path: PathLike, *, normalize: bool = True, dtype: DTypeLike = np.fl
                 raise damaged("read_wav", path, f"samples of {width} bytes ({channels} channels), found {len(body):,}")
             stored = _stored(body, tag, bits).reshape(-1, channels)
             return Waveform(_normalized(stored, bits, dtype) if normalize else stored, rate)
+    raise damaged("read_wav", path, "a 'data' chunk with samples" if form else "a 'fmt ' and a 'data' chunk")
+
+
+class WavHead(NamedTuple):
+    """What a WAV file says of its sound before the samples come: how many there are, and how they are stored."""
+
+    frames: int
+    channels: int
+    sample_rate: int
+
+
+def look_at_wav(path: PathLike) -> WavHead:
+    """What the header of a WAV file says; the samples are not read.
+
+    >>> import os, tempfile, numpy as np, wonderland as wl
+    >>> path = os.path.join(tempfile.mkdtemp(), "tone.wav")
+    >>> wl.audio.write_wav(path, np.zeros((50, 2)), 8000)
+    >>> look_at_wav(path)
+    WavHead(frames=50, channels=2, sample_rate=8000)
+    """
+    where = as_path("read_wav", path)
+    try:
+        with where.open("rb") as file:
+            begin = file.read(12)
+            if begin[:4] != b"RIFF" or begin[8:] != b"WAVE":
+                raise damaged("read_wav", path, f"a WAV file, which begins with RIFF....WAVE, found {begin!r}")
+            form = None
+            while len(head := file.read(8)) == 8:
+                size = int.from_bytes(head[4:], "little")
+                if head[:4] == b"data" and form is not None:
+                    there = where.stat().st_size - file.tell()
+                    _, channels, rate, bits = form
+                    return WavHead(min(size, there) // (channels * bits // 8), channels, rate)
+                if head[:4] == b"fmt ":
+                    form = _form(path, file.read(min(size, _LONGEST_FORM)))
+                    file.seek(max(0, size - _LONGEST_FORM), os.SEEK_CUR)
+                else:
+                    file.seek(size, os.SEEK_CUR)
+                file.seek(size % 2, os.SEEK_CUR)
+    except OSError as error:
+        raise FileError(
+            f"read_wav: cannot read {str(where)!r}: {error.strerror}.", "a file that you may read"
+        ) from None
     raise damaged("read_wav", path, "a 'data' chunk with samples" if form else "a 'fmt ' and a 'data' chunk")
 
 
