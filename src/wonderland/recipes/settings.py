@@ -7,45 +7,17 @@ import difflib
 import math
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from ..core.arguments import shown
 from ..core.errors import FileError, InputError
-from ..nn.attention.absolute_positions import LearnedPositions
-from ..nn.layers.embedding import Embedding
-from ..nn.module.module import Module
-from ..optim import SGD, Adagrad, Adam, AdamW, Lion, Muon, NAdam, Optimizer, Plateau, RMSprop, schedules
+from ..optim import Plateau, schedules
+from ..optim.by_name import OPTIMIZERS
 from ..optim.schedules import Schedule
 from ..storage.parsing import LONGEST_TOML, parse_toml
 
-
-def muon(model: Module, lr: float, weight_decay: float) -> Muon:
-    """Muon for the matrices of layers; AdamW for vectors, and for tables, whose rows are vectors of their own."""
-    tables = {
-        id(p) for part in model.modules() if isinstance(part, (Embedding, LearnedPositions)) for p in part.parameters()
-    }
-    named = list(model.named_parameters())
-    groups = [
-        {"params": [(path, p) for path, p in named if (id(p) in tables) != of_layers], "use_muon": of_layers}
-        for of_layers in (True, False)
-    ]
-    return Muon([group for group in groups if group["params"]], lr, weight_decay=weight_decay)
-
-
-OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
-    "sgd": SGD,
-    "momentum": partial(SGD, momentum=0.9),
-    "rmsprop": RMSprop,
-    "adagrad": Adagrad,
-    "adam": Adam,
-    "adamw": AdamW,
-    "nadam": NAdam,
-    "lion": Lion,
-    "muon": muon,
-}
 SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
 ONE_CYCLE_WARMUP = 0.3
 
