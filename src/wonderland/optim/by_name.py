@@ -46,7 +46,6 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "nesterov": Nesterov,
     "rmsprop": RMSprop,
     "adagrad": Adagrad,
-    "adadelta": Adadelta,
     "adam": Adam,
     "adamw": AdamW,
     "nadam": NAdam,
@@ -58,8 +57,8 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "lamb": LAMB,
     "asgd": ASGD,
 }
-# By name in Python alone: it is for whole data sets, and has no weight decay.
-_MORE: dict[str, Callable[..., Optimizer]] = {"rprop": Rprop}
+# By name in Python alone: they find their own step sizes, and weight decay does little or nothing in them.
+_MORE: dict[str, Callable[..., Optimizer]] = {"adadelta": Adadelta, "rprop": Rprop}
 _ELSEWHERE = {
     "lbfgs": "wl.optim.minimize(loss, model), which runs L-BFGS on all data at once; or 'adam'",
     "ftrl": "'adagrad', which it came from",
