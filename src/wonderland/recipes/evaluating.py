@@ -54,7 +54,7 @@ def open_run(path: str | os.PathLike[str]) -> Trained:
     most = 16 * sum(np.asarray(value).nbytes for value in state.values()) + LEAST_ARRAY
     with described(path), at_most(most, 16 * len(state) + 1000):
         built = build(recipe["model"], shape, recipe["outputs"], {**about, "task": task.name})
-        model = task.around(built, np.zeros((2, *shape), np.float32))
+        model = task.around(built, np.zeros((2, *shape), np.float32), about)
     model.load_state_dict(state)
     return Trained(model.eval(), task, shape, about, recipe["data"], path)
 

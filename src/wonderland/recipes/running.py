@@ -35,6 +35,7 @@ from ..transforms.jit.jit import eval_shape
 from .catalogue import build, entry_for
 from .inputs import Options
 from .settings import OPTIMIZERS, Settings, TrainSettings, schedule_of
+from .targets import named_loss
 from .tasks import TASKS, Prepared, Task
 from .tasks.task import Arrays
 
@@ -81,7 +82,7 @@ def run(
     how = settings.suited(how, _unsuited(how, task, data))
     _check_room(settings, task, how, data)
     random.seed(how.seed)
-    model = task.around(_built(settings, task, data), data.train[0])
+    model = task.around(_built(settings, task, data), data.train[0], data.about)
     folder = os.fspath(folder) if folder is not None else _folder(settings)
     with locked(folder):
         _claim(folder, settings, how, fresh)
@@ -114,7 +115,7 @@ def _check_room(settings: Settings, task: Task, how: TrainSettings, data: Prepar
 
 
 def _loss(task: Task, how: TrainSettings, about: Options) -> nn.Module:
-    return task.loss(how.label_smoothing, about) if how.loss == "auto" else train.as_loss(how.loss)
+    return task.loss(how.label_smoothing, about) if how.loss == "auto" else named_loss(how.loss, about)
 
 
 def _train(

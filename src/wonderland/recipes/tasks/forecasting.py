@@ -11,6 +11,7 @@ from ... import metrics, nn, series
 from ...core.errors import InputError, ShapeError
 from ...metrics.metric import Metric
 from ..inputs import Options, kept, made_with, read, read_again, refuse_targets
+from ..targets import number_loss, units_of
 from .supervised import answers
 from .task import Arrays, Known, Prepared, Task
 
@@ -44,7 +45,7 @@ class Forecasting(Task):
             )
         cut = [_windows(values[a:b], context, stride) for a, b in ((0, held), (held, test), (test, n)) if b > a]
         middle = cut[1] if validation else None
-        about = {"context": context, "inputs": inputs}
+        about = {"context": context, "inputs": inputs, "units": units_of(values[:held])}
         return Prepared(name, cut[0], middle, cut[-1], (context, values.shape[1]), values.shape[1], about)
 
     def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
@@ -58,12 +59,12 @@ class Forecasting(Task):
         made = {name: value for name, value in settings.items() if name not in ("context", "stride")} if same else {}
         return {**mine, **made, **rest, **given}
 
-    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
         first = nn.Standardize.of(x)
         return nn.Sequential(first, model, first.inverse())
 
     def loss(self, smoothing: float, about: Options) -> nn.Module:
-        return nn.MSELoss()
+        return number_loss(about)
 
     def metrics(self, about: Options) -> list[Metric]:
         return [metrics.MeanAbsoluteError()]

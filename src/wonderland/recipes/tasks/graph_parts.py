@@ -119,7 +119,7 @@ class GraphTask(Task):
     batch = 64
     head: str = ""  # of `GraphNet`
 
-    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
         return GraphNet(model, self.head)
 
     def drawn_anew(self, part: Arrays, about: Options) -> Callable[..., object]:

@@ -35,7 +35,7 @@ class Reconstruction(Task):
             record.name, *rows_of(x, x, rest, held, test), x.shape[1:], x.shape[-1], {"inputs": kept(record)}
         )
 
-    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
         first = nn.Standardize.of(x, axis=tuple(range(x.ndim)))
         return nn.Sequential(first, model, first.inverse())
 

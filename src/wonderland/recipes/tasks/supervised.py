@@ -14,6 +14,7 @@ from ...core.errors import InputError
 from ...data import DatasetRecord, train_test_split
 from ...metrics.metric import Metric
 from ..inputs import Options, check_alike, check_finite, check_type, kept, read, read_again
+from ..targets import number_loss, restored, units_of
 from .task import Arrays, Known, Prepared, Task
 
 
@@ -45,15 +46,18 @@ class Supervised(Task):
                 "two classes or more",
             )
         outputs = len(names) or int(np.prod(y.shape[1:]))
-        about = {"class_names": list(names), "inputs": kept(record)}
+        about: dict[str, Any] = {"class_names": list(names), "inputs": kept(record)}
+        if not names:
+            about["units"] = units_of(y[rest])
         return Prepared(record.name, *rows_of(x, y, rest, held, test), x.shape[1:], outputs, about)
 
-    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
         # the pixels of an image share their mean and scale; columns of a table have their own
-        return nn.Sequential(nn.Standardize.of(x, axis=tuple(range(x.ndim)) if x.ndim == 4 else None), model)
+        first = nn.Standardize.of(x, axis=tuple(range(x.ndim)) if x.ndim == 4 else None)
+        return nn.Sequential(first, *restored(model, about))
 
     def loss(self, smoothing: float, about: Options) -> nn.Module:
-        return nn.CrossEntropyLoss(label_smoothing=smoothing) if about["class_names"] else nn.MSELoss()
+        return nn.CrossEntropyLoss(label_smoothing=smoothing) if about["class_names"] else number_loss(about)
 
     def metrics(self, about: Options) -> list[Metric]:
         return [metrics.Accuracy()] if about["class_names"] else [metrics.MeanAbsoluteError(), metrics.R2()]

@@ -63,8 +63,8 @@ class Task:
         """The settings of data for a trained model: what is said, and what the run's say about all data."""
         return like_those_of(settings, data, run, targets)
 
-    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
-        """The model with the layers that bring inputs like x to a common scale, and outputs back."""
+    def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
+        """The model with the layers that bring inputs like x to a common scale, and outputs back to the targets'."""
         return model
 
     def drawn_anew(self, part: Arrays, about: Options) -> Callable[..., object] | None:

@@ -51,7 +51,7 @@ class Texts(Supervised):
         refuse_options(self.name, data, (*columns, *OF_FILES))
         return {**{name: settings[name] for name in (*columns, "length") if name in settings}, **data}
 
-    def around(self, model: nn.Module, x: np.ndarray) -> nn.Module:
+    def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
         return model
 
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
