@@ -15,7 +15,7 @@ from ...data import DatasetRecord, train_test_split
 from ...metrics.metric import Metric
 from ..inputs import Options, check_alike, check_finite, check_type, kept, read, read_again
 from ..targets import number_loss, restored, units_of
-from .task import Arrays, Known, Prepared, Task
+from .task import Arrays, Known, Prepared, Task, Whole
 
 
 class Supervised(Task):
@@ -50,6 +50,15 @@ class Supervised(Task):
         if not names:
             about["units"] = units_of(y[rest])
         return Prepared(record.name, *rows_of(x, y, rest, held, test), x.shape[1:], outputs, about)
+
+    def read_all(self, data: Options, run: Options, *, targets: bool, sequences: bool = False) -> Whole:
+        """All examples, as inputs and targets of a run."""
+        record = read_again(data, run, targets)
+        check_type(record, run)
+        if not targets:
+            return Whole(as_inputs(record, sequences), ids=record.ids, notes=record.notes)
+        x, y, _ = checked(record, run["class_names"], sequences, least=1)
+        return Whole(x, y, ids=record.ids, notes=record.notes)
 
     def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
         # the pixels of an image share their mean and scale; columns of a table have their own
@@ -115,7 +124,7 @@ def parts(
 
 
 def checked(
-    record: DatasetRecord, known: Sequence[str] | None = None, sequences: bool = False
+    record: DatasetRecord, known: Sequence[str] | None = None, sequences: bool = False, least: int = 5
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Features, targets and the names of the classes; data that nothing can be learned from are refused.
 
@@ -128,7 +137,7 @@ def checked(
             f"{record.name}: there is nothing to predict.", "--set data.target=COLUMN, or data.targets=FILE of an array"
         )
     x, y = as_inputs(record, sequences), np.asarray(record.targets)
-    if len(x) < 5:
+    if len(x) < least:
         raise InputError(f"{record.name}: {len(x)} examples are too few to train and to test.", "five or more")
     for what, values in (("features", x), ("targets", y)):
         check_finite(record.name, what, values)

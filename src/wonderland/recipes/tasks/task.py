@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ... import nn, train
 from ...core.errors import InputError
+from ...data.tables.table import Table
 from ...metrics.metric import Metric
 from ...train.feeding import Data
 from ..inputs import Options, check_alike, like_those_of
+from ..predictions import Predictions
 
 Known: TypeAlias = Options | None  # what a run keeps of its data, if there is one
 Arrays: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -38,6 +40,17 @@ class Prepared:
         return found
 
 
+class Whole(NamedTuple):
+    """All of other data, read as those of a run were: nothing is split off."""
+
+    x: np.ndarray
+    y: np.ndarray | None = None  # None if nobody asked for targets
+    table: Table | None = None  # the rows of x, if they came from a table
+    ids: tuple[str, ...] = ()  # names of the examples, as those of files
+    left_out: int = 0  # rows whose target is missing
+    notes: tuple[str, ...] = ()  # what was odd: columns that nobody needs, categories that are new
+
+
 class Task:
     """The base of tasks."""
 
@@ -58,6 +71,16 @@ class Task:
         are `sequences`, or else grey images.
         """
         raise NotImplementedError
+
+    def read_all(self, data: Options, run: Options, *, targets: bool, sequences: bool = False) -> Whole:
+        """All examples of other data as inputs, with their targets if these are wanted, which must then be there."""
+        raise InputError(f"data for the task {self.name!r} are not read as examples.", self.instead)
+
+    def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:
+        """All examples of other data, how many were left out because their target is missing, and notes about them."""
+        found = self.prepare(data, 0.0, 0, run=run, sequences=sequences)
+        x, y = (np.concatenate(both) for both in zip(found.train, found.test, strict=True))
+        return (x, y), 0, []
 
     def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         """The settings of data for a trained model: what is said, and what the run's say about all data."""
@@ -105,14 +128,18 @@ class Task:
         found = train.evaluate(model, loss, fed, metrics=self.metrics(about), batch_size=self.batch)
         return {name: train.evaluation.plain(value) for name, value in found.items()}
 
+    def answers(self, model: nn.Module, part: Arrays, about: Options) -> np.ndarray | None:
+        """Probabilities of the classes (n, m), or numbers like the targets; None if a model gives something else."""
+        return None
+
     batch: int = 256  # examples at a time when a model is measured or asked
 
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         """What a report shows beside curves and the model: predictions, targets, examples, names of classes."""
         return {}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
-        """What the model says about other inputs: lists by name, each with an entry per example."""
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
+        """What the model says about other inputs."""
         raise InputError(f"a model for the task {self.name!r} makes no predictions of examples.", self.instead)
 
     instead: str = "`wonderland evaluate`"
