@@ -57,6 +57,7 @@ from .splits import (
     train_val_test_split,
 )
 from .streams import GeneratorDataset, IterableDataset, ShardedDataset
+from .tables import Table, read_table
 
 # fmt: off
 __all__ = [
@@ -78,4 +79,5 @@ __all__ = [
     "RandomViews", "make_delay_task", "make_selective_copy_task",
     "ImageFolder", "read_csv", "read_parquet", "read_npy", "read_npz", "read_idx", "write_idx", "read_cifar10",
     "read_cifar100", "transforms", "mixup", "cutmix", "MixUp", "CutMix",
+    "read_table", "Table",
 ]
