@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ...core.errors import InputError, ShapeError
+from ...core.errors import InputError
 from ...core.typing import PathLike
-from ...storage.bounds import unpacked_limit
 from ..dataset import Dataset
-from ..extras import need
-from .files import as_path, damaged, read_bytes
-from .numpy_files import read_npy
-
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".npy")
+from ..transforms.resizing import Resize
+from .files import as_path
+from .images import read_image
+from .media_files import IMAGES
 
 
 class ImageFolder(Dataset):
@@ -46,7 +43,7 @@ class ImageFolder(Dataset):
         *,
         mode: str = "RGB",
         size: tuple[int, int] | None = None,
-        extensions: Sequence[str] = EXTENSIONS,
+        extensions: Sequence[str] = IMAGES,
     ) -> None:
         if mode not in ("RGB", "L"):
             raise InputError(f"ImageFolder: mode={mode!r}.", "'RGB' or 'L'")
@@ -85,12 +82,8 @@ class ImageFolder(Dataset):
 
     def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
         path, label = self.samples[self._place(i)]
-        image = _read_image(path, self.mode)
-        if self.size is not None:
-            from ..transforms.resizing import Resize
-
-            image = Resize(self.size)(image)
-        return image, label
+        image = read_image(path, mode=self.mode)
+        return (image if self.size is None else Resize(self.size)(image)), label
 
     def __repr__(self) -> str:
         return f"ImageFolder({str(self.root)!r}, {len(self)} images, {len(self.classes)} classes)"
@@ -103,25 +96,3 @@ def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
         for name in names
         if name.lower().endswith(endings) and not name.startswith(".")
     ]
-
-
-def _read_image(path: Path, mode: str) -> np.ndarray:
-    if path.suffix.lower() == ".npy":
-        image = read_npy(path)
-        if image.ndim not in (2, 3):
-            raise ShapeError(f"ImageFolder: {str(path)!r} has shape {image.shape}.", "an image (h, w) or (h, w, c)")
-        return image[:, :, None] if image.ndim == 2 else image
-    pillow = need(f"ImageFolder: {str(path)!r}", "PIL.Image", "images")
-    data = read_bytes("ImageFolder", path, unpack=False)
-    limit = unpacked_limit(len(data))
-    try:
-        with pillow.open(io.BytesIO(data)) as picture:
-            width, height = picture.size
-            if 3 * width * height > limit:
-                raise ValueError(f"{width} x {height} pixels in {len(data):,} bytes")
-            picture.verify()  # the checksums of a PNG, which decoding alone does not look at
-        with pillow.open(io.BytesIO(data)) as picture:  # one that was verified cannot be decoded
-            pixels = np.asarray(picture.convert(mode))
-    except Exception as error:  # a damaged image takes the decoder to lines of its own that raise anything
-        raise damaged("ImageFolder", path, f"a whole {path.suffix} image within {limit:,} bytes", error) from None
-    return pixels[:, :, None] if mode == "L" else pixels
