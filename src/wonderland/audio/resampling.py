@@ -11,10 +11,7 @@ output channels. Book, section 8.1.1.
 
 from __future__ import annotations
 
-import functools
 import math
-
-import numpy as np
 
 from .. import arrays
 from ..arrays.conversion import as_real
@@ -22,7 +19,8 @@ from ..core.arguments import as_int, as_number
 from ..core.broadcasting import normalize_axis
 from ..core.errors import InputError, ShapeError
 from ..core.tensor import Tensor
-from ..core.typing import Array, ArrayLike
+from ..core.typing import ArrayLike
+from ..data.formats.rates import phases
 from ..nn.functional.convolution import conv1d
 
 
@@ -53,7 +51,7 @@ def resample(
     up, down = new // common, old // common
     if up == down:
         return x
-    kernel, reach = _phases(up, down, zeros, float(beta))
+    kernel, reach = phases(up, down, zeros, float(beta))
     x = arrays.moveaxis(x, axis, -1)[..., None]  # (..., time, 1)
     length = -(-n * up // down)
     steps = -(-length // up)
@@ -63,19 +61,3 @@ def resample(
     y = conv1d(x, weight, stride=down)[..., :steps, :]  # (..., steps, up)
     y = arrays.reshape(y, (*y.shape[:-2], steps * up))[..., :length]
     return arrays.moveaxis(y, -1, axis)
-
-
-@functools.lru_cache(maxsize=16)
-def _phases(up: int, down: int, zeros: int, beta: float) -> tuple[Array, int]:
-    """The filter of each phase, (taps, up), and how many samples before the first one it begins."""
-    widest = max(up, down)
-    half = zeros * widest
-    places = np.arange(-half, half + 1)
-    low_pass = np.sinc(places / widest) * np.kaiser(2 * half + 1, beta)
-    low_pass *= up / low_pass.sum()  # a constant stays what it is
-    # Phase p of step q reads x[down q + j]; the filter's argument is then p down - j up.
-    reach = half // up
-    j = np.arange(-reach, ((up - 1) * down + half) // up + 1)[:, None]
-    place = np.arange(up) * down - j * up + half
-    inside = (place >= 0) & (place <= 2 * half)
-    return np.where(inside, low_pass[np.clip(place, 0, 2 * half)], 0.0), reach

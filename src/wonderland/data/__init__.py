@@ -77,7 +77,8 @@ __all__ = [
     "make_income_rule", "make_heteroscedastic", "make_outliers", "make_imbalanced", "make_bimodal", "make_shapes",
     "SequencePairs", "make_copy_task", "make_reverse_task", "make_sort_task", "make_addition_task", "MultiView",
     "RandomViews", "make_delay_task", "make_selective_copy_task",
-    "ImageFolder", "read_csv", "read_parquet", "read_npy", "read_npz", "read_idx", "write_idx", "read_cifar10",
+    "make_sounds", "write_sounds", "ImageFolder", "SoundFolder",
+    "read_csv", "read_parquet", "read_npy", "read_npz", "read_idx", "write_idx", "read_cifar10",
     "read_cifar100", "transforms", "mixup", "cutmix", "MixUp", "CutMix",
     "read_table", "Table",
 ]

@@ -17,13 +17,16 @@ from . import builtin
 from .builtin.mnist import has_mnist, mnist
 from .builtin.scikit import NAMES, from_sklearn
 from .builtin.shapes import SHAPES
+from .builtin.sounds import RATE, SOUNDS
 from .formats.cifar import PIXELS, cifar10, cifar100, read_cifar10, read_cifar100
 from .formats.delimited import read_csv
 from .formats.files import GZIP, as_path, damaged
 from .formats.folders import ImageFolder
 from .formats.idx import is_idx, read_idx
+from .formats.media_files import media_kind
 from .formats.numpy_files import npz_record, read_npy
 from .formats.parquet import read_parquet
+from .formats.sounds import SoundFolder, SoundForm
 from .record import DatasetRecord
 
 
@@ -53,6 +56,7 @@ _GENERATED: dict[str, tuple[Callable[..., tuple[np.ndarray, ...]], str, tuple[st
     "regression": (builtin.make_regression, "a linear function with noise (regression)", ()),
     "shapes": (builtin.make_shapes, "images of squares, discs, triangles and crosses", SHAPES),
     "sine": (builtin.make_sine, "a sine with noise (regression)", ()),
+    "sounds": (builtin.make_sounds, "half a second of tones, rising, falling, hissing, clicking", SOUNDS),
     "spirals": (builtin.make_spirals, "arms that wind around the origin", ()),
     "swiss_roll": (builtin.make_swiss_roll, "a rolled sheet in space (regression)", ()),
     "xor": (builtin.make_xor, "exclusive or of two bits", ("equal", "different")),
@@ -92,7 +96,7 @@ def load(source: PathLike, **options: Any) -> Any:
     | `.npz` | `read_npz`; `features=` and `targets=` name its arrays, if these are not called x and y |
     | `.npy`, IDX | `read_npy`, `read_idx`; `targets=` is the path of the labels |
     | CIFAR's `.bin` | `read_cifar10` or `read_cifar100`, by the length of its records |
-    | a folder | `mnist`, `cifar10` or `cifar100` if it holds their files, else `ImageFolder` |
+    | a folder | `mnist`, `cifar10` or `cifar100` if it holds their files, else `ImageFolder` or `SoundFolder` |
 
     Files are told apart by their content, then by their ending. `expect_size=` and `expect_sha256=` are checked first.
     """
@@ -122,7 +126,8 @@ def _generated(name: str, **options: object) -> DatasetRecord:
     X, y = make(**options)
     if not classes and y.dtype.kind == "i":
         classes = tuple(str(label) for label in range(int(y.max()) + 1))
-    return DatasetRecord(X, y, name, target_names=classes, description=text)
+    form = SoundForm(RATE, X.shape[1]).to_dict() if name == "sounds" else None
+    return DatasetRecord(X, y, name, target_names=classes, description=text, form=form)
 
 
 def _folder_reader(path: Path) -> Callable[..., Any]:
@@ -132,7 +137,7 @@ def _folder_reader(path: Path) -> Callable[..., Any]:
         return cifar10
     if (path / "test.bin").exists():
         return cifar100
-    return ImageFolder
+    return SoundFolder if media_kind(path) == "sound" else ImageFolder
 
 
 def _file_reader(path: Path) -> Callable[..., Any]:
@@ -151,7 +156,7 @@ def _file_reader(path: Path) -> Callable[..., Any]:
         return _cifar
     raise InputError(
         f"load: {str(path)!r} is of no known kind (it begins with {head[:4]!r}).",
-        "CSV, Parquet, NPY, NPZ, IDX, CIFAR's .bin, or a folder of images",
+        "CSV, Parquet, NPY, NPZ, IDX, CIFAR's .bin, or a folder of images or sounds",
     )
 
 

@@ -22,6 +22,7 @@ from .mnist import mnist
 from .scikit import from_sklearn
 from .sequence_tasks import SequencePairs, make_addition_task, make_copy_task, make_reverse_task, make_sort_task
 from .shapes import make_shapes
+from .sounds import make_sounds, write_sounds
 
 # fmt: off
 __all__ = [
@@ -29,5 +30,5 @@ __all__ = [
     "make_spirals", "make_swiss_roll", "make_regression", "make_sine", "make_income_rule", "make_heteroscedastic",
     "make_outliers", "make_imbalanced", "make_bimodal", "make_shapes", "SequencePairs",
     "make_copy_task", "make_reverse_task", "make_sort_task", "make_addition_task", "make_delay_task",
-    "make_selective_copy_task",
+    "make_selective_copy_task", "make_sounds", "write_sounds",
 ]

@@ -6,9 +6,10 @@ from .folders import ImageFolder
 from .idx import read_idx, write_idx
 from .numpy_files import read_npy, read_npz
 from .parquet import read_parquet
+from .sounds import SoundFolder
 
 # fmt: off
 __all__ = [
     "read_idx", "write_idx", "read_cifar10", "read_cifar100", "cifar10", "cifar100", "read_csv", "read_parquet",
-    "read_npy", "read_npz", "ImageFolder",
+    "read_npy", "read_npz", "ImageFolder", "SoundFolder",
 ]
