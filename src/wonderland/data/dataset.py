@@ -20,6 +20,7 @@ from ..core.tensor import Tensor, read_only
 from ..core.typing import Array, ArrayLike
 from .collation import collate
 from .generators import EXAMPLE, SPLIT, as_seed, generator
+from .tables.matrix import as_matrix, has_columns
 
 Example = TypeVar("Example")
 Example_co = TypeVar("Example_co", covariant=True)
@@ -159,12 +160,14 @@ def name_example(error: BaseException, index: int) -> None:
         error.add_note(f"while loading example {index}")
 
 
-def as_column(data: ArrayLike) -> Array:
-    """Data with one row per example as NumPy, without a copy where possible."""
+def as_column(data: ArrayLike, targets: bool = False) -> Array:
+    """Data with one row per example as NumPy, without a copy where possible; tables of numbers, too."""
     if isinstance(data, np.ndarray):
         return data
     if isinstance(data, Tensor):
         return data.numpy()
+    if has_columns(data):
+        return as_matrix("TensorDataset", data, targets=targets)
     try:
         return asarray(data).numpy()  # Python's numbers take the default types of tensors
     except WonderlandError:
@@ -189,7 +192,8 @@ class TensorDataset(Dataset[tuple[Array, ...]]):
         if not arrays:
             raise InputError("TensorDataset: there are no arrays.", "TensorDataset(x, y)")
         # Read-only: a transform that writes into its input would change the data, but not those of other processes.
-        self.arrays = tuple(read_only(x) if x.flags.writeable else x for x in map(as_column, arrays))
+        columns = (as_column(data, targets=place > 0) for place, data in enumerate(arrays))
+        self.arrays = tuple(read_only(x) if x.flags.writeable else x for x in columns)
         if any(array.ndim == 0 for array in self.arrays):
             raise ShapeError("TensorDataset: an array has no axes.", "arrays with one row per example")
         if len({len(array) for array in self.arrays}) > 1:

@@ -16,10 +16,11 @@ from ..core.tensor import Tensor
 from ..metrics.metric import Metric
 from ..nn.module.module import Module
 from ..transforms.jit.jit import jit
+from .by_name import metric_named
 from .feeding import Data, as_loader, size_of
 from .step import Loss, Model, Objective, as_loss, evaluation_step, supervised
 
-Metrics: TypeAlias = Metric | Sequence[Metric] | Mapping[str, Metric] | None
+Metrics: TypeAlias = Metric | str | Sequence[Metric | str] | Mapping[str, Metric | str] | None
 
 
 def evaluate(
@@ -42,7 +43,8 @@ def evaluate(
 
     Batches of different sizes count by their examples, or by `size` of them. Book, sections 3.2 and 9.2.2.
     """
-    loss, metrics = as_loss(loss), named_metrics(metrics)
+    loss = as_loss(loss)
+    metrics = named_metrics(metrics, loss)
     step = step or evaluation_step(objective)
     total, count = 0.0, 0
     for metric in metrics.values():
@@ -102,24 +104,39 @@ def evaluating(model: Model) -> Iterator[None]:
                 module.training = mode
 
 
-def named_metrics(metrics: Any) -> dict[str, Metric]:
-    """Metrics by name: a dict, one metric or a list of them; an object is called by its class, in small letters."""
+def named_metrics(metrics: Any, loss: Module | None = None) -> dict[str, Metric]:
+    """Metrics by name: a dict, one metric or a list of them, each of which may be a name itself, as "accuracy".
+
+    An object is called by its class, in small letters. The loss says what the scores are that are measured.
+    """
     if metrics is None:
         return {}
     if isinstance(metrics, Mapping):
         named = dict(metrics)
     else:
         listed = metrics if isinstance(metrics, (list, tuple)) else [metrics]
-        named = {getattr(metric, "name", type(metric).__name__.lower()): metric for metric in listed}
+        named = {_name_of(metric): metric for metric in listed}
         if len(named) < len(listed):
             raise InputError("metrics: two have the same name.", "a dict that names them")
     for name, metric in named.items():
-        if not all(callable(getattr(metric, method, None)) for method in ("update", "compute", "reset")):
+        if isinstance(metric, str):
+            named[name] = metric_named(metric, loss)
+        elif isinstance(metric, type) and issubclass(metric, Metric):
+            named[name] = metric()
+        elif not all(callable(getattr(metric, method, None)) for method in ("update", "compute", "reset")):
             raise InputError(
                 f"metrics: {name!r} is a {type(metric).__name__}, which is not a metric.",
-                "an object of wl.metrics such as wl.metrics.Accuracy()",
+                'a name such as "accuracy", or an object such as wl.metrics.Accuracy()',
             )
     return named
+
+
+def _name_of(metric: Any) -> str:
+    if isinstance(metric, str):
+        return metric
+    return (
+        metric.__name__.lower() if isinstance(metric, type) else getattr(metric, "name", type(metric).__name__.lower())
+    )
 
 
 def plain(value: object) -> Any:

@@ -15,6 +15,8 @@ from ..core.typing import Array
 from ..data.dataset import Examples, TensorDataset
 from ..data.loader import DataLoader
 from ..data.splits import train_test_split
+from ..data.tables.matrix import as_matrix, has_columns, is_list_of_numbers, split_off
+from ..data.tables.table import Table
 
 
 class Batches:
@@ -54,29 +56,55 @@ class Batches:
 
 
 Loader: TypeAlias = DataLoader | Batches
-Data: TypeAlias = Loader | Tensor | Array | Examples[object] | Iterable[object]
+Data: TypeAlias = Loader | Tensor | Array | Table | Examples[object] | Iterable[object]
+
+
+def as_arrays(data: Any) -> Any:
+    """Data with frames, dicts of columns and lists of numbers as arrays; everything else as it is.
+
+    >>> as_arrays(({"age": [31, 42], "ill": [0, 1]}, "ill"))
+    (array([[31.],
+           [42.]], dtype=float32), array([0, 1]))
+
+    `(x, y)` may be a table and a column, or a table and the name of its column for the targets.
+    """
+    if has_columns(data):
+        return as_matrix("data", data)
+    if not isinstance(data, tuple) or not data:
+        return data
+    if len(data) == 2 and isinstance(data[1], str) and has_columns(data[0]):
+        return split_off("data", *data)
+    known = [has_columns(part) or is_list_of_numbers(part) for part in data]
+    if not any(known) or not all(k or isinstance(p, (Tensor, np.ndarray)) for k, p in zip(known, data, strict=True)):
+        return data
+    return tuple(
+        as_matrix("data", part, targets=place > 0) if convert else part
+        for place, (part, convert) in enumerate(zip(data, known, strict=True))
+    )
 
 
 def as_loader(data: Any, batch_size: int, *, shuffle: bool, seed: int) -> Loader:
-    """A loader of batches from a loader, a dataset, arrays (one, or a tuple of them), or an iterable of batches."""
+    """A loader of batches from a loader, a dataset, arrays or tables (one, or a tuple of them), or batches."""
+    data = as_arrays(data)
     if isinstance(data, (DataLoader, Batches)):
         return data
     if isinstance(data, (Tensor, np.ndarray)):
         data = TensorDataset(data)
     elif isinstance(data, tuple) and data and all(isinstance(part, (Tensor, np.ndarray)) for part in data):
         data = TensorDataset(*data)
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (list, tuple, dict)):
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (list, tuple, dict, str)):
         return DataLoader(data, batch_size=batch_size, shuffle=shuffle, seed=seed)
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
         return Batches(data)
     raise InputError(
         f"data: a {type(data).__name__} has no batches.",
-        "a tuple of arrays (x, y), a dataset, a wl.data.DataLoader, or a list of batches",
+        "a tuple of arrays or tables (x, y), a dataset, a wl.data.DataLoader, or a list of batches",
     )
 
 
 def hold_out(data: Any, share: float, seed: int) -> tuple[Any, Any]:
     """Part of the data for validation."""
+    data = as_arrays(data)
     if isinstance(data, (DataLoader, Batches)) or not 0 < share < 1:
         raise InputError(
             f"validation={share}: a share between 0 and 1 is taken from arrays or a dataset.",

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..core.errors import InputError
 from ..core.tensor import Tensor
-from ..nn import functional
 from ..nn.module.module import Module
 from ..nn.sequences.cache import Cache
 from ..optim.accumulation import accumulate as in_pieces
@@ -16,11 +15,12 @@ from ..optim.clipping import clip_grad_norm, clip_grad_value
 from ..optim.optimizer import Optimizer
 from ..transforms.jit.jit import jit
 from ..transforms.reverse import value_and_grad
+from .by_name import loss_named
 from .truncation import Reading
 
 Output = TypeVar("Output")
 Model: TypeAlias = Callable[..., object]  # a module, or a function of the inputs
-Loss: TypeAlias = Module | Callable[..., Tensor] | str  # (outputs, targets) -> loss, or its name in nn.functional
+Loss: TypeAlias = Module | Callable[..., Tensor] | str  # (outputs, targets) -> loss, or its name, see by_name.py
 Objective: TypeAlias = Callable[[Any, Any, Any], tuple[Tensor, object]]  # (model, loss, batch) -> (loss, outputs)
 
 
@@ -35,22 +35,27 @@ class LossFunction(Module):
 
 
 def as_loss(loss: Loss) -> Module:
-    """A loss as a module: one that is a module already, a function, or the name of a function in `wl.nn.functional`.
+    """A loss as a module: one that is a module already or the class of one, a function, or the name of a loss.
 
     >>> import wonderland as wl
-    >>> wl.train.as_loss("mse_loss")(wl.ones(2), wl.zeros(2))
+    >>> wl.train.as_loss("mse")(wl.ones(2), wl.zeros(2))
     tensor(1.)
     """
     if isinstance(loss, Module):
         return loss
+    if isinstance(loss, type) and issubclass(loss, Module):
+        return loss()
     if isinstance(loss, str):
-        found = getattr(functional, loss, None)
-        if found is None:
-            raise InputError(f"loss: there is no loss {loss!r}.", 'one such as "cross_entropy" or "mse_loss"')
-        return LossFunction(found)
+        return LossFunction(loss_named(loss))
     if not callable(loss):
-        raise InputError(f"loss: a {type(loss).__name__} cannot be called.", "a function (outputs, targets) -> loss")
-    return LossFunction(loss)
+        data = isinstance(loss, tuple) or hasattr(loss, "shape")
+        raise InputError(
+            f"loss: a {type(loss).__name__} cannot be called.",
+            'the loss first, then the data as one: fit(model, "cross_entropy", (x, y))'
+            if data
+            else "a function (outputs, targets) -> loss",
+        )
+    return LossFunction(loss)  # type: ignore[arg-type]  # a class may make losses
 
 
 def supervised(model: Callable[..., Output], loss: Callable[..., Tensor], batch: object) -> tuple[Tensor, Output]:

@@ -21,6 +21,7 @@ from ..core.tensor import Tensor
 from ..nn.module.module import Module
 from ..optim.adam import Adam
 from ..optim.averaging import Averaged
+from ..optim.by_name import optimizer_named
 from ..optim.optimizer import Optimizer
 from ..optim.schedules import Schedule
 from ..random.streams import default_stream
@@ -61,7 +62,7 @@ class Trainer:
         loss: Loss,
         data: Data,
         *,
-        optimizer: Optimizer | type[Optimizer] | None = None,
+        optimizer: Optimizer | type[Optimizer] | str | None = None,
         lr: float | None = None,
         batch_size: int = 32,
         validation: Data | float | None = None,
@@ -92,7 +93,7 @@ class Trainer:
         self.loader: Loader | Pieces = as_loader(data, batch_size, shuffle=not in_order, seed=seed)
         self.validation = None if validation is None else as_loader(validation, 256, shuffle=False, seed=seed)
         self.optimizer = _optimizer(optimizer, model, lr)
-        self.metrics = named_metrics(metrics)
+        self.metrics = named_metrics(metrics, self.loss_function)
         self.schedule: Any = schedule  # a function, or an object such as Plateau with a state of its own
         self.average = average
         self.callbacks = Callbacks(callbacks)
@@ -313,18 +314,21 @@ def fit(model: Module, loss: Loss, data: Data, epochs: int = 10, **settings: Any
     >>> y = (x[:, 0] * x[:, 1] > 0).astype(wl.int64)
     >>> model = wl.models.MLP(2, [32], 2)
     >>> history = wl.train.fit(
-    ...     model, wl.nn.CrossEntropyLoss(), (x, y), epochs=60, lr=0.02, metrics=wl.metrics.Accuracy(), progress=False
+    ...     model, "cross_entropy", (x, y), epochs=60, optimizer="adam", lr=0.02, metrics=["accuracy"], progress=False
     ... )
     >>> history["accuracy"][-1] > 0.9
     True
 
-    - `model`: a module. `loss`: a module or a function `(outputs, targets) -> loss`, or the name of one in
-      `wl.nn.functional`.
-    - `data`: a tuple of arrays `(x, y)`, a dataset, a `wl.data.DataLoader`, or a list of batches. `batch_size` and
+    - `model`: a module. `loss`: a module or a function `(outputs, targets) -> loss`, or a name such as
+      "cross_entropy" or "mse".
+    - `data`: a tuple `(x, y)` of arrays, frames of numbers (pandas, polars), dicts of columns or lists; a frame and the
+      name of its target, `(frame, "price")`; a dataset, a `wl.data.DataLoader`, or a list of batches. `batch_size` and
       `seed` are for those that are not batched yet; they are shuffled anew each epoch.
-    - `optimizer`: an optimizer, or its class, which then gets the learning rate `lr`; Adam if nothing is said.
+    - `optimizer`: an optimizer, its class or its name ("adamw"), which then get the learning rate `lr`; Adam if nothing
+      is said.
     - `validation`: data like the others, or a share of them to hold out; measured after each epoch.
-    - `metrics`: of `wl.metrics`, measured on the training batches and on the validation data.
+    - `metrics`: of `wl.metrics` or names of them, as `["accuracy"]`, measured on the training batches and on the
+      validation data.
     - `schedule`: a function from the step to the learning rate, as in `wl.optim.schedules`.
     - `clip_norm`, `clip_value`: limits of the gradients. `regularizer`: a function of the model that is added to the
       loss. `accumulate`: in how many pieces a batch goes through the model. `average`: a `wl.optim.EMA` that follows
@@ -347,6 +351,8 @@ def fit(model: Module, loss: Loss, data: Data, epochs: int = 10, **settings: Any
 def _optimizer(optimizer: Any, model: Module, lr: float | None) -> Optimizer:
     if optimizer is None:
         optimizer = Adam
+    if isinstance(optimizer, str):
+        return optimizer_named(optimizer, model, lr)
     if isinstance(optimizer, type):
         return optimizer(model) if lr is None else optimizer(model, lr=lr)
     if lr is not None:
