@@ -218,8 +218,8 @@ def test_one_graph_and_many_go_into_the_same_trainer(tmp_path):
     # a folder whose nodes have fewer kinds of labels
     write_tu(tmp_path / "new", graphs[:4], None, [7] * sum(n for n, _ in graphs[:4]))
     found = recipes.predict(tmp_path / "run", {"name": str(tmp_path / "new")})
-    assert len(found["predictions"]) == 4
-    assert set(found["predictions"]) <= {"-1", "1"}
+    assert len(found.predictions) == 4
+    assert set(found.predictions) <= {"-1", "1"}
     write_tu(tmp_path / "strange", graphs[:4], [1, -1, 1, -1], [8] * sum(n for n, _ in graphs[:4]))
     with pytest.raises(InputError, match="the node label 8 is new"):
         recipes.predict(tmp_path / "run", {"name": str(tmp_path / "strange")})
@@ -274,10 +274,10 @@ def test_a_run_on_links_and_the_likeliest_new_ones(tmp_path):
     assert done.results["auc"] > 0.6
     wl.graphs.save(graph := wl.graphs.citation_network(130, words=80, degree=8.0, seed=3), tmp_path / "new.npz")
     found = recipes.predict(tmp_path / "run", {"name": str(tmp_path / "new.npz"), "top": 7})
-    assert len(found["predictions"]) == 7
-    pairs = {tuple(map(int, text.split(" - "))) for text in found["predictions"]}
+    assert len(found.predictions) == 7
+    pairs = {tuple(map(int, text.split(" - "))) for text in found.predictions}
     assert not pairs & {tuple(pair) for pair in np.stack(graph.ends(), 1).tolist()}
-    assert found["confidence"] == sorted(found["confidence"], reverse=True)
+    assert found.confidence.tolist() == sorted(found.confidence, reverse=True)
 
 
 # --- what a report shows

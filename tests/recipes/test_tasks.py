@@ -102,7 +102,7 @@ def test_texts_are_classified(tmp_path, capsys):
         main(["predict", str(tmp_path / "run"), "--data", str(tmp_path / "new.csv"), "--set", "text=review", "--json"])
         == 0
     )
-    assert json.loads(capsys.readouterr().out)["predictions"] == ["good", "bad"]
+    assert [row["prediction"] for row in json.loads(capsys.readouterr().out)] == ["good", "bad"]
 
 
 @pytest.mark.parametrize(

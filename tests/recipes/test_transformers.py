@@ -260,8 +260,8 @@ def test_bert_fills_in_what_is_hidden(tmp_path, capsys):
         assert part in page
     (tmp_path / "lines.txt").write_text("the cat [MASK] on the mat\n\nthe dog lay on the [MASK]\n")
     found = recipes.predict(tmp_path / "run", {"name": str(tmp_path / "lines.txt")})
-    assert len(found["predictions"]) == len(found["confidence"]) == 2
-    assert "mask" not in found["predictions"][0].lower()
+    assert len(found.predictions) == len(found.confidence) == 2
+    assert "mask" not in found.predictions[0].lower()
     assert main(["generate", str(tmp_path / "run")]) == 2
     assert "wonderland predict" in capsys.readouterr().err
     (tmp_path / "lines.txt").write_text("nothing hidden\n")

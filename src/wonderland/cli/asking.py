@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from ..core.errors import FileError, InputError, ModuleError
@@ -14,18 +13,25 @@ from .parsing import Commands, UsageError, add_command
 from .training import mistake, shown
 
 EVALUATE = """\
-Measure a trained model: on the test data of its run, or on other data of the same kind.
+Measure a trained model: on the test data of its run, or on all of other data of the same kind. Rows whose target is
+missing are left out and counted; what is odd about the data is said on standard error.
 
 examples:
   wonderland evaluate runs/digits-cnn
+  wonderland evaluate runs/digits-cnn --part validation
   wonderland evaluate runs/flowers-linear --data more_flowers.csv --set target=species"""
 
 PREDICT = """\
-What a trained model says about inputs: a line for each, with the class and its probability, or the number.
+What a trained model says about inputs: a line for each, with the class and its probability, or the number. Inputs are a
+table (CSV, Parquet, Arrow, JSON lines), whose columns are taken by name, arrays, an image, a sound, a folder of either,
+texts, a series or a graph. What is odd about them is said on standard error.
 
 examples:
   wonderland predict runs/digits-cnn --data images.npy
-  wonderland predict runs/flowers-linear --data new_flowers.csv --json
+  wonderland predict runs/flowers-linear --data new_flowers.csv --probabilities --out predictions.csv
+  wonderland predict runs/flowers-linear --data new_flowers.csv --sets 0.9 --json
+  wonderland predict runs/houses-tabular --data new_houses.parquet --interval 0.9
+  tail -n 100 flowers.jsonl | wonderland predict runs/flowers-linear --data -
   wonderland predict runs/cora-gcn --data more_papers.npz"""
 
 GENERATE = """\
@@ -41,14 +47,20 @@ examples:
 def add_to(commands: Commands) -> None:
     command = add_command(commands, "evaluate", "measure a trained model on data", EVALUATE, run_evaluate)
     command.add_argument("run_folder", metavar="RUN", help="the folder of a run, or its model.safetensors")
-    command.add_argument("--data", metavar="NAME|PATH", help="other data (default: the test part of the run's own)")
-    command.add_argument("--part", default="test", help="train, validation or test (default), of the run's own data")
+    command.add_argument(
+        "--data", metavar="NAME|PATH|-", help="other data, all of which are measured; - is standard input"
+    )
+    command.add_argument("--part", help="train, validation or test (default), of the run's own data")
     _add_shared(command)
     command = add_command(commands, "predict", "apply a trained model to inputs", PREDICT, run_predict)
     command.add_argument("run_folder", metavar="RUN", help="the folder of a run, or its model.safetensors")
-    command.add_argument("--data", metavar="NAME|PATH", required=True, help="the inputs")
+    command.add_argument("--data", metavar="NAME|PATH|-", required=True, help="the inputs; - is standard input")
     _add_shared(command)
-    command.add_argument("--out", metavar="FILE", help="write there instead of on the screen")
+    command.add_argument("--out", metavar="FILE", help="write there: .csv, .json, .jsonl or .parquet, by its ending")
+    command.add_argument("--probabilities", action="store_true", help="a column for the probability of each class")
+    command.add_argument("--interval", type=float, metavar="P", help="numbers: the ends that have the truth in between")
+    command.add_argument("--sets", type=float, metavar="P", help="classes: a set that has the true one so often")
+    command.add_argument("--threshold", type=float, metavar="P", help="two classes: the second from this probability")
     command = add_command(commands, "generate", "let a model write", GENERATE, run_generate)
     command.add_argument("run_folder", metavar="RUN_OR_FOLDER", help="the folder of a run, or of a published model")
     command.add_argument("--prompt", default="", help="how the text begins, or what it is about")
@@ -79,22 +91,40 @@ def run_evaluate(options: argparse.Namespace) -> None:
         found = evaluate(options.run_folder, _data(options), options.part)
     except (InputError, FileError, ModuleError) as error:
         raise mistake(error) from None
-    print(json.dumps(found, indent=1) if options.json else f"{shown(found)}   ({found['examples']} examples)")
+    _say(found["notes"])
+    if options.json:
+        print(json.dumps(found, indent=1))
+        return
+    left = f", {found['left_out']} left out without a target" if found["left_out"] else ""
+    print(f"{shown(found)}   ({found['examples']} examples{left})")
 
 
 def run_predict(options: argparse.Namespace) -> None:
     from ..recipes import predict
-    from ..storage import write_atomically
+    from ..recipes.predictions import ending
 
+    if options.json and options.out:
+        raise UsageError("--json is for the screen; --out FILE.json writes a file")
+    asked = {name: getattr(options, name) for name in ("interval", "sets", "threshold")}
     try:
-        found = predict(options.run_folder, _data(options) or {})
-        text = json.dumps(found, indent=1) + "\n" if options.json else _table(found)
         if options.out:
-            write_atomically(options.out, text)
+            ending(options.out)  # before the work
+        found = predict(options.run_folder, _data(options) or {}, **asked)
+        _say(found.notes)
+        if options.out:
+            found.write(options.out, probabilities=options.probabilities)
+        elif options.json:
+            sys.stdout.write(found.to_json(probabilities=True) + "\n")
         else:
-            sys.stdout.write(text)
+            sys.stdout.write(found.to_csv(probabilities=options.probabilities))
     except (InputError, FileError, ModuleError) as error:
         raise mistake(error) from None
+
+
+def _say(notes: Iterable[str]) -> None:
+    """Notes about data, apart from what is asked for."""
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "beams", "stop", "seed")
@@ -132,25 +162,3 @@ def _data(options: argparse.Namespace) -> dict[str, Any] | None:
             raise UsageError(f"{text!r} is not of the form KEY=VALUE")
         found[name.removeprefix("data.").strip()] = as_value(value.strip())
     return found
-
-
-def _table(found: dict[str, Any]) -> str:
-    """Predictions as CSV."""
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    if "node" in found:
-        numbers = [p if isinstance(p, list) else [p] for p in found["predictions"]]
-        sure = [[f"{c:.4f}"] for c in found["confidence"]] if "confidence" in found else [[] for _ in numbers]
-        rows.writerow(["node", *(["prediction"] * len(numbers[0])), *(["confidence"] if sure[0] else [])])
-        rows.writerows([name, *p, *c] for name, p, c in zip(found["node"], numbers, sure, strict=True))
-    elif "confidence" in found:
-        rows.writerow(["prediction", "confidence"])
-        rows.writerows([p, f"{c:.4f}"] for p, c in zip(found["predictions"], found["confidence"], strict=True))
-    elif isinstance(found["predictions"][0], str):
-        rows.writerow(["prediction"])
-        rows.writerows([text] for text in found["predictions"])
-    else:
-        width = len(found["predictions"][0])
-        rows.writerow(["prediction"] if width == 1 else [f"prediction_{i}" for i in range(width)])
-        rows.writerows([f"{value:.7g}" for value in row] for row in found["predictions"])
-    return out.getvalue()

@@ -15,40 +15,30 @@ import json
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
 import numpy as np
 
 from .. import nn, optim, random, train
 from ..core import trees
 from ..core.cell import Cell
-from ..core.errors import FileError, InputError
+from ..core.errors import InputError
 from ..core.room import check_room
 from ..core.version import __version__
 from ..data import DataLoader, RandomSampler, TensorDataset, transforms
 from ..storage import save
 from ..storage.atomic import write_atomically
 from ..storage.locking import locked
-from ..storage.parsing import parse_json
 from ..transforms.jit.jit import eval_shape
 from .catalogue import build, entry_for
+from .evaluating import Run
 from .inputs import Options
+from .intervals import of_run
+from .kept import read_settings
 from .settings import OPTIMIZERS, Settings, TrainSettings, schedule_of
 from .targets import named_loss
 from .tasks import TASKS, Prepared, Task
 from .tasks.task import Arrays
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a run left: its folder, the history, the results on the test data, and the model."""
-
-    folder: str
-    history: train.History
-    results: dict[str, Any]
-    model: nn.Module
-    files: tuple[str, ...]
 
 
 def run(
@@ -88,12 +78,15 @@ def run(
         _claim(folder, settings, how, fresh)
         history = _train(task, model, data, how, folder, progress, callbacks)
         results = task.measure(model, data.test, data.about)
+        data.about.update(of_run(task, model, data))
+        path = os.path.join(folder, "model.safetensors")
         files = [
             _write_json(os.path.join(folder, "results.json"), {"test": results, "examples": len(data.test[0])}),
-            _save(os.path.join(folder, "model.safetensors"), model, settings, task, data),
+            _save(path, model, settings, task, data),
         ]
         files += _report(folder, settings, how, task, data, model, history, results, png)
-    return Run(folder, history, results, model, tuple(files))
+    made = (model, task, data.shape, data.about, settings.data, path)
+    return Run(*made, history=history, results=results, files=tuple(files))
 
 
 def _built(settings: Settings, task: Task, data: Prepared) -> nn.Module:
@@ -226,20 +219,6 @@ def _claim(folder: str, settings: Settings, how: TrainSettings, fresh: bool) -> 
                 "--out with another folder, or --fresh to start anew",
             )
     _write_json(path, mine)
-
-
-def read_settings(path: str) -> dict[str, dict[str, Any]]:
-    """The settings that a run left: tables by section."""
-    try:
-        with open(path, "rb") as file:
-            found = parse_json(file.read())
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.", "the folder of a run") from None
-    except ValueError as error:
-        raise FileError(f"{path} is damaged: it is no JSON ({error}).", "--fresh to start anew") from None
-    if not isinstance(found, dict) or not all(isinstance(section, dict) for section in found.values()):
-        raise FileError(f"{path} is damaged: it has no settings by section.", "--fresh to start anew")
-    return found
 
 
 def _write_json(path: str, values: object) -> str:

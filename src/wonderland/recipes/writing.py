@@ -12,7 +12,8 @@ from .. import generation, models, random
 from ..core.errors import FileError, InputError
 from ..nn.module.module import Module
 from ..text import Tokenizer
-from .evaluating import described, open_run
+from .evaluating import open_run
+from .kept import described
 from .tasks.language import tokenizer_of
 
 WRITING = ("language", "pairs")  # the tasks whose models write

@@ -11,6 +11,7 @@ from ... import metrics, nn, series
 from ...core.errors import InputError, ShapeError
 from ...metrics.metric import Metric
 from ..inputs import Options, kept, made_with, read, read_again, refuse_targets
+from ..predictions import Predictions
 from ..targets import number_loss, units_of
 from .supervised import answers
 from .task import Arrays, Known, Prepared, Task
@@ -48,6 +49,14 @@ class Forecasting(Task):
         about = {"context": context, "inputs": inputs, "units": units_of(values[:held])}
         return Prepared(name, cut[0], middle, cut[-1], (context, values.shape[1]), values.shape[1], about)
 
+    def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:
+        options = dict(data)
+        context, stride = options.pop("context", 64), options.pop("stride", 1)
+        name, values, _ = _series(options, run)
+        if len(values) <= context:
+            raise InputError(f"{name}: {len(values)} steps are too few for a window of {context}.", "a longer series")
+        return _windows(values, context, stride), 0, []
+
     def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         windows = ("context", "stride") if targets else ("steps",)
         mine = {name: value for name, value in settings.items() if name in windows}
@@ -78,7 +87,7 @@ class Forecasting(Task):
         x, y = data.test
         return {"predictions": answers(model, x, ())[:, -1], "targets": y[:, -1]}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """The next steps of a series: `steps` of them, each from the ones before it."""
         options = dict(data)
         steps = options.pop("steps", shape[0])
@@ -86,7 +95,7 @@ class Forecasting(Task):
         if values.shape[1] != shape[1]:
             raise ShapeError(f"a series of {values.shape[1]} channels for a model of {shape[1]}.", "the same columns")
         ahead = series.causal_rollout(model, values[None], steps)
-        return {"predictions": np.asarray(ahead)[0].tolist()}
+        return Predictions.of(np.asarray(ahead)[0])
 
 
 def _series(options: dict[str, Any], run: Known) -> tuple[str, np.ndarray, dict[str, object]]:

@@ -9,11 +9,12 @@ from ...core.errors import InputError
 from ...data import DatasetRecord
 from ..graph_inputs import known_targets, read_graphs, scaled
 from ..inputs import Options
+from ..predictions import Predictions
 from .graph_outcomes import before_last
 from .graph_parts import GraphPart, OfManyGraphs, part_of
 from .nodes import OfGraphs
-from .supervised import described, parts
-from .task import Known, Prepared
+from .supervised import parts
+from .task import Arrays, Known, Prepared
 
 
 class GraphSets(OfGraphs):
@@ -47,6 +48,12 @@ class GraphSets(OfGraphs):
         about = {"class_names": list(found.classes), "inputs": found.inputs}
         return Prepared(found.name, made[0], made[1], made[2], (found.width,), outputs, about)
 
+    def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:
+        found = read_graphs(data, self.name, run)
+        y, rows = known_targets(found)
+        graphs = scaled(found, run, data).graphs
+        return GraphPart(rows, y[rows], OfManyGraphs(graphs)), len(graphs) - len(rows), []
+
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, object]:
         names, test = data.about["class_names"], part_of(data.test)
         assert isinstance(test.make, OfManyGraphs)
@@ -61,9 +68,9 @@ class GraphSets(OfGraphs):
         shown = {"predictions": found, "targets": test[1], "class_names": tuple(names)}
         return {**shown, "graphs": told}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """What the model says about every graph of a folder."""
         found = scaled(read_graphs(data, self.name, about, targets=False), about, data)
         n = len(found.graphs)
         part = GraphPart(np.arange(n), np.zeros(n, np.int64), OfManyGraphs(found.graphs))
-        return described(self.answers(model, part, about), about["class_names"])
+        return Predictions.of(self.answers(model, part, about), about["class_names"])

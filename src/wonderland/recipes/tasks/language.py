@@ -44,6 +44,15 @@ class Language(Task):
         parts = _windows(ids[:held], context, stride), middle, _overlapping(ids[test:], context)
         return Prepared(str(data["name"]), *parts, (context,), tokenizer.vocab_size, about)
 
+    def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:
+        context = counted(data, "context", 128, 2)
+        ids = encoded_text(tokenizer_of(run), read_text(str(data["name"])), str(data["name"]))
+        if len(ids) <= context:
+            raise InputError(
+                f"{data['name']}: {len(ids)} tokens are too few for a window of {context}.", "a longer text"
+            )
+        return _overlapping(ids, context), 0, []
+
     def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         refuse_options(self.name, data, ("context", "stride"))
         return {**{name: settings[name] for name in ("context", "stride") if name in settings}, **data}

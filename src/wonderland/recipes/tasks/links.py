@@ -13,6 +13,7 @@ from ...graphs.splitting import negative_edges, split_edges
 from ...metrics.metric import Metric
 from ..graph_inputs import read_graphs, scaled
 from ..inputs import Options
+from ..predictions import Predictions
 from .graph_outcomes import before_last
 from .graph_parts import Asked, GraphPart, GraphTask, InOneGraph, part_of
 from .task import Arrays, Known, Prepared
@@ -52,6 +53,11 @@ class Links(GraphTask):
         about = {"inputs": found.inputs}
         return Prepared(found.name, first, held if validation else None, test, (found.width,), EMBEDDING, about)
 
+    def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:
+        """Edges that are taken out of the graph, for those in it are no question."""
+        found = self.prepare(data, 0.0, 0, run=run)
+        return found.test, 0, [f"measured are {TEST:.0%} of the edges, taken out of the graph, and as many other pairs"]
+
     def at_once(self, part: Arrays, size: int) -> int:
         return len(part[0])
 
@@ -79,7 +85,7 @@ class Links(GraphTask):
         shown = {"predictions": chances, "targets": test[1].astype(np.int64), "class_names": tuple(CLASSES)}
         return {**shown, "graphs": told}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """The likeliest links that a graph does not have, and how likely they are: `top` of them."""
         found = scaled(read_graphs(data, self.name, about, targets=False), about, data)
         graph, names = found.graph, found.names()
@@ -95,7 +101,7 @@ class Links(GraphTask):
         flat = scores[rows, cols]
         best = np.argsort(-flat, kind="stable")[: min(top, int(np.isfinite(flat).sum()))]
         links = [f"{names[c]} - {names[r]}" for r, c in zip(rows[best], cols[best], strict=True)]
-        return {"predictions": links, "confidence": (1 / (1 + np.exp(-flat[best].astype(np.float64)))).tolist()}
+        return Predictions(links, confidence=1 / (1 + np.exp(-flat[best].astype(np.float64))))
 
 
 class _Features(nn.Module):

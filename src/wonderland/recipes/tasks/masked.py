@@ -14,6 +14,7 @@ from ...metrics.metric import Metric
 from ...models import MaskedLanguageModel
 from ...text import CharTokenizer, Tokenizer, WordPieceTokenizer
 from ..inputs import Options, refuse_options
+from ..predictions import Predictions
 from .language import counted, cut_points, encoded_text, read_text, tokenizer_of
 from .task import Arrays, Known, Prepared, Task
 from .written import masked_outcome
@@ -76,7 +77,7 @@ class Masked(Task):
         assert isinstance(model, MaskedLanguageModel)
         return {"language": masked_outcome(model, tokenizer_of(data.about), data.test, IGNORED)}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """The lines of a text file with the likeliest token in the place of every [MASK], and its probability."""
         tokenizer, name = tokenizer_of(about), str(data["name"])
         lines = [line for line in read_text(name).split("\n") if line.strip()]
@@ -95,7 +96,7 @@ class Masked(Task):
         chances /= chances.sum(-1, keepdims=True)
         filled = np.where(x == MASK, chances.argmax(-1), x)
         sure = [float(c[row == MASK].max(-1).min()) for c, row in zip(chances, x, strict=True)]
-        return {"predictions": [tokenizer.decode(row[row != PAD]) for row in filled], "confidence": sure}
+        return Predictions([tokenizer.decode(row[row != PAD]) for row in filled], confidence=np.array(sure))
 
 
 class Filling(nn.Module):

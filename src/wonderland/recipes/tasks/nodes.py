@@ -14,9 +14,10 @@ from ...graphs import Graph
 from ...metrics.metric import Metric
 from ..graph_inputs import GraphData, checked_masks, known_targets, read_graphs, scaled
 from ..inputs import Options
+from ..predictions import Predictions
 from .graph_outcomes import attention, before_last
 from .graph_parts import Asked, GraphPart, GraphTask, InOneGraph, Neighborhoods, part_of
-from .supervised import described, parts
+from .supervised import parts
 from .task import Arrays, Known, Prepared
 
 
@@ -95,6 +96,12 @@ class Nodes(OfGraphs):
         every = np.where(np.isin(np.arange(len(y)), rows), y, -1) if found.classes else None
         return PreparedNodes(found.name, made[0], made[1], made[2], (found.width,), outputs, about, every)
 
+    def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:
+        found = read_graphs(data, self.name, run)
+        y, rows = known_targets(found)
+        graph = scaled(found, run, data).graph
+        return GraphPart(rows, y[rows], InOneGraph(graph)), graph.n - len(rows), []
+
     def at_once(self, part: Arrays, size: int) -> int:
         sampled = isinstance(part, GraphPart) and isinstance(part.make, Neighborhoods)
         return min(size, len(part[0])) if sampled else len(part[0])
@@ -122,11 +129,12 @@ class Nodes(OfGraphs):
         shown = {"predictions": found[test[0]], "targets": test[1], "class_names": tuple(names)}
         return {**shown, "graphs": told}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """What the model says about every node of a graph."""
         found = scaled(read_graphs(data, self.name, about, targets=False), about, data)
         part = whole(found.graph)
-        return {"node": found.names(), **described(self.answers(model, part, about), about["class_names"])}
+        outputs = self.answers(model, part, about)
+        return Predictions.of(outputs, about["class_names"], ids=found.names(), id_name="node")
 
 
 def whole(graph: Graph) -> GraphPart:

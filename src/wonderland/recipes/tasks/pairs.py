@@ -15,6 +15,7 @@ from ...metrics.metric import Metric
 from ...models import EncoderDecoder
 from ...text import BPETokenizer, CharTokenizer, Tokenizer, WordTokenizer
 from ..inputs import Options, refuse_options
+from ..predictions import Predictions
 from .language import counted, read_text, tokenizer_of
 from .supervised import parts, rows_of
 from .task import Arrays, Known, Prepared, Task
@@ -97,13 +98,13 @@ class Pairs(Task):
         ]
         return {"language": {"pairs": pairs}}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """What the model writes for the sources of a file, a line or row each."""
         tokenizer = tokenizer_of(about)
         rows = [_encoded(tokenizer, text) for text in read_sources(data)]
         x = _padded(str(data["name"]), rows, max(about["source_length"], max(map(len, rows))))
         outputs = written(model, x, {**about, "source_length": x.shape[1]})
-        return {"predictions": [_decoded(tokenizer, output) for output in outputs]}
+        return Predictions([_decoded(tokenizer, output) for output in outputs])
 
 
 def written(model: nn.Module, x: np.ndarray, about: Options) -> list[np.ndarray]:

@@ -14,6 +14,7 @@ from ...core.errors import InputError
 from ...data import DatasetRecord, train_test_split
 from ...metrics.metric import Metric
 from ..inputs import Options, check_alike, check_finite, check_type, kept, read, read_again
+from ..predictions import Predictions
 from ..targets import number_loss, restored, units_of
 from .task import Arrays, Known, Prepared, Task, Whole
 
@@ -79,34 +80,30 @@ class Supervised(Task):
             found["ece"] = metrics.CalibrationError()(probabilities, part[1])
         return found
 
+    def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:
+        found = self.read_all(data, run, targets=True, sequences=sequences)
+        assert found.y is not None
+        return (found.x, found.y), found.left_out, list(found.notes)
+
+    def answers(self, model: nn.Module, part: Arrays, about: Options) -> np.ndarray | None:
+        return answers(model, part[0], about["class_names"])
+
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         x, y = data.test
         names = data.about["class_names"]
         return {"predictions": answers(model, x, names), "targets": y, "class_names": tuple(names), "examples": x}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
-        record = read_again(data, about, targets=False)
-        x = as_inputs(record, sequences=len(shape) == 2)
-        check_alike(x, shape)
-        check_type(record, about)
-        return described(answers(model, x, about["class_names"]), about["class_names"])
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
+        found = self.read_all(data, about, targets=False, sequences=len(shape) == 2)
+        check_alike(found.x, shape)
+        outputs, names = answers(model, found.x, about["class_names"]), about["class_names"]
+        return Predictions.of(outputs, names, ids=found.ids or None, id_name="file", notes=found.notes)
 
 
 def answers(model: nn.Module, x: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """Probabilities of the classes, or predicted numbers, as an array."""
     outputs = train.predict(model, x)
     return np.asarray(softmax(outputs) if names else outputs)
-
-
-def described(found: np.ndarray, names: Sequence[str]) -> dict[str, object]:
-    """Classes with their probabilities, or numbers."""
-    if not names:
-        return {"predictions": found.tolist()}
-    return {
-        "predictions": [names[i] for i in found.argmax(-1)],
-        "confidence": found.max(-1).tolist(),
-        "probabilities": found.tolist(),
-    }
 
 
 def parts(

@@ -12,7 +12,8 @@ from ...data import DatasetRecord
 from ...data.formats.delimited import read_rows
 from ...text import Tokenizer, WordTokenizer
 from ..inputs import Options, refuse_options
-from .supervised import Supervised, answers, checked, described, parts, rows_of
+from ..predictions import Predictions
+from .supervised import Supervised, answers, checked, parts, rows_of
 from .task import Known, Prepared
 
 OF_FILES = ("delimiter", "expect_size", "expect_sha256")
@@ -57,10 +58,10 @@ class Texts(Supervised):
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         return {**super().outcome(model, data), "examples": None}
 
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> dict[str, object]:
+    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         texts = read_column(data, columns_of(data, about)["text"], "data.text")
         x = encoded(Tokenizer.from_str(about["tokenizer"]), texts, shape[0])
-        return described(answers(model, x, about["class_names"]), about["class_names"])
+        return Predictions.of(answers(model, x, about["class_names"]), about["class_names"])
 
 
 def _trained(texts: list[str], data: Options) -> Tokenizer:
