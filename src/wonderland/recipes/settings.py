@@ -7,7 +7,7 @@ import difflib
 import math
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,56 +19,73 @@ from ..optim.schedules import Schedule
 from ..storage.parsing import LONGEST_TOML, parse_toml
 
 SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
+WEIGHTS = ("none", "balanced")
 ONE_CYCLE_WARMUP = 0.3
+
+
+def said(default: Any, meaning: str, allowed: str, sound: Callable[[Any], bool] = lambda value: True) -> Any:
+    """A setting: its default, a sentence, what is allowed in words, and whether a value is."""
+    return field(default=default, metadata={"meaning": meaning, "allowed": allowed, "sound": sound})
+
+
+def _chosen(default: str, meaning: str, names: Iterable[str]) -> Any:
+    return said(default, meaning, f"one of {', '.join(names)}", lambda value: value in names)
+
+
+_FROM_0 = ("0 or more", lambda value: value >= 0)
+_FROM_1 = ("1 or more", lambda value: value >= 1)
+_SHARE = ("from 0 to less than 1", lambda value: 0 <= value < 1)
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How to train. Zero or false switches a thing off."""
+    """How to train. Zero or false switches a thing off. `wonderland list settings` shows what each one means."""
 
-    epochs: int = 30
-    steps: int = 0  # altogether, in epochs of equal length; 0: an epoch is one pass through the data
-    batch_size: int = 64
-    lr: float = 3e-3
-    optimizer: str = "adamw"
-    weight_decay: float = 0.01  # in the optimizer's own way: part of the gradient, or decoupled (adamw, lion, muon)
-    schedule: str = "one_cycle"
-    warmup: float = 0.0  # the share of the steps in which the rate rises; 0.3 for one_cycle if nothing is said
-    loss: str = "auto"  # cross entropy for classes, squared error for numbers
-    label_smoothing: float = 0.0
-    clip_norm: float = 0.0
-    average: float = 0.0  # the decay of an exponential average of the weights
-    augment: bool = False  # small shifts, turns and zooms of images
-    noise: float = 0.0  # the standard deviation of noise on the inputs
-    validation: float = 0.1  # the share of the training data that is held out
-    patience: int = 0  # epochs without improvement until the run stops
-    checkpoint_every: int = 0  # steps; there is always one after an epoch
-    seed: int = 0
+    epochs: int = said(30, "passes through the training data", *_FROM_1)
+    steps: int = said(
+        0, "steps altogether, in epochs of equal length; 0: an epoch is a pass through the data", "0, or epochs or more"
+    )
+    batch_size: int = said(
+        64, "examples in a step; 0: by their number, from 64 for 10,000 and fewer up to 4096", *_FROM_0
+    )
+    lr: float = said(3e-3, "the highest learning rate", "above 0", lambda value: value > 0)
+    optimizer: str = _chosen("adamw", "what makes a step of a gradient", OPTIMIZERS)
+    weight_decay: float = said(
+        0.01, "how fast weights shrink: as a part of the gradient, or beside it (adamw, lion, muon)", *_FROM_0
+    )
+    schedule: str = _chosen("one_cycle", "how the learning rate changes from step to step", SCHEDULES)
+    warmup: float = said(
+        0.0, "the share of the steps in which the rate rises; 0.3 for one_cycle if nothing is said", *_SHARE
+    )
+    loss: str = said(
+        "auto",
+        "what becomes small: cross entropy for classes, the squared error in units of the deviation for numbers",
+        'auto, or a loss of wl.nn.functional, as "huber_loss"',
+    )
+    class_weights: str = _chosen(
+        "none", "whether examples of rare classes count more in the loss: balanced gives all classes the same", WEIGHTS
+    )
+    label_smoothing: float = said(0.0, "the share of a target that is spread over all classes", *_SHARE)
+    clip_norm: float = said(0.0, "the largest norm of a gradient; 0: any", *_FROM_0)
+    average: float = said(
+        0.0, "the decay of an exponential average of the weights, which is kept; 0: the last weights are", *_SHARE
+    )
+    augment: bool = said(False, "small shifts, turns and zooms of images", "true or false")
+    noise: float = said(0.0, "the standard deviation of noise on the inputs", *_FROM_0)
+    validation: float = said(0.1, "the share of the training data that is held out to watch the run", *_SHARE)
+    patience: int = said(
+        0, "epochs without improvement until the run stops and takes the best weights; 0: it never stops", *_FROM_0
+    )
+    checkpoint_every: int = said(0, "steps between checkpoints; there is always one after an epoch", *_FROM_0)
+    seed: int = said(0, "another one gives other splits, weights and orders", "a whole number")
 
     def check(self) -> None:
         """Refuse what makes no sense."""
-        limits = {
-            "epochs": self.epochs >= 1,
-            "steps": self.steps == 0 or self.steps >= self.epochs,
-            "batch_size": self.batch_size >= 1,
-            "lr": self.lr > 0,
-            "weight_decay": self.weight_decay >= 0,
-            "warmup": 0 <= self.warmup < 1,
-            "label_smoothing": 0 <= self.label_smoothing < 1,
-            "clip_norm": self.clip_norm >= 0,
-            "average": 0 <= self.average < 1,
-            "noise": self.noise >= 0,
-            "validation": 0 <= self.validation < 1,
-            "patience": self.patience >= 0,
-            "checkpoint_every": self.checkpoint_every >= 0,
-            "optimizer": self.optimizer in OPTIMIZERS,
-            "schedule": self.schedule in SCHEDULES,
-        }
-        for name, sound in limits.items():
-            if not sound:
-                allowed = {"optimizer": OPTIMIZERS, "schedule": SCHEDULES}.get(name)
-                remedy = f"one of {', '.join(allowed)}" if allowed else f"such as {_DEFAULTS[name]}"
-                raise InputError(f"train.{name} = {getattr(self, name)!r}.", remedy)
+        for entry in dataclasses.fields(self):
+            value = getattr(self, entry.name)
+            sound = self.steps == 0 or self.steps >= self.epochs if entry.name == "steps" else True
+            if not sound or not entry.metadata["sound"](value):
+                raise InputError(f"train.{entry.name} = {value!r}.", entry.metadata["allowed"])
 
 
 _DEFAULTS = {f.name: f.default for f in dataclasses.fields(TrainSettings)}
@@ -141,10 +158,22 @@ class Settings:
         self.set(section, name, as_value(value))
 
     def set(self, section: str, name: str, value: object) -> None:
-        """Change one setting; those of `train` must exist and have the right type."""
+        """Change one setting; those of `train` must exist and have the right type.
+
+        A name may lead into a table: `columns.age` of `data` is the entry `age` of its `columns`, whatever dots follow.
+        """
         if section == "train":
             value = _checked(name, value)
-        getattr(self, section)[name] = value
+        owner = getattr(self, section)
+        table, dot, inner = name.partition(".")
+        if dot and section != "train":
+            entries = owner.get(table, {})
+            if not isinstance(entries, Mapping) or not inner:
+                raise InputError(
+                    f"settings: {section}.{name}: {section}.{table} is no table.", f"{section}.{table}=..."
+                )
+            name, value = table, {**entries, inner: value}
+        owner[name] = value
 
     def training(self, defaults: Mapping[str, Any]) -> TrainSettings:
         """All training settings: what was said, else the defaults given, else those of `TrainSettings`."""
