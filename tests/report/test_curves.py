@@ -85,10 +85,25 @@ def test_values_that_are_no_numbers_have_no_curve():
     Reader(curves_section(history).html)
 
 
-def test_losses_over_many_decades_are_drawn_by_their_logarithms():
-    (picture,) = curve_pictures(history_of([1e3, 1.0, 1e-3]))
-    assert picture.title == "Loss, logarithm (base 10)"
-    np.testing.assert_allclose(picture.shapes[0].y, [3.0, 0.0, -3.0])
+def test_losses_over_many_decades_and_learning_rates_have_an_axis_of_powers_of_ten():
+    history = history_of([1e3, 1.0, 1e-3], lr=[1e-3, 1e-4, 1e-5])
+    history.events.append({"step": 15, "text": "half way between two epochs"})
+    losses, rates = curve_pictures(history)
+    assert (losses.title, rates.title) == ("Loss", "Learning rate")
+    np.testing.assert_allclose(losses.shapes[0].y, [1e3, 1.0, 1e-3])
+    (dot,) = [shape for shape in losses.shapes if shape.colour == EVENT]
+    np.testing.assert_allclose(dot.y, [np.sqrt(1e3)], err_msg="on the line as it is drawn")
+    svg = rates.drawing().svg()
+    for words in ("10⁻³", "10⁻⁴", "10⁻⁵"):
+        assert f">{words}<" in svg
+    assert "log" not in svg
+
+
+def test_epochs_are_whole_numbers_even_if_there_is_but_one():
+    svg = curve_pictures(history_of([1.0]))[0].drawing().svg()
+    assert ">1<" in svg
+    assert "<circle" in svg, "a curve of one point can be seen"
+    assert ">1.5<" not in curve_pictures(history_of([1.0, 0.5]))[0].drawing().svg()
 
 
 def test_thousands_of_epochs_make_a_small_picture_that_keeps_peaks_and_gaps():

@@ -14,17 +14,18 @@ from ..viz.plot import PALETTE, Curve
 from .curves import (
     EVENT,
     best_epoch,
+    between,
     duration,
-    epoch_range,
     event_epochs,
     groups,
+    over_epochs,
+    scale_of,
     series,
-    spans_decades,
     thin,
     title_of,
 )
 from .page import figures, is_number, table
-from .pictures import Picture, Plot, Section
+from .pictures import Picture, Section
 from .provenance import versions_section
 from .writing import checked_path, save
 
@@ -72,21 +73,21 @@ def comparison_pictures(histories: Mapping[str, History]) -> list[Picture]:
                     drawn.append((str(run), name, history, x, y))
         if not drawn:
             continue
-        logarithmic = spans_decades([y for *_, y in drawn])
+        scale = scale_of(base, [y for *_, y in drawn])
         colours = {str(run): PALETTE[i % len(PALETTE)] for i, run in enumerate(histories)}
         both = len({name for _, name, *_ in drawn}) > 1
         lines: list[Curve] = []
         dots: list[Curve] = []
         for run, name, history, x, y in drawn:
-            y = np.log10(y) if logarithmic else y
             training = both and name == base
             lines.append(Curve(*thin(x, y), "" if training else run, dashed=training, colour=colours[run]))
             usable, places = np.isfinite(y), event_epochs(history)
             if len(places) and base != "lr":
                 label = "" if dots else "event"
-                dots.append(Curve(places, np.interp(places, x[usable], y[usable]), label, dots=True, colour=EVENT))
-        said = title_of(base, logarithmic) + (": training dashed, validation drawn through" if both else "")
-        pictures.append(Plot(said, [*lines, *dots], x_label="epoch", x_range=epoch_range(lines)))
+                there = between(places, x[usable], y[usable], scale)
+                dots.append(Curve(places, there, label, dots=True, colour=EVENT))
+        said = title_of(base) + (": training dashed, validation drawn through" if both else "")
+        pictures.append(over_epochs(said, [*lines, *dots], lines, scale))
     return pictures
 
 

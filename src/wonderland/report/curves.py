@@ -19,7 +19,8 @@ from .pictures import Picture, Plot, Section
 MOST_POINTS = 1000  # of a drawn curve
 VALIDATION = "validation_"
 EVENT, BEST = "#dc2626", "#059669"
-DECADES = 1e3  # losses of such different sizes are drawn by their logarithms
+DECADES = 1e3  # numbers of such different sizes are drawn on an axis of powers of ten
+RATE_DECADES = 10.0  # and learning rates, which schedules multiply, from here on
 MOST_EVENTS = 30  # in the table
 
 
@@ -51,18 +52,17 @@ def curve_pictures(history: History) -> list[Picture]:
         data = {name: xy for name, xy in data.items() if np.isfinite(xy[1]).any()}
         if not data:
             continue
-        logarithmic = spans_decades([y for _, y in data.values()])
+        scale = scale_of(base, [y for _, y in data.values()])
         shapes: list[Curve] = []
         dots: list[Curve] = []
         for name, (x, y) in data.items():
-            y = np.log10(y) if logarithmic else y
             label = "" if len(data) == 1 else "validation" if name.startswith(VALIDATION) else "training"
             shapes.append(Curve(*thin(x, y), label))
             usable = np.isfinite(y)
             places = event_epochs(history)
             places = places[(places >= x[usable].min()) & (places <= x[usable].max())]
             if len(places) and name != "lr":
-                dots.append(Curve(places, np.interp(places, x[usable], y[usable]), dots=True, colour=EVENT))
+                dots.append(Curve(places, between(places, x[usable], y[usable], scale), dots=True, colour=EVENT))
             if best is not None and name in best and name.endswith("loss"):
                 at = x == best.get("epoch", 0)
                 if at.any() and name == (f"{VALIDATION}loss" if f"{VALIDATION}loss" in data else "loss"):
@@ -71,26 +71,42 @@ def curve_pictures(history: History) -> list[Picture]:
         if first_event is not None:  # named once in the legend
             dot = dots[first_event]
             dots[first_event] = Curve(dot.x, dot.y, "event", dots=True, colour=EVENT)
-        title = title_of(base, logarithmic)
-        pictures.append(Plot(title, [*shapes, *dots], x_label="epoch", x_range=epoch_range(shapes)))
+        pictures.append(over_epochs(title_of(base), [*shapes, *dots], shapes, scale))
     return pictures
 
 
-def spans_decades(values: list[Any]) -> bool:
-    """Whether numbers, of which some are finite, are of such different sizes that their logarithms are drawn."""
+def over_epochs(title: str, shapes: list[Curve], curves: list[Curve], scale: str) -> Plot:
+    """A plot over the epochs of some of the curves."""
+    return Plot(title, shapes, x_label="epoch", x_range=epoch_range(curves), x_scale="whole", y_scale=scale)
+
+
+def scale_of(base: str, values: list[Any]) -> str:
+    """The axis for numbers of which some are finite: powers of ten if they are of very different sizes.
+
+    >>> scale_of("loss", [np.array([1.0, 0.1])]), scale_of("lr", [np.array([1e-2, 1e-4])])
+    ('plain', 'log')
+    """
     everything = np.concatenate(values)
     finite = everything[np.isfinite(everything)]
-    return bool(finite.min() > 0 and finite.max() > DECADES * finite.min())
+    most = RATE_DECADES if base == "lr" else DECADES
+    return "log" if finite.min() > 0 and finite.max() / most > finite.min() else "plain"
 
 
-def title_of(base: str, logarithmic: bool) -> str:
+def between(places: Array, x: Array, y: Array, scale: str) -> Array:
+    """Where a curve is at places between its points, as it is drawn."""
+    if scale != "log":
+        return np.interp(places, x, y)
+    return np.asarray(10.0 ** np.interp(places, x, np.log10(y)))
+
+
+def title_of(base: str) -> str:
     """What a picture of something measured is called.
 
-    >>> title_of("lr", True)
-    'Learning rate, logarithm (base 10)'
+    >>> title_of("lr"), title_of("validation_loss")
+    ('Learning rate', 'Validation loss')
     """
     title = "learning rate" if base == "lr" else base.replace("_", " ")
-    return title[:1].upper() + title[1:] + (", logarithm (base 10)" if logarithmic else "")
+    return title[:1].upper() + title[1:]
 
 
 def groups(history: History) -> dict[str, list[str]]:
@@ -131,7 +147,8 @@ def event_epochs(history: History) -> Array:
 
 def epoch_range(curves: list[Curve]) -> tuple[float, float]:
     """From the first to the last epoch, and a little more, so that dots at the ends are whole."""
-    return span(np.concatenate([np.asarray(curve.x) for curve in curves]), 0.02)
+    epochs = np.concatenate([np.asarray(curve.x) for curve in curves])
+    return span(epochs, 0.02) if np.ptp(epochs) else (float(epochs[0]) - 0.5, float(epochs[0]) + 0.5)
 
 
 def thin(x: Array, y: Array) -> tuple[Array, Array]:

@@ -117,9 +117,9 @@ def _degrees(degrees: Array) -> Plot:
         return Plot("Degrees of the nodes", [bars], "degree", "nodes", SQUARE)
     counts = np.bincount(degrees)
     there = np.flatnonzero(counts[1:]) + 1
-    dots = Curve(np.log10(there), np.log10(counts[there]), dots=True)
-    ends = span(np.log10(there), 0.04), span(np.log10(counts[there]), 0.06)
-    return Plot("Degrees of the nodes, on logarithmic axes", [dots], "log10 degree", "log10 nodes", SQUARE, *ends)
+    dots = Curve(there, counts[there], dots=True)
+    ends = (0.8, 1.25 * float(there.max())), (0.7, 1.4 * float(counts[there].max()))
+    return Plot("Degrees of the nodes", [dots], "degree", "nodes", SQUARE, *ends, "log", "log")
 
 
 def by_degree(of: Array, right: Array) -> list[tuple[str, int, float]]:

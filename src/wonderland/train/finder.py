@@ -28,11 +28,11 @@ class RateSearch:
     suggestion: float
 
     def svg(self) -> str:
-        """The losses over the rates (as powers of ten) as an SVG picture."""
-        powers = [math.log10(rate) for rate in self.rates]
-        chosen = np.interp(math.log10(self.suggestion), powers, self.losses)
-        dot = Curve([math.log10(self.suggestion)], [chosen], f"suggestion {self.suggestion:.1e}", dots=True)
-        return plot([Curve(powers, self.losses, "loss"), dot], title="learning rates", x_label="log10 of the rate")
+        """The losses over the rates, on an axis of powers of ten, as an SVG picture."""
+        chosen = np.interp(math.log10(self.suggestion), np.log10(self.rates), self.losses)
+        dot = Curve([self.suggestion], [chosen], f"suggestion {self.suggestion:.1e}", dots=True)
+        shapes = [Curve(self.rates, self.losses, "loss"), dot]
+        return plot(shapes, title="learning rates", x_label="learning rate", x_scale="log")
 
     def _repr_svg_(self) -> str:
         return self.svg()

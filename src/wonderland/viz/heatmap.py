@@ -10,10 +10,13 @@ import numpy as np
 
 from ..core.errors import ShapeError
 from ..core.typing import ArrayLike
+from .axes import TITLE, TITLE_LINE
+from .extents import text_width, wrapped
 from .marks import PLOT_LOOKS, Drawing, Looks, group, rect, shortened, text
 
 SHADE = "#0264a0"  # of the largest share; others are as much more transparent, on light and dark pages
 LONGEST = 18  # characters of a name
+SLOPE = 0.72  # how much of the length of a slanted text it goes across, and down
 HEAT_LOOKS: Looks = {
     ".cell": {"stroke": "#e2e8f0", "stroke-width": "0.6"},
     ".count": {"text-anchor": "middle"},
@@ -78,18 +81,27 @@ class Heat:
                 raise ShapeError(f"heatmap: {len(names)} names of {many} {what}.", f"{many} names, or none")
 
         texts = [[_text(value) for value in line] for line in table.tolist()]
-        wide = max(len(words) for line in texts for words in line)
-        cell = max(30.0, 8.0 + 7.2 * wide)
+        cell = max(30.0, 8.0 + max(text_width(words) for line in texts for words in line))
         short_rows, short_columns = ([shortened(name, LONGEST) for name in names] for names in (rows, columns))
-        longest = max((len(name) for name in short_columns), default=0)
-        slanted = 7.0 * longest > cell - 4
-        left = 14 + (20 if y_label else 0) + 7.0 * max((len(name) for name in short_rows), default=0)
-        below = (5.2 * longest + 16 if slanted else 20 if longest else 4) + (22 if x_label else 0)
-        top = 46 if heading else 14
         high, across = cell * table.shape[0], cell * table.shape[1]
-        width, height = left + across + 16 + (14 if slanted else 0), top + high + below + 8
+        longest = max((text_width(name) for name in short_columns), default=0.0)
+        slanted = longest > cell - 4
+        left = 14 + (20 if y_label else 0) + max((text_width(name) for name in short_rows), default=0.0)
+        if slanted:  # the names of the first columns reach to the left
+            reach = (SLOPE * text_width(name) - (j + 0.5) * cell for j, name in enumerate(short_columns))
+            left = max(left, max(reach) + 10 + (20 if y_label else 0))
+        left = max(left, text_width(x_label) / 2 - across / 2 + 4)
+        below = (SLOPE * longest + 22 if slanted else 20 if longest else 4) + (22 if x_label else 0)
+        right = max(16.0, text_width(x_label) / 2 - across / 2 + 4)
+        width = left + across + right
+        lines = wrapped(heading, width - 24, TITLE, bold=True)
+        top = 27 + TITLE_LINE * len(lines) if lines else 14.0
+        # the label of the rows may be longer than the table is high
+        top = max(top, text_width(y_label) / 2 - high / 2 + 4)
+        below = max(below, text_width(y_label) / 2 - high / 2 + (26 if x_label else 4))
+        height = top + high + below + 8
 
-        marks = [text("title", left + across / 2, 28, heading)] if heading else []
+        marks = [text("title", width / 2, 28 + TITLE_LINE * i, part) for i, part in enumerate(lines)]
         for i, line in enumerate(texts):
             for j, words in enumerate(line):
                 x, y, share = left + j * cell, top + i * cell, float(dark[i, j])

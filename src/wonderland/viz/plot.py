@@ -9,12 +9,16 @@ import numpy as np
 
 from ..core.errors import InputError, ShapeError
 from ..core.typing import Array, ArrayLike
-from .axes import Frame, span
+from .axes import Frame, check_scale, span
+from .extents import fitted, text_width
 from .marks import Drawing, Mark, circle, line, polyline, rect, text, window
 
 PALETTE = (
     "#0284c7", "#d97706", "#059669", "#db2777", "#7c3aed", "#475569", "#dc2626", "#84cc16", "#78350f", "#22d3ee",
 )  # fmt: skip
+
+KEY, LINE = 52.0, 20.0  # pixels of a legend's signs and margins, and of its lines
+WIDEST, HIGHEST = 0.62, 0.5  # shares of a frame that a legend inside may have
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ def plot(
     size: tuple[int, int] = (640, 400),
     x_range: tuple[float, float] | None = None,
     y_range: tuple[float, float] | None = None,
+    x_scale: str = "plain",
+    y_scale: str = "plain",
 ) -> str:
     """Curves as the text of an SVG picture.
 
@@ -58,13 +64,15 @@ def plot(
     1
 
     x and y are vectors of one length: lists, arrays or tensors. What leaves `x_range` or `y_range` is cut off.
-    `description` is what a screen reader says where the title is not enough. Bars stand behind the curves.
+    `description` is what a screen reader says where the title is not enough. Bars stand behind the curves. A scale is
+    "plain", "whole" (ticks at whole numbers only) or "log" (powers of ten; numbers that are not positive are left out).
 
     >>> plot([Bars([0, 1, 2], [3, 1])], title="counts").count('class="bar"')
     2
     """
     spoken = description or title or "plot"
-    return Plot(spoken, list(curves), x_label, y_label, size, x_range, y_range).drawing(title).svg()
+    shown = Plot(spoken, list(curves), x_label, y_label, size, x_range, y_range, x_scale, y_scale)
+    return shown.drawing(title).svg()
 
 
 @dataclass(frozen=True)
@@ -78,21 +86,24 @@ class Plot:
     size: tuple[int, int] = (440, 280)
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
+    x_scale: str = "plain"
+    y_scale: str = "plain"
 
     def drawing(self, heading: str = "") -> Drawing:
         """The plot as marks; a heading stands inside, the title beside it."""
         drawn = [curve if isinstance(curve, (Curve, Bars)) else Curve(*curve) for curve in self.shapes]
         drawn.sort(key=lambda shape: isinstance(shape, Curve))
-        points = [_points(curve) for curve in drawn]
+        points = [self._scaled(_points(curve)) for curve in drawn]
         finite = [p[np.isfinite(p).all(axis=1)] for p in points]
         everything = np.concatenate([*finite, np.empty((0, 2))])
         if not len(everything):
             raise InputError("plot: there is no finite point to show.", "at least one curve with numbers")
-        x_range = self.x_range or span(everything[:, 0], 0.0)
-        y_low, y_high = self.y_range or span(everything[:, 1], 0.06)
+        x_low, x_high = _ends(self.x_range, self.x_scale) or _around(everything[:, 0], 0.0, self.x_scale)
+        y_low, y_high = _ends(self.y_range, self.y_scale) or _around(everything[:, 1], 0.06, self.y_scale)
         if self.y_range is None and y_low < 0 <= everything[:, 1].min() and isinstance(drawn[0], Bars):
             y_low = 0.0  # bars stand on the axis
-        frame = Frame(self.size, x_range, (y_low, y_high), heading, self.x_label, self.y_label)
+        labels = heading, self.x_label, self.y_label
+        frame = Frame(self.size, (x_low, x_high), (y_low, y_high), *labels, self.x_scale, self.y_scale)
         left, right, top, bottom = frame.sides
         colours = [curve.colour or PALETTE[i % len(PALETTE)] for i, curve in enumerate(drawn)]
         with np.errstate(over="ignore", invalid="ignore"):  # what is too far away is not finite
@@ -104,9 +115,32 @@ class Plot:
         ]
         entries = [(curve, colour) for curve, colour in zip(drawn, colours, strict=True) if curve.label]
         covers = [_cover(curve, screen) for curve, screen in zip(drawn, screens, strict=True)]
-        legend = _legend(entries, np.concatenate(covers), frame)
+        legend, below = _legend(entries, np.concatenate(covers), frame)
         marks = [*frame.marks(), window(left, top, right - left, bottom - top, shapes), *legend]
-        return Drawing(self.size, marks, self.title)
+        return Drawing((self.size[0], self.size[1] + below), marks, self.title)
+
+    def _scaled(self, points: Array) -> Array:
+        """Points (n, 2) as they lie on the axes: by their exponents where an axis has powers of ten."""
+        for k, (name, scale) in enumerate((("x_scale", self.x_scale), ("y_scale", self.y_scale))):
+            if check_scale(name, scale) == "log":
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    points[:, k] = np.log10(points[:, k])
+        return points
+
+
+def _ends(given: tuple[float, float] | None, scale: str) -> tuple[float, float] | None:
+    if given is None or scale != "log":
+        return given
+    if not 0 < given[0] < given[1]:
+        raise InputError(f"plot: the range {given} on an axis of powers of ten.", "two positive numbers, rising")
+    return float(np.log10(given[0])), float(np.log10(given[1]))
+
+
+def _around(values: Array, margin: float, scale: str) -> tuple[float, float]:
+    """The range of an axis: all values, and a margin; of one whole number or power of ten half a step around it."""
+    if scale != "plain" and np.ptp(values) == 0:
+        return float(values[0]) - 0.5, float(values[0]) + 0.5
+    return span(values, margin)
 
 
 def _points(curve: Curve | Bars) -> Array:
@@ -137,7 +171,12 @@ def _shapes(curve: Curve | Bars, colour: str, screen: Array, ground: float) -> l
         ]
     if curve.dots:
         return [circle(x, y, 4, fill=colour) for x, y in screen if np.isfinite(x + y)]
-    return [polyline("curve", piece, stroke=colour, **_dash(curve)) for piece in _pieces(screen)]
+    return [
+        polyline("curve", piece, stroke=colour, **_dash(curve))
+        if len(piece) > 1
+        else circle(float(piece[0, 0]), float(piece[0, 1]), 3, fill=colour)  # a line of one point would not be seen
+        for piece in _pieces(screen)
+    ]
 
 
 def _dash(curve: Curve) -> dict[str, str]:
@@ -167,12 +206,15 @@ def _cover(curve: Curve | Bars, screen: Array) -> Array:
     return np.concatenate([screen, (start + along * (end - start)).reshape(-1, 2)])
 
 
-def _legend(entries: list[tuple[Curve | Bars, str]], points: Array, frame: Frame) -> list[Mark]:
-    """What the colours mean, in the corner where the fewest points are."""
+def _legend(entries: list[tuple[Curve | Bars, str]], points: Array, frame: Frame) -> tuple[list[Mark], float]:
+    """What the colours mean, in the corner where the fewest points are; and how much room below the frame it needs,
+    where it goes if it is too large for a corner."""
     if not entries:
-        return []
+        return [], 0.0
     left, right, top, bottom = frame.sides
-    width, height = 52 + 6.8 * max(len(curve.label) for curve, _ in entries), 20 * len(entries) + 8
+    width, height = KEY + max(text_width(curve.label) for curve, _ in entries), LINE * len(entries) + 8
+    if width > WIDEST * (right - left) or height > HIGHEST * (bottom - top):
+        return _legend_below(entries, width, frame)
     corners = [(x, y) for y in (top + 8, bottom - height - 8) for x in (right - width - 8, left + 8)]
 
     def covered(corner: tuple[float, float]) -> int:
@@ -181,12 +223,29 @@ def _legend(entries: list[tuple[Curve | Bars, str]], points: Array, frame: Frame
     x, y = min(corners, key=covered)
     marks = [rect("paper legend", x, y, width, height, rx=5, fill="#ffffff", fill_opacity="0.88", stroke="#e2e8f0")]
     for number, (curve, colour) in enumerate(entries):
-        middle = y + 14 + 20 * number
-        if isinstance(curve, Bars):
-            marks.append(rect("bar", x + 14, middle - 5, 16, 10, fill=colour))
-        elif curve.dots:
-            marks.append(circle(x + 22, middle, 4, fill=colour))
-        else:
-            marks.append(line("curve", x + 10, middle, x + 34, middle, stroke=colour, **_dash(curve)))
-        marks.append(text("", x + 42, middle + 4, curve.label))
-    return marks
+        marks += _entry(curve, colour, x, y + 14 + LINE * number, curve.label)
+    return marks, 0.0
+
+
+def _legend_below(entries: list[tuple[Curve | Bars, str]], width: float, frame: Frame) -> tuple[list[Mark], float]:
+    """The legend in columns under the picture."""
+    room = frame.size[0] - 16
+    columns = max(1, int(room // width))
+    width = min(width, room)
+    marks: list[Mark] = []
+    for number, (curve, colour) in enumerate(entries):
+        row, column = divmod(number, columns)
+        middle = frame.size[1] + 12 + LINE * row
+        marks += _entry(curve, colour, 8 + width * column, middle, fitted(curve.label, width - KEY))
+    return marks, 8 + LINE * -(-len(entries) // columns)
+
+
+def _entry(curve: Curve | Bars, colour: str, x: float, middle: float, words: str) -> list[Mark]:
+    """A line of the legend."""
+    if isinstance(curve, Bars):
+        sign = rect("bar", x + 14, middle - 5, 16, 10, fill=colour)
+    elif curve.dots:
+        sign = circle(x + 22, middle, 4, fill=colour)
+    else:
+        sign = line("curve", x + 10, middle, x + 34, middle, stroke=colour, **_dash(curve))
+    return [sign, text("", x + 42, middle + 4, words)]

@@ -226,13 +226,13 @@ def lag_picture(values: ArrayLike | dict[str, ArrayLike], title: str = "") -> st
     """
     curves = values if isinstance(values, dict) else {"": values}
     drawn = []
-    with np.errstate(divide="ignore"):
-        for name, curve in curves.items():
-            sizes = np.asarray(arrays.asarray(curve), np.float64)
-            if sizes.ndim != 1 or not sizes.size:
-                raise ShapeError(f"lag_picture: a curve of shape {sizes.shape}.", "(lags,)")
-            drawn.append(Curve(np.arange(len(sizes)), np.log10(sizes), name))
-    return plot(drawn, title=title or "how far back gradients reach", x_label="steps back", y_label="log10 of the norm")
+    for name, curve in curves.items():
+        sizes = np.asarray(arrays.asarray(curve), np.float64)
+        if sizes.ndim != 1 or not sizes.size:
+            raise ShapeError(f"lag_picture: a curve of shape {sizes.shape}.", "(lags,)")
+        drawn.append(Curve(np.arange(len(sizes)), sizes, name))
+    said = title or "how far back gradients reach"
+    return plot(drawn, title=said, x_label="steps back", y_label="norm", x_scale="whole", y_scale="log")
 
 
 def _table(name: str, values: ArrayLike) -> Array:
