@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         viz,
         wengert,
     )
+    from .callbacks import pure_callback
     from .engines.choosing import get_backend, set_backend, using_backend
     from .engines.native.keeping import get_kept_programs, set_kept_programs
     from .engines.native.threads import get_threads, set_threads
@@ -133,6 +134,7 @@ _MODULES = (
     "wengert",
 )
 _FUNCTIONS = {
+    "callbacks": ("pure_callback",),
     "engines.choosing": ("get_backend", "set_backend", "using_backend"),
     "inspect.checking": ("check_grads",),
     "inspect.explain": ("explain",),

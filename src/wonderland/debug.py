@@ -1,11 +1,13 @@
-"""Where NaN and infinity come from, and what reads memory that nobody wrote. Book, section 6 (numerical stability).
+"""Values as they are computed, where NaN and infinity come from, and what reads memory that nobody wrote.
 
-`nans()` watches every operation that is computed and stops at the one that *made* the first NaN or infinity:
-its inputs are in order and its result is not. Operations that only pass a NaN on are not reported.
+`print` and `callback` show values from inside compiled programs. `nans()` watches every operation that is computed and
+stops at the one that *made* the first NaN or infinity: its inputs are in order and its result is not. Operations that
+only pass a NaN on are not reported. Book, section 6 (numerical stability).
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from . import arrays
+from .callbacks import callback
 from .core import trees
 from .core.arguments import as_int
 from .core.context import at, current, place
@@ -26,7 +29,7 @@ from .core.typing import Array
 if TYPE_CHECKING:
     from .ir.graph import Equation
 
-__all__ = ["check_finite", "disable_nans", "enable_nans", "filled_memory", "nans"]
+__all__ = ["callback", "check_finite", "disable_nans", "enable_nans", "filled_memory", "nans", "print"]
 
 Tree = TypeVar("Tree")
 
@@ -80,6 +83,38 @@ class nans(setting):  # noqa: N801 - used as a function
         super().__enter__()
 
 
+def print(template: str, /, *args: object, **kwargs: object) -> None:
+    """Print `template.format(*args, **kwargs)` whenever the tensors among the arguments are computed.
+
+    >>> import wonderland as wl
+    >>> @wl.jit
+    ... def f(x):
+    ...     y = wl.exp(x)
+    ...     wl.debug.print("at {step}: y = {}, sum {:.2f}", y, y.sum(), step=1)
+    ...     return y.mean()
+    >>> _ = f(wl.zeros(2))
+    at 1: y = tensor([1., 1.]), sum 2.00
+
+    Inside `jit`, loops, branches, `grad` and `vmap`; Python's own `print` shows what is being traced, once.
+    """
+    if not isinstance(template, str):
+        raise InputError(f"print: the template is a {type(template).__name__}.", 'wl.debug.print("x = {}", x)')
+    try:
+        template.format(*args, **kwargs)
+    except (IndexError, KeyError) as error:
+        missing = "a value" if isinstance(error, IndexError) else repr(error.args[0])
+        raise InputError(
+            f"print: {template!r} has a place for which {missing} is missing.", "an argument for each {}"
+        ) from None
+    except (ValueError, TypeError):  # a format that traced values do not have; those with numbers may
+        pass
+    callback(_printed, template, *args, **kwargs)
+
+
+def _printed(template: str, *args: object, **kwargs: object) -> None:
+    builtins.print(template.format(*args, **kwargs), flush=True)
+
+
 def enable_nans(inf: bool = True, inputs: bool = False) -> None:
     """Switch on what `nans()` does, until `disable_nans()`.
 
@@ -88,8 +123,9 @@ def enable_nans(inf: bool = True, inputs: bool = False) -> None:
     >>> try:
     ...     wl.zeros(2) / wl.zeros(2)
     ... except wl.errors.NonFiniteError as error:
-    ...     print(error.operation, error.phase)
-    divide forward pass
+    ...     where = error.operation, error.phase
+    >>> where
+    ('divide', 'forward pass')
     >>> wl.debug.disable_nans()
     """
     set_from_now_on("debug", nans(inf, inputs).value)

@@ -561,6 +561,8 @@ CARRY_GRAPHS = frozenset(
         "custom_linear",
         "custom_vjp",
         "linear_scan",
+        "observe",  # it carries a function, as does the next: tests/test_callbacks.py
+        "pure_callback",
         "scan",
         "while",
     }

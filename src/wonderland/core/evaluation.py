@@ -38,7 +38,7 @@ def evaluate(primitive: Primitive, values: Sequence[Tensor], params: dict[str, o
 
 def recover(primitive: Primitive, args: Sequence[Tensor], params: dict[str, object], error: Exception) -> Any:
     """Turn an exception from NumPy into one that explains the call; a warning made an error is no error for us."""
-    if isinstance(error, WonderlandError):
+    if isinstance(error, WonderlandError) or primitive.foreign:
         raise error
     if isinstance(error, RuntimeWarning):
         with np.errstate(all="ignore"):

@@ -22,6 +22,8 @@ and facts:
     view          the result is its argument, seen in another way: nothing is computed or copied
     free          it moves elements and does no arithmetic, as views do, too
     alternatives  of the graphs that it carries, one runs
+    foreign       it runs a function of the user's, whose errors are his own
+    effect        it does something besides giving a result: it stays where it is, though nobody needs its result
 
 Reverse mode is derived from jvp and transpose; there is no third rule to keep in step.
 """
@@ -93,7 +95,9 @@ class Primitive:
         "alternatives",
         "batch",
         "cost",
+        "effect",
         "elementwise",
+        "foreign",
         "free",
         "impl",
         "jvp",
@@ -119,6 +123,8 @@ class Primitive:
         view: bool = False,
         free: bool = False,
         alternatives: bool = False,
+        foreign: bool = False,
+        effect: bool = False,
     ) -> None:
         self.name = name
         self.impl = impl
@@ -133,6 +139,8 @@ class Primitive:
         self.view = view
         self.free = free or view
         self.alternatives = alternatives
+        self.foreign = foreign
+        self.effect = effect
         self._declare()
 
     def _declare(self) -> None:

@@ -99,3 +99,14 @@ def carried(equation: Equation) -> Iterator[Graph]:
             yield value
         elif isinstance(value, tuple):
             yield from (v for v in value if isinstance(v, Graph))
+
+
+def has_effect(equation: Equation) -> bool:
+    """Whether an equation does something besides giving results, itself or in a graph that it carries."""
+    return equation.primitive.effect or any(_has_effects(graph) for graph in carried(equation))
+
+
+def _has_effects(graph: Graph) -> bool:
+    if "effects" not in graph.answers:
+        graph.answers["effects"] = any(map(has_effect, graph.equations))
+    return graph.answers["effects"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from ..core.trees import Static
-from .graph import Atom, Equation, Graph, Literal, Var
+from .graph import Atom, Equation, Graph, Literal, Var, has_effect
 
 
 def simplify(graph: Graph) -> Graph:
@@ -24,18 +24,18 @@ def simplify(graph: Graph) -> Graph:
 
 
 def remove_dead(graph: Graph) -> Graph:
-    """Without the equations whose results are never used."""
+    """Without the equations whose results are never used, but for those that have an effect."""
     needed = {a for a in graph.outputs if isinstance(a, Var)}
     kept: list[Equation] = []
     for equation in reversed(graph.equations):
-        if any(v in needed for v in equation.outputs):
+        if any(v in needed for v in equation.outputs) or has_effect(equation):
             kept.append(equation)
             needed.update(a for a in equation.inputs if isinstance(a, Var))
     return Graph(graph.inputs, kept[::-1], graph.outputs, graph.name)
 
 
 def share_common(graph: Graph) -> tuple[Graph, dict[Var, Var]]:
-    """Equations with the same primitive, parameters and inputs are computed once (all primitives are pure).
+    """Equations with the same primitive, parameters and inputs are computed once, unless they have an effect.
 
     Returned with the variables that others now stand for.
     """
@@ -56,7 +56,7 @@ def share_common(graph: Graph) -> tuple[Graph, dict[Var, Var]]:
             equation.module,
             equation.phase,
         )
-        first = seen.setdefault(_key(new), new)
+        first = new if has_effect(new) else seen.setdefault(_key(new), new)
         if first is new:
             kept.append(new)
         else:

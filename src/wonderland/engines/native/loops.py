@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ...core import dtypes
-from ...ir.graph import Atom, Equation, Graph, Var
+from ...ir.graph import Atom, Equation, Graph, Var, has_effect
 from .runtime import Op as Code
 from .steps import Control, Label, Loop
 from .values import Buffer, Const, Op, Value, View, whole
@@ -102,9 +102,7 @@ def scan(s: Schedule, e: Equation) -> bool:
         places = {i: whole(new, e.outputs[i].shape) for i, (_, new) in zip(own, state, strict=True)}
         places |= {i: targets[j] for i, j in shared.items()}
         _want(s, body, [places[i] for i in range(carry)] + targets)
-        known = _known(body, consts)
-        left = [q for q in body.equations if q.outputs[0] not in known]
-        s.run(Graph(body.inputs, left, body.outputs, body.name))
+        s.run(Graph(body.inputs, _apart(body, consts)[1], body.outputs, body.name))
         for target, atom in zip(targets, body.outputs[carry:], strict=True):
             s.put(target, s.value(atom))
         swaps = _next(s, state, [s.value(body.outputs[i]) for i in own])
@@ -144,21 +142,23 @@ def _want(s: Schedule, body: Graph, targets: list[View]) -> None:
             s.want(atom, target)
 
 
-def _known(body: Graph, consts: int) -> set[Var]:
-    """What follows from a loop's constants alone."""
+def _apart(body: Graph, consts: int) -> tuple[list[Equation], list[Equation]]:
+    """The equations that follow from a loop's constants alone, and those that have to run in every step."""
     known = set(body.inputs[:consts])
+    fixed: list[Equation] = []
+    moving: list[Equation] = []
     for q in body.equations:
-        if all(a in known for a in q.inputs if isinstance(a, Var)):
-            known.update(q.outputs)
-    return known - set(body.inputs)
+        same = not has_effect(q) and all(a in known for a in q.inputs if isinstance(a, Var))
+        (fixed if same else moving).append(q)
+        known.update(q.outputs if same else ())
+    return fixed, moving
 
 
 def _hoist(s: Schedule, body: Graph, consts: int) -> None:
     """Compute before a loop what is the same in every step."""
-    known = _known(body, consts)
-    fixed = [q for q in body.equations if q.outputs[0] in known]
+    fixed, moving = _apart(body, consts)
     s.run(Graph(body.inputs, fixed, body.outputs, body.name))
-    inside = {a for q in body.equations if q.outputs[0] not in known for a in q.inputs} | set(body.outputs)
+    inside = {a for q in moving for a in q.inputs} | set(body.outputs)
     for q in fixed:
         for out in q.outputs:
             if out in inside:

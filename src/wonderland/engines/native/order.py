@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.graph import Equation, Var
+from ...ir.graph import Equation, Var, has_effect
 from .lowering import RULES
 
 
@@ -18,7 +18,7 @@ def ordered(equations: Sequence[Equation]) -> list[Equation]:
     stretch: list[Equation] = []
     for equation in equations:
         lowered = RULES.get(equation.primitive.name)
-        if lowered is not None and lowered.alone:
+        if (lowered is not None and lowered.alone) or has_effect(equation):
             result += [*_by_depth(stretch), equation]
             stretch = []
         else:

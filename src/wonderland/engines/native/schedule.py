@@ -12,7 +12,7 @@ from collections import Counter as Tally
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
-from ...ir.graph import Equation, Graph, Var
+from ...ir.graph import Equation, Graph, Var, has_effect
 from . import lowering
 from .bindings import Bindings
 from .complexes.rules import without_complex
@@ -70,7 +70,8 @@ class Schedule(Bindings):
 
     def _lowered(self, equation: Equation, uses: Tally[Var]) -> None:
         lowered = lowering.RULES.get(equation.primitive.name)
-        if not any(v.aval.size for v in equation.outputs) and not (lowered and lowered.always):
+        idle = not any(v.aval.size for v in equation.outputs) and not has_effect(equation)
+        if idle and not (lowered and lowered.always):
             for var in equation.outputs:  # there is nothing to compute
                 self.bind(var, self.new(var.shape, var.dtype))
             return

@@ -51,6 +51,7 @@ class Plan:
         with np.errstate(all="ignore"):
             for equation, ins, outs, done in self.steps:
                 args = [values[i] for i in ins]
+                value = None  # an equation may have no result
                 for i, value in zip(outs, run_equation(equation, args), strict=True):
                     values[i] = value if type(value) is np.ndarray else np.asarray(value)
                 if debug is not None:
@@ -85,6 +86,8 @@ def run_equation(equation: Equation, args: list[Array]) -> Sequence[Array]:
         located(equation, error)
         raise
     except Exception as error:
+        if equation.primitive.foreign:
+            raise
         raise located(equation, explained(equation.primitive, equation.inputs, error)) from error
     return out if equation.primitive.multiple else (out,)
 

@@ -20,7 +20,7 @@ from ...core.typing import Array, Shaped, Tangents
 from ...engines.choosing import run
 from ...engines.numpy.evaluate import interpret
 from ...ir.deriving import input_avals, once, output_avals, pure
-from ...ir.graph import Graph, Var
+from ...ir.graph import Graph, Var, has_effect
 from ...ir.simplify import remove_dead
 from ...primitives.structure import broadcast_to, transpose
 from ..batching import Shared
@@ -149,7 +149,7 @@ def _reverse_body(body: Graph, active: Mask, consts: int, carry: int) -> Reverse
         xs, ys = forward.inputs[consts + carry :], forward.outputs[carry:m]
         there = [*xs, *[y for y in ys if isinstance(y, Var)]]
         kept = fewer(forward, residuals, constant, set(there))
-        equations = [e for e in forward.equations if e.outputs[0] in constant]
+        equations = [e for e in forward.equations if not has_effect(e) and e.outputs[0] in constant]
         invariant = remove_dead(Graph(forward.inputs[:consts], equations, list(kept.fixed), f"fixed_{body.name}"))
         saved = [var for var in kept.moving if var not in there]
         stepping = remove_dead(Graph(forward.inputs, forward.equations, [*forward.outputs[:m], *saved], forward.name))
@@ -165,10 +165,10 @@ def _reverse_body(body: Graph, active: Mask, consts: int, carry: int) -> Reverse
 
 
 def _following(graph: Graph, inputs: list[Var]) -> set[Var]:
-    """The variables that follow from some inputs alone."""
+    """The variables that follow from some inputs alone, without what has an effect in every step."""
     known = set(inputs)
     for equation in graph.equations:
-        if all(a in known for a in equation.inputs if isinstance(a, Var)):
+        if not has_effect(equation) and all(a in known for a in equation.inputs if isinstance(a, Var)):
             known.update(equation.outputs)
     return known
 
