@@ -57,7 +57,7 @@ from .splits import (
     train_val_test_split,
 )
 from .streams import GeneratorDataset, IterableDataset, ShardedDataset
-from .tables import Table, read_table
+from .tables import Schema, Table, infer_schema, read_table
 
 # fmt: off
 __all__ = [
@@ -80,5 +80,5 @@ __all__ = [
     "make_sounds", "write_sounds", "ImageFolder", "SoundFolder",
     "read_csv", "read_parquet", "read_npy", "read_npz", "read_idx", "write_idx", "read_cifar10",
     "read_cifar100", "transforms", "mixup", "cutmix", "MixUp", "CutMix",
-    "read_table", "Table",
+    "read_table", "Table", "Schema", "infer_schema",
 ]

@@ -1,0 +1,273 @@
+"""Numbers of a table: read from texts such as "$1,234.50", completed by the median, standardised, tails tamed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ...core.errors import InputError
+from .distinct import number_text, used_texts
+from .table import Column
+
+LIMIT = 8.0  # standardised numbers end here: one wild value must not decide a prediction
+HEAVY = 10.0  # excess kurtosis from which tails are tamed; that of an exponential distribution is 6
+# what people write where a number is not known
+WORDS = ("", "-", "--", "?", ".", "n/a", "na", "nan", "none", "null", "nil", "unknown", "missing", "not available")
+
+_CURRENCY = re.compile(r"^[$€£¥₹]|[$€£¥₹%]$|^(?:USD|EUR|GBP|CHF|JPY)\b|\b(?:USD|EUR|GBP|CHF|JPY)$")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_GROUPS = {
+    ".": re.compile(r"[+-]?\d{1,3}(?:[,'\u2019\u00a0\u202f ]\d{3})+(?:\.\d*)?"),
+    ",": re.compile(r"[+-]?\d{1,3}(?:[.'\u2019\u00a0\u202f ]\d{3})+(?:,\d*)?"),
+}
+_SEPARATORS = {".": re.compile(r"[,'\u2019\u00a0\u202f ]"), ",": re.compile(r"[.'\u2019\u00a0\u202f ]")}
+_COMMA = re.compile(r"[+-]?(?:\d*,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d+|0,\d+)")
+_POINT = re.compile(r"[+-]?(?:\d*\.(?:\d{1,2}|\d{4,})|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,})")
+
+
+def parse_number(text: str, decimal: str = ".") -> float:
+    """The number that a text stands for; NaN if it is none.
+
+    >>> [parse_number(t) for t in ("1,234.5", "$5", "12 %", "1.5e3", "(3)", "ten")]
+    [1234.5, 5.0, 12.0, 1500.0, -3.0, nan]
+    >>> parse_number("1.234,5", decimal=",")
+    1234.5
+    """
+    text = text.strip()
+    if decimal == "." and _NUMBER.fullmatch(text):
+        return float(text)
+    bare = _bare(text)
+    if bare.startswith("(") and bare.endswith(")") and len(bare) > 2:  # accountants write -3 so
+        bare = "-" + _bare(bare[1:-1])
+    if _GROUPS[decimal].fullmatch(bare):
+        bare = _SEPARATORS[decimal].sub("", bare)
+    if decimal == ",":
+        bare = bare.replace(",", ".") if bare.count(",") <= 1 else "no"
+    return float(bare) if _NUMBER.fullmatch(bare) else float("nan")
+
+
+def _bare(text: str) -> str:
+    """A text without signs of currency, per cent, and the typographer's minus."""
+    text = text.replace("\u2212", "-")
+    sign = text[0] if text[:1] in ("-", "+") else ""
+    return sign + _CURRENCY.sub("", _CURRENCY.sub("", text[len(sign) :].strip()).strip()).strip()
+
+
+def parse_numbers(texts: Sequence[str], decimal: str = ".") -> np.ndarray:
+    """The numbers of texts; NaN where one is none."""
+    found = np.array([parse_number(text, decimal) for text in texts], np.float64)
+    found[np.isinf(found)] = np.nan  # 1e999
+    return found
+
+
+def decimal_mark(texts: Iterable[str]) -> str:
+    """ "," if texts write one half as 0,5, else ".". One that can be either, as 1,234, says nothing.
+
+    >>> decimal_mark(["1,234", "3,5"]), decimal_mark(["1,234", "3.5"]), decimal_mark(["1,234"])
+    (',', '.', '.')
+    """
+    comma = point = 0
+    for text in texts:
+        bare = _bare(text.strip())
+        comma += bool(_COMMA.fullmatch(bare))
+        point += bool(_POINT.fullmatch(bare))
+    return "," if comma > point else "."
+
+
+@dataclass(frozen=True)
+class Values:
+    """Numbers read from a column: `numbers` (NaN where there is none), and the words that were none, with rows."""
+
+    numbers: np.ndarray
+    words: dict[str, int]  # how often
+    first: dict[str, int]  # the row of the first
+
+
+def read_numbers(column: Column, decimal: str = ".") -> Values:
+    """The numbers of any column.
+
+    >>> found = read_numbers(Column("x", np.array([0, 1, -1, 1], np.int32), ("1,000", "many")))
+    >>> found.numbers.tolist(), found.words, found.first
+    ([1000.0, nan, nan, nan], {'many': 2}, {'many': 1})
+    """
+    if column.kind == "number":
+        numbers = column.values
+        wild = np.isinf(numbers)
+        if not wild.any():
+            return Values(numbers, {}, {})
+        return Values(np.where(wild, np.nan, numbers), {"inf": int(wild.sum())}, {"inf": int(np.argmax(wild))})
+    if column.kind == "date":
+        there = np.flatnonzero(~column.missing)
+        words = {"a date": len(there)} if len(there) else {}
+        return Values(np.full(len(column), np.nan), words, {"a date": int(there[0])} if len(there) else {})
+    texts, codes = used_texts(column)
+    parsed = parse_numbers(texts, decimal)
+    return Values(np.append(parsed, np.nan)[codes], *_words(texts, codes, np.isnan(parsed)))
+
+
+def _words(texts: Sequence[str], codes: np.ndarray, strange: np.ndarray) -> tuple[dict[str, int], dict[str, int]]:
+    """The texts that could not be read: how often each occurs, and where first."""
+    words: dict[str, int] = {}
+    first: dict[str, int] = {}
+    if strange.any():
+        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
+        rows, where = np.unique(codes, return_index=True)
+        places = dict(zip(rows.tolist(), where.tolist(), strict=True))
+        for code in np.flatnonzero(strange & (counts > 0)).tolist():
+            if texts[code].strip():
+                words[texts[code]] = int(counts[code])
+                first[texts[code]] = places[code]
+    return words, first
+
+
+def unreadable(
+    words: dict[str, int],
+    first: dict[str, int],
+    there: int,
+    *,
+    name: str,
+    what: str,
+    known: Iterable[str] = (),
+    place: Callable[[int], str],
+) -> list[str]:
+    """What to say about texts where `what` belongs: notes if they are few, an error if they are most of `there` values.
+
+    Words known from training, and words that mean nothing, are not spoken of.
+    """
+    usual = {*WORDS, *(word.strip().lower() for word in known)}
+    strange = {word: n for word, n in words.items() if word.strip().lower() not in usual}
+    count = sum(strange.values())
+    if not count:
+        return []
+    row = min(first[word] for word in strange)
+    shown = next(word for word in strange if first[word] == row)
+    if 2 * count > there:
+        raise InputError(
+            f"column {name!r}: {count} of {there} values are no {what}s; {place(row)} has {_short(shown)}.",
+            f"{what}s, or leave the values empty where they are not known",
+        )
+    named = ", ".join(_short(word) for word in list(strange)[:3]) + (", ..." if len(strange) > 3 else "")
+    return [f"{name}: {count} value{'s are' if count > 1 else ' is'} no {what} ({named}) and counted as missing"]
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 24 else text[:21] + "...")
+
+
+@dataclass(frozen=True)
+class NumberEncoding:
+    r"""A number: missing ones become the median, then \((g(x) - \text{center}) / \text{scale}\), at most ±8.
+
+    >>> import numpy as np
+    >>> x = Column("age", np.array([20.0, 30.0, np.nan, 40.0]))
+    >>> encoding = NumberEncoding.fit(x)
+    >>> encoding.names("age"), encoding.fill, encoding.indicator
+    (['age', 'age is missing'], 30.0, True)
+
+    `shape` says what g is: "linear"; "log", log(1 + x), for counts; "tails" for heavy tails, asinh of the distance from
+    the median in units of the middle half, which is linear near the median and a logarithm far away.
+    `words` are texts of the training rows that were no numbers and count as missing; `decimal` is the mark in texts.
+    """
+
+    form: ClassVar[str] = "number"
+
+    fill: float
+    center: float
+    scale: float
+    shape: str = "linear"
+    spread: float = 1.0
+    indicator: bool = False
+    decimal: str = "."
+    words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0 or self.spread <= 0:
+            raise InputError(f"the scale of a number is {min(self.scale, self.spread)}.", "more than zero")
+        if self.shape not in ("linear", "log", "tails") or self.decimal not in (".", ","):
+            raise InputError(f"the shape {self.shape!r} or the decimal mark {self.decimal!r} is not known.")
+
+    @classmethod
+    def fit(cls, column: Column, count: bool = False, decimal: str | None = None) -> NumberEncoding:
+        """The encoding that suits the rows of a column."""
+        if decimal is None:
+            decimal = decimal_mark(used_texts(column)[0]) if column.kind == "text" else "."
+        found = read_numbers(column, decimal)
+        missing = np.isnan(found.numbers)
+        present = found.numbers[~missing]
+        if not len(present):
+            raise InputError(f"column {column.name!r}: no value is a number.", "another kind, or 'ignore'")
+        fill = float(np.median(present))
+        shape, spread = ("log", 1.0) if count else _shape_of(present)
+        rough = cls(fill, 0.0, 1.0, shape, spread)
+        shaped = rough._shaped(np.where(missing, fill, found.numbers))
+        center, scale = center_and_scale(shaped)
+        return cls(fill, center, scale, shape, spread, bool(missing.any()), decimal, tuple(list(found.words)[:20]))
+
+    def names(self, column: str) -> list[str]:
+        """The names of the features."""
+        return [column, f"{column} is missing"] if self.indicator else [column]
+
+    def encode(self, column: Column, out: np.ndarray, place: Callable[[int], str]) -> list[str]:
+        """Write the features of a column to `out`; returns notes."""
+        found = read_numbers(column, self.decimal)
+        there = len(column) - int(column.missing.sum())
+        notes = unreadable(
+            found.words, found.first, there, name=column.name, what="number", known=self.words, place=place
+        )
+        missing = np.isnan(found.numbers)
+        shaped = self._shaped(np.where(missing, self.fill, found.numbers))
+        out[:, 0] = np.clip((shaped - self.center) / self.scale, -LIMIT, LIMIT)
+        if self.indicator:
+            out[:, 1] = missing
+        elif count := int(missing.sum()):
+            notes.append(f"{column.name}: {count} missing, none in training; the median {_figure(self.fill)} is used")
+        return notes
+
+    def _shaped(self, x: np.ndarray) -> np.ndarray:
+        if self.shape == "log":
+            return np.sign(x) * np.log1p(np.abs(x))  # a negative count in new data stays finite
+        return np.arcsinh((x - self.fill) / self.spread) if self.shape == "tails" else x
+
+    def describe(self) -> str:
+        """How the column is encoded, in a few words."""
+        how = {"linear": "", "log": "log, ", "tails": "tails tamed, "}[self.shape]
+        words = f"; words count as missing: {', '.join(map(_short, self.words[:3]))}" if self.words else ""
+        return f"{how}median {_figure(self.fill)}{', indicator' if self.indicator else ''}{words}"
+
+
+def center_and_scale(x: np.ndarray) -> tuple[float, float]:
+    """The mean and the deviation of numbers; the deviation is 1 where it is rounding alone."""
+    largest = float(np.abs(x).max())
+    if largest > 1e150:  # squares would overflow
+        center, scale = center_and_scale(x / largest)
+        return center * largest, scale * largest
+    center, scale = float(x.mean()), float(x.std())
+    return center, scale if scale > 10 * np.finfo(np.float64).eps * largest else 1.0
+
+
+def _shape_of(x: np.ndarray) -> tuple[str, float]:
+    """Whether tails are heavy, and the unit in which distances from the median are then measured."""
+    low, high = np.quantile(x, [0.25, 0.75])
+    center, scale = center_and_scale(x)
+    z = (x - center) / scale
+    if len(x) < 20 or float((z**4).mean()) - 3.0 < HEAVY:
+        return "linear", 1.0
+    spread = float(high - low) / 2
+    if spread <= 1e-3 * scale:  # half of the values are the same: most of the rest has to say what is far
+        away = np.abs(x - np.median(x))
+        spread = float(np.median(away[away > 0]))
+    return "tails", spread
+
+
+def skewness(x: np.ndarray) -> float:
+    """How much longer the right tail is: the mean third power of standardised numbers."""
+    center, scale = center_and_scale(x)
+    return float((((x - center) / scale) ** 3).mean())
+
+
+def _figure(x: float) -> str:
+    return number_text(x) if abs(x) < 1e6 and x == round(x, 0) else f"{x:.4g}"
