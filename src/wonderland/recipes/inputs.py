@@ -17,6 +17,8 @@ from ..data import DatasetRecord
 from ..data.catalogue import reader_of
 from ..data.collation import collate
 from ..data.formats.schema import TableSchema
+from . import media
+from .given import as_record
 
 OF_ONE_FILE = ("name", "expect_size", "expect_sha256")  # options that say nothing about another file
 SETTLED = ("columns", "categorical", "encode", "task")  # options of tables that a schema answers
@@ -32,6 +34,11 @@ def read(settings: Options) -> DatasetRecord:
     """The data by name or path, all in memory."""
     options = {name: value for name, value in settings.items() if name != "name"}
     name = settings.get("name")
+    if media.are_media(name):
+        return media.read(settings)
+    if name is not None and not isinstance(name, str):
+        refuse_options("data in memory", options, ())
+        return as_record(name)
     if is_graph(name):
         raise InputError(
             f"{name} is a graph, or many.", "--model gcn, or another one for graphs; see `wonderland list`"
@@ -71,12 +78,20 @@ def kept(record: DatasetRecord) -> dict[str, object]:
     schema = record.schema
     if schema is None and record.feature_names:
         schema = TableSchema(dict.fromkeys(record.feature_names), classes=list(record.target_names) or None)
-    return {"schema": None if schema is None else schema.to_dict(), "dtype": str(record.features.dtype)}
+    found: dict[str, object] = {"schema": None if schema is None else schema.to_dict()}
+    form = media.form_of_record(record)
+    return {
+        **found,
+        "dtype": str(record.features.dtype),
+        **({} if form is None else {"form": form, "files": bool(record.ids)}),
+    }
 
 
 def read_again(settings: Options, run: Options, targets: bool) -> DatasetRecord:
     """Data whose columns, categories and classes have the meaning and the order of those of a run."""
     inputs = run.get("inputs") or {}
+    if media.are_media(settings.get("name"), inputs):
+        return media.read_again(settings, run, targets)
     if inputs.get("schema") is None:
         return read(settings)
     schema, options = TableSchema.of_dict(inputs["schema"]), dict(settings)
@@ -88,6 +103,9 @@ def read_again(settings: Options, run: Options, targets: bool) -> DatasetRecord:
     if not schema.header:
         return record
     names = schema.feature_names()
+    unnamed = not record.feature_names and not isinstance(options.get("name"), str)
+    if unnamed and record.features.ndim == 2 and record.features.shape[1] == len(names):
+        return replace(record, feature_names=names)  # an array in memory has the order that the program gave it
     if set(record.feature_names) != set(names):
         differing = [
             name for name in (*names, *record.feature_names) if (name in names) != (name in record.feature_names)
@@ -108,6 +126,8 @@ def like_those_of(settings: Options, data: Options, run: Options, targets: bool)
 
     Without `targets` nothing is said of these, and no rows are left out: each has a prediction.
     """
+    if media.are_media(data.get("name"), run.get("inputs") or {}):
+        return media.like_those_of(settings, data)
     theirs = _options(data.get("name"))
     left = {*OF_ONE_FILE, *(() if targets else (*TARGETS, "on_missing"))}
     if "like" in theirs and (run.get("inputs") or {}).get("schema"):
@@ -173,5 +193,7 @@ def _reader(name: object) -> Any:
 
 
 def _options(name: object) -> set[str]:
-    """The names of the options that the reader of a source has."""
+    """The names of the options that the reader of a source has; what is in memory has none."""
+    if name is not None and not isinstance(name, str):
+        return set()
     return set(inspect.signature(_reader(name)).parameters)
