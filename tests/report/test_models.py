@@ -46,6 +46,35 @@ def test_the_graph_shows_what_flows_around_a_layer():
     assert edges(picture) == 5, "input-first, first-relu, relu-second, second-add, first-add"
 
 
+class Shared(wl.nn.Module):
+    """Two layers that multiply by one computed tensor, of a table or of nothing."""
+
+    def __init__(self, learned):
+        self.first, self.second, self.table = wl.nn.Linear(4, 4), wl.nn.Linear(4, 4), wl.nn.Embedding(3, 4)
+        self.learned = learned
+
+    def forward(self, x):
+        ones = self.table(wl.arange(1)) if self.learned else wl.exp(wl.ones((1, 4)))
+        return self.second(wl.relu(self.first(x) * ones)) * ones
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_constants_that_are_shared_have_no_edges(learned):
+    model = Shared(learned)
+    picture = graph_picture(model, wl.make_graph(model)(wl.zeros((1, 4))))
+    text = "".join(Reader(picture).texts)
+    assert edges(picture) == 4, "input-first, first-multiply, multiply-second, second-multiply"
+    assert "Embedding" not in text
+    assert "exp" not in text
+
+
+def test_what_is_made_for_one_place_keeps_its_edge():
+    model = wl.models.GPT(20, 8, 16, 2, 2)
+    picture = graph_picture(model, wl.make_graph(model)(wl.zeros((1, 8), dtype=wl.int64)))
+    assert "positions" in "".join(Reader(picture).texts), "the table of positions is added once"
+    assert "iota" not in "".join(Reader(picture).texts)
+
+
 def test_a_deep_model_is_shown_by_its_outer_modules_and_a_huge_one_not_at_all():
     def block():
         return wl.nn.Sequential(*[layer for _ in range(6) for layer in (wl.nn.Linear(2, 2), wl.nn.Tanh())])

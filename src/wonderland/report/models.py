@@ -108,15 +108,38 @@ def _forward_pass(model: Module, example: Tensor) -> str:
 def graph_picture(model: Module, graph: Graph) -> str | None:
     """The modules that a forward pass goes through and what flows between them; None if there are too many to show.
 
-    Equations of one module that follow each other are one card. The modules are as deep as there is room for.
+    Equations of one module that follow each other are one card. The modules are as deep as there is room for. What is
+    computed from nothing, as a tensor of ones or the numbers of positions, is left out: it is made once and used by
+    many, so its arrows would hide the way of the data.
     """
-    deepest = max((_path(e).count(".") + 1 for e in graph.equations), default=0)
+    computed = reached(graph, {id(v) for v in graph.inputs})
+    equations = [e for e in graph.equations if any(id(v) in computed for v in e.outputs)]
+    deepest = max((_path(e).count(".") + 1 for e in equations), default=0)
     for depth in range(deepest, 0, -1):
-        keyed = [(_cut(_path(e), depth), e) for e in graph.equations]
+        keyed = [(_cut(_path(e), depth), e) for e in equations]
         runs = [(key, [e for _, e in run]) for key, run in groupby(keyed, lambda pair: pair[0])]
         if len(runs) <= MOST_NODES:
             return _drawn(model, graph, runs, depth)
     return None
+
+
+def reached(graph: Graph, start: set[int]) -> set[int]:
+    """The ids of all variables that depend on some, and of these."""
+    found = set(start)
+    for equation in graph.equations:
+        if any(id(v) in found for v in equation.inputs):
+            found |= {id(v) for v in equation.outputs}
+    return found
+
+
+def shared_aside(graph: Graph, runs: list[tuple[str, list[Equation]]]) -> set[int]:
+    """The ids of variables that do not depend on the input and that several cards use, as tables of angles."""
+    flowing = reached(graph, {id(graph.inputs[-1])})
+    users: dict[int, set[int]] = {}
+    for number, (_, equations) in enumerate(runs):
+        for variable in (v for e in equations for v in e.inputs if isinstance(v, Var)):
+            users.setdefault(id(variable), set()).add(number)
+    return {key for key, numbers in users.items() if key not in flowing and len(numbers) > 1}
 
 
 def _drawn(model: Module, graph: Graph, runs: list[tuple[str, list[Equation]]], depth: int) -> str:
@@ -128,9 +151,10 @@ def _drawn(model: Module, graph: Graph, runs: list[tuple[str, list[Equation]]], 
     maker: dict[int, int] = {id(source): -1}
     nodes = [Node(-1, "input", [("shape", _shape(source.shape))], "input")]
     edges: dict[tuple[int, int], Edge] = {}
+    aside = shared_aside(graph, runs)
     for number, (key, equations) in enumerate(runs):
         for variable in (v for e in equations for v in e.inputs if isinstance(v, Var)):
-            if (start := maker.get(id(variable), number)) != number:
+            if (start := maker.get(id(variable), number)) != number and id(variable) not in aside:
                 edges.setdefault((start, number), Edge(start, number))
         maker |= {id(v): number for e in equations for v in e.outputs}
         last = equations[-1].outputs[-1]
@@ -141,7 +165,8 @@ def _drawn(model: Module, graph: Graph, runs: list[tuple[str, list[Equation]]], 
         title = type(model.get_submodule(key)).__name__ if key else ", ".join(names[:3]) + (" …" if names[3:] else "")
         is_last = any(v is result for result in graph.outputs for e in equations for v in e.outputs)
         nodes.append(Node(number, title, rows, "output" if is_last else "operation", name=key))
-    return draw(nodes, edges.values(), title="Graph of the model", down=True)
+    joined = {end for pair in edges for end in pair}
+    return draw([n for n in nodes if n.id in joined or not joined], edges.values(), title="Graph of the model", down=True)
 
 
 def _path(equation: Equation) -> str:
