@@ -29,6 +29,7 @@ __all__ = [
     "LinearAlgebraError",
     "ModuleError",
     "NonFiniteError",
+    "RetraceWarning",
     "ShapeError",
     "SizeError",
     "TraceError",
@@ -142,3 +143,10 @@ class NonFiniteError(WonderlandError, ArithmeticError):
 
     operation: str = ""
     phase: str = ""
+
+
+class RetraceWarning(UserWarning):
+    """A function is traced and compiled so often that this takes most of the time."""
+
+
+RetraceWarning.__module__ = "wonderland.errors"

@@ -33,8 +33,9 @@ class Explanation:
     `steps` are records with the fields of the table, `llvm` and `assembly` the code of all routines, `svg` a picture.
     """
 
-    def __init__(self, name: str, program: Program, states: int, times: Times | None = None) -> None:
+    def __init__(self, name: str, program: Program, states: int, times: Times | None = None, why: str = "") -> None:
         self.name = name
+        self._why = why
         self.program = program
         self.times = times
         self.peak: Peak | None = None if times is None else peak()
@@ -118,6 +119,20 @@ class Explanation:
     def assembly(self) -> str:
         """The machine code of all routines as text, each once."""
         return "\n".join(f"# {what}\n{machine().assembly(text)}" for what, text in self._texts())
+
+    # --- the trace
+
+    def why(self) -> str:
+        """Why the function was traced the last time, and what would have avoided it.
+
+        >>> import wonderland as wl
+        >>> double = wl.jit(lambda x: 2 * x)
+        >>> _ = double(wl.ones(3)), double(wl.ones(4))
+        >>> print(wl.explain(double).why())
+        the argument x is float32[4] and was float32[3].
+          try: batches of one size (drop_last=True), or few sizes: pad to the next of them (...)
+        """
+        return self._why
 
     # --- the picture
 
@@ -240,7 +255,8 @@ def explain(f: Callable[..., object], *args: object, profile: bool = False, **kw
     loop are indented and counted as often as they run; those of a while loop once, and every case of a branch.
 
     f may be a function, or one that `wl.jit` made, with the arguments that it takes: modules, optimizers, and
-    `wl.ShapeDtype` for tensors that do not exist yet. Nothing is computed, unless `profile=True`: then the program
+    `wl.ShapeDtype` for tensors that do not exist yet. Without arguments, a jitted function is explained as it was
+    called last. Nothing is computed, unless `profile=True`: then the program
     runs a number of times on copies, so no state changes, and the table tells how long each step takes, what it
     reaches in GFLOP/s (two for a multiply-add) and which share that is of what all threads of the machine could do.
 
@@ -251,14 +267,15 @@ def explain(f: Callable[..., object], *args: object, profile: bool = False, **kw
         args = (f.__self__, *args)
     elif not isinstance(jitted, Jitted):
         jitted = jit(f)
-    traced, arguments = jitted._find(args, kwargs)
+    last = None if args or kwargs or profile else jitted.last_trace
+    traced, arguments = (last, None) if last is not None else jitted._find(args, kwargs)
     graph = traced.graph
     program = ENGINE.program(graph)
     times = None
-    if profile:
+    if profile and arguments is not None:
         cells = [arguments.cells[c] if type(c) is int else c for c in traced.read_cells]
         operands = [*traced.captured, *[cell.value for cell in cells], *arguments.operands]
         if any(isinstance(operand, Aval) for operand in operands):
             raise InputError("explain: profile=True runs the function, but an argument is a ShapeDtype.", "a tensor")
         times = measure(program, [np.asarray(operand) for operand in operands])
-    return Explanation(jitted._name, program, len(graph.states), times)
+    return Explanation(jitted._name, program, len(graph.states), times, jitted.why())

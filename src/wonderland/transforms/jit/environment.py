@@ -41,6 +41,13 @@ class Environment:
                 return True
         return False
 
+    def differing(self, before: Environment) -> str:
+        """The name of what is not as it was before."""
+        for (_, name, _, now), (_, _, _, then) in zip(self.places, before.places, strict=False):
+            if now != then:
+                return repr(name) if name else "a variable of a closure"
+        return "something"
+
     def _visit(self, value: object) -> None:
         if type(value) in ATOMS or id(value) in self._seen:
             return

@@ -22,6 +22,7 @@ from ..call import call
 from ..signatures import P, Result
 from .arguments import Arguments
 from .known import Known
+from .reasons import Reasons
 from .static import StaticArguments
 from .traced import LOCK, Traced
 
@@ -48,6 +49,7 @@ class Jitted(Generic[P, Result]):
         self._name = getattr(f, "__name__", "function")
         self._static = StaticArguments(f, static_argnums, static_argnames)
         self._known = Known(f)
+        self._reasons = Reasons(f, self._name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         traced, arguments = self._find(args, kwargs)
@@ -71,6 +73,24 @@ class Jitted(Generic[P, Result]):
         """How many traces are remembered."""
         return len(self._known)
 
+    @property
+    def last_trace(self) -> Traced | None:
+        """The trace that was used last, if one is remembered."""
+        with LOCK:
+            return next(reversed(self._known.traces.values()), None)
+
+    def why(self) -> str:
+        """Why the function was traced the last time, and what would have avoided it.
+
+        >>> import wonderland as wl
+        >>> double = wl.jit(lambda x: 2 * x)
+        >>> _ = double(wl.ones(3)), double(wl.ones(4))
+        >>> print(double.why())
+        the argument x is float32[4] and was float32[3].
+          try: batches of one size (drop_last=True), or few sizes: pad to the next of them (...)
+        """
+        return "it was not called yet." if self._reasons.last is None else str(self._reasons.last)
+
     def clear(self) -> None:
         """Forget all traces."""
         with LOCK:
@@ -79,6 +99,8 @@ class Jitted(Generic[P, Result]):
     def _find(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Traced, Arguments]:
         """The trace for a call, and its arguments taken apart."""
         known = self._known
+        self._reasons.calls += 1
+        given = args, kwargs
         with LOCK:
             environment = known.environment()
             if not kwargs and (again := known.again(args, environment)):
@@ -94,6 +116,7 @@ class Jitted(Generic[P, Result]):
                 found = uncollected(Traced, f, arguments, self._name, purpose, environment.cells)
                 if found.reusable:
                     traces.keep(key, found)
+                self._reasons.traced(*given, environment, found.reusable)
             known.forget_last()
             if found.reusable and not kwargs and static == ():
                 known.last(args, arguments, found, environment)

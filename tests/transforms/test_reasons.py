@@ -1,0 +1,91 @@
+"""Why functions are traced again, and the one warning about it."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import wonderland as wl
+from wonderland import nn
+from wonderland.errors import RetraceWarning
+from wonderland.transforms.jit.reasons import MANY, OFTEN
+
+scale = 2.0
+
+
+def scaled(x):
+    return x * scale
+
+
+def test_what_changed_is_named(monkeypatch):
+    f = wl.jit(lambda x, y=None, flag=True: x * 2 if flag else x)
+    assert f.why() == "it was not called yet."
+    f(wl.ones(3))
+    assert f.why() == "this was the first call."
+    f(wl.ones((3, 4)))
+    assert "the argument x is float32[3,4] and was float32[3]." in f.why()
+    assert "BucketBatchSampler" in f.why()
+    f(wl.ones((3, 4)).astype(wl.float64))
+    assert "x is float64[3,4] and was float32[3,4]." in f.why()
+    assert "astype" in f.why()
+    f(wl.ones(3), flag=True)
+    f(wl.ones(3), flag=False)
+    assert "flag is False and was True" in f.why()
+    f({"a": wl.ones(3)}["a"], {"b": wl.ones(1)}, flag=False)
+    assert "y.b is float32[1], and was not there" in f.why()
+    f(wl.ones(3))  # known: nothing is traced
+    assert "y.b" in f.why()
+    g = wl.jit(scaled)
+    g(wl.ones(1))
+    monkeypatch.setitem(globals(), "scale", 3.0)
+    assert g(wl.ones(1)).item() == 3.0
+    assert "'scale', which the function refers to, has changed" in g.why()
+
+
+def test_explain_tells_why_of_the_last_call():
+    f = wl.jit(lambda x: wl.exp(x).sum())
+    f(wl.ones(3)), f(wl.ones(5))
+    found = wl.explain(f)
+    assert found.why() == f.why()
+    assert "(5,)" in str(found)
+
+
+def test_a_function_that_makes_state_says_so():
+    kept = []
+
+    @wl.jit
+    def f(x):
+        kept.append(nn.Linear(2, 2))
+        return kept[-1](x)
+
+    f(wl.ones((1, 2))), f(wl.ones((1, 2)))
+    assert "state" in f.why()
+
+
+def test_one_warning_for_many_shapes():
+    f = wl.jit(lambda x: x + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(1, MANY):
+            f(wl.ones(n))
+    with pytest.warns(RetraceWarning, match=rf"{MANY} times in {MANY} calls.*float32\[{MANY}\].*drop_last"):
+        f(wl.ones(MANY))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f(wl.ones(MANY + 1))
+
+
+def test_no_warning_where_traces_are_used_often():
+    f = wl.jit(lambda x: x + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(1, MANY + 2):
+            for _ in range(OFTEN + 1):
+                f(wl.ones(n))
+
+
+def test_numbers_of_python_are_no_reason():
+    f = wl.jit(lambda x, k: x * k)
+    f(wl.ones(2), 1.0), f(wl.ones(2), 2.0)
+    assert f.why() == "this was the first call."
