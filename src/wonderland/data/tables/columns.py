@@ -227,7 +227,8 @@ def _fitted(column: Column, part: Column, guess: Guess, said: Mapping[str, objec
 def _shown_as(part: Column, order: tuple[str, ...]) -> list[str]:
     """The levels of an order, as the column writes them."""
     written = {value.casefold(): value for value in distinct(part)[0]}
-    return [written.get(level.casefold(), level) for level in order]
+    style = next((s for s in (str.upper, str.title, str.capitalize) if all(v == s(v) for v in written.values())), str)
+    return [written.get(level.casefold(), style(level)) for level in order]
 
 
 def _as_said(table: Table, column: Column, part: Column, said: Mapping[str, object]) -> Guess:
