@@ -16,7 +16,9 @@ from .core import starting  # isort: skip  # before all that takes long to load
 from . import errors as errors
 from . import tree as tree
 from .arrays import *  # noqa: F403 - the top-level functions are those of arrays/
-from .arrays import methods as methods  # gives tensors their operators
+from .arrays import arithmetic_methods as arithmetic_methods  # these three give tensors their operators and methods
+from .arrays import methods as methods
+from .arrays import torch_methods as torch_methods
 from .arrays.namespace import *  # noqa: F403 - its dunder names too, for type checkers
 from .core import tracebacks
 from .core.dtypes import (

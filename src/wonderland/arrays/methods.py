@@ -234,10 +234,14 @@ class Methods:
         return arrays.flatten(self, start_axis, end_axis)
 
     def transpose(self, *axes: ShapeLike) -> Tensor:
+        """The axes in another order, as in NumPy; reversed if no order is given. `swapaxes` swaps two of them."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        if axes in ((0, 1), (-2, -1)):  # in NumPy nothing moves, and PyTorch's users mean that they swap
+            raise InputError(
+                f"transpose: {axes} leaves the axes of a matrix as they are, while PyTorch's transpose swaps two axes.",
+                f"x.swapaxes{axes} or x.T to swap them, x.transpose([{axes[0]}, {axes[1]}]) for this order",
+            )
         return arrays.transpose(self, order)  # type: ignore[arg-type]  # or several integers
-
-    permute = transpose
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         return arrays.swapaxes(self, axis1, axis2)
@@ -251,7 +255,14 @@ class Methods:
     def broadcast_to(self, shape: ShapeLike) -> Tensor:
         return arrays.broadcast_to(self, shape)
 
-    def repeat(self, repeats: ArrayLike, axis: int | None = None) -> Tensor:
+    def repeat(self, repeats: ArrayLike, *more: int, axis: int | None = None) -> Tensor:
+        """Each element repeated along an axis, as in NumPy; `tile` repeats the whole, which PyTorch calls `repeat`."""
+        if more:  # NumPy's second argument is the axis, PyTorch's another number
+            sizes = ", ".join(map(str, (repeats, *more)))
+            raise InputError(
+                f"repeat: ({sizes}) means one thing in NumPy and another in PyTorch.",
+                f"x.repeat({repeats}, axis={more[0]}) for each element, x.tile({sizes}) for the whole",
+            )
         return arrays.repeat(self, repeats, axis=axis)
 
     def take(self, indices: ArrayLike, axis: int | None = None) -> Tensor:

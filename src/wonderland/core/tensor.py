@@ -18,11 +18,12 @@ from .errors import ConversionError, DTypeError, GradientError, IndexOutOfRange,
 from .typing import Array, DTypeLike, Number
 
 if TYPE_CHECKING:
-    from ..arrays.methods import Methods
+    from ..arrays.arithmetic_methods import ArithmeticMethods
+    from ..arrays.torch_methods import TorchMethods
     from ..transforms.imperative import Recorded as Imperative
     from .tape import Recorded
 
-    class Given(Methods, Imperative):
+    class Given(TorchMethods, ArithmeticMethods, Imperative):
         """What is given to the class below from above, see core/giving.py."""
 else:
     Given = object
