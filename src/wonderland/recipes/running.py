@@ -2,6 +2,7 @@
 
 runs/digits-cnn/
     settings.json       what was asked for
+    schema.json         of a table: what its columns are, and how they become numbers
     checkpoints/        to go on after a break
     history.jsonl       a line per epoch
     model.safetensors   the weights; its metadata rebuild the model
@@ -12,10 +13,13 @@ runs/digits-cnn/
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
+import sys
+import textwrap
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -69,7 +73,10 @@ def run(
     found = entry_for(settings.model, settings.data)
     task, how = TASKS[found.task], settings.training(found.train)
     data = task.prepare(settings.data, how.validation, how.seed, sequences=found.sequences)
+    if progress is not False:
+        _say(data)
     how = settings.suited(how, _unsuited(how, task, data))
+    how = replace(how, batch_size=how.batch_size or usual_batch(len(data.train[0])))
     _check_room(settings, task, how, data)
     random.seed(how.seed)
     model = task.around(_built(settings, task, data), data.train[0], data.about)
@@ -80,7 +87,8 @@ def run(
         results = task.measure(model, data.test, data.about)
         data.about.update(of_run(task, model, data))
         path = os.path.join(folder, "model.safetensors")
-        files = [
+        files = _write_schema(folder, data)
+        files += [
             _write_json(os.path.join(folder, "results.json"), {"test": results, "examples": len(data.test[0])}),
             _save(path, model, settings, task, data),
         ]
@@ -107,8 +115,36 @@ def _check_room(settings: Settings, task: Task, how: TrainSettings, data: Prepar
     check_room("train", nbytes, "the weights and the state of the optimizer need", "a smaller model")
 
 
-def _loss(task: Task, how: TrainSettings, about: Options) -> nn.Module:
-    return task.loss(how.label_smoothing, about) if how.loss == "auto" else named_loss(how.loss, about)
+def _say(data: Prepared) -> None:
+    """The plan of a table, and what is odd about the data, before anything is trained."""
+    parts = [data.plan] if data.plan else []
+    parts += [textwrap.fill(f"note: {note}", 100, subsequent_indent="  ") for note in data.notes]
+    if parts:
+        print("\n".join(parts), file=sys.stderr, flush=True)
+
+
+def usual_batch(examples: int) -> int:
+    """How many examples are in a batch if nobody says: more if there are many, so that an epoch has enough steps.
+
+    >>> [usual_batch(n) for n in (100, 10_000, 100_000, 1_000_000)]
+    [64, 64, 512, 4096]
+    """
+    return min(max(64, 2 ** round(math.log2(max(examples, 1) / 200))), 4096)
+
+
+def _loss(task: Task, how: TrainSettings, data: Prepared) -> nn.Module:
+    if how.loss != "auto":
+        return named_loss(how.loss, data.about)
+    found = task.loss(how.label_smoothing, data.about)
+    if how.class_weights == "balanced" and isinstance(found, nn.CrossEntropyLoss):
+        return nn.CrossEntropyLoss(_weights(data), label_smoothing=how.label_smoothing)
+    return found
+
+
+def _weights(data: Prepared) -> np.ndarray:
+    """Weights by which all classes count alike; one without examples counts nothing."""
+    counts = np.bincount(np.asarray(data.train[1]), minlength=data.outputs)
+    return np.where(counts, counts.sum() / np.maximum(counts * np.count_nonzero(counts), 1), 0.0).astype(np.float32)
 
 
 def _train(
@@ -136,7 +172,7 @@ def _train(
     average = optim.EMA(model, how.average) if how.average else None
     history = train.fit(
         model,
-        _loss(task, how, data.about),
+        _loss(task, how, data),
         loader,
         epochs=how.epochs,
         optimizer=_optimizer(how, model),
@@ -157,11 +193,13 @@ def _train(
 
 def _unsuited(how: TrainSettings, task: Task, data: Prepared) -> dict[str, str]:
     """The settings that would do nothing with these data, and why."""
-    found = {}
+    found: dict[str, str] = {}
     if not task.has_classes(data.about):
-        found["label_smoothing"] = "there are no classes"
+        found |= dict.fromkeys(("label_smoothing", "class_weights"), "there are no classes")
     elif how.loss != "auto":
-        found["label_smoothing"] = f"the loss {how.loss} has none"
+        found |= dict.fromkeys(("label_smoothing", "class_weights"), f"the loss {how.loss} has none")
+    elif data.train[1].ndim != 1:
+        found["class_weights"] = "the classes are tokens"
     if len(data.shape) != 3:
         found["augment"] = "the inputs are no images"
     if data.train[0].dtype == np.int64:
@@ -192,7 +230,9 @@ def _optimizer(how: TrainSettings, model: nn.Module) -> optim.Optimizer:
 
 
 def _folder(settings: Settings) -> str:
-    name = os.path.splitext(os.path.basename(os.path.normpath(str(settings.data["name"]))))[0]
+    given = settings.data["name"]
+    name = os.path.basename(os.path.normpath(given)).partition(".")[0] if isinstance(given, str) else "data"
+    name = {"-": "input", "": "data"}.get(name, name)
     return os.path.join("runs", f"{name}-{settings.model['name']}")
 
 
@@ -202,7 +242,7 @@ def _claim(folder: str, settings: Settings, how: TrainSettings, fresh: bool) -> 
     mine = {"model": settings.model, "data": settings.data, "train": asdict(how)}
     if fresh:
         shutil.rmtree(os.path.join(folder, "checkpoints"), ignore_errors=True)
-        for name in ("settings.json", "history.jsonl", "results.json", "model.safetensors"):
+        for name in ("settings.json", "schema.json", "history.jsonl", "results.json", "model.safetensors"):
             if os.path.exists(old := os.path.join(folder, name)):
                 os.remove(old)
     elif os.path.exists(path):
@@ -219,6 +259,14 @@ def _claim(folder: str, settings: Settings, how: TrainSettings, fresh: bool) -> 
                 "--out with another folder, or --fresh to start anew",
             )
     _write_json(path, mine)
+
+
+def _write_schema(folder: str, data: Prepared) -> list[str]:
+    """The schema of a table, for people and other programs; the model has it, too."""
+    inputs = data.about.get("inputs") or {}
+    if inputs.get("kind") != "table":
+        return []
+    return [_write_json(os.path.join(folder, "schema.json"), inputs["schema"])]
 
 
 def _write_json(path: str, values: object) -> str:
@@ -255,7 +303,7 @@ def _report(
     from .. import report  # only now: it has much to load
 
     batch = task.first(data.train, data.about)
-    gradients = train.watching.probe(model, _loss(task, how, data.about), train.supervised, batch)
+    gradients = train.watching.probe(model, _loss(task, how, data), train.supervised, batch)
     return report.write(
         os.path.join(folder, "report.html"),
         title=f"{settings.model['name']} on {os.path.basename(os.path.normpath(data.name))}",

@@ -189,7 +189,7 @@ class Settings:
     def suited(self, how: TrainSettings, unsuited: Mapping[str, str]) -> TrainSettings:
         """The settings without those that would do nothing here; one that was asked for is refused with the reason."""
         for name, reason in unsuited.items():
-            if self.train.get(name):
+            if name in self.train and self.train[name] not in (0, getattr(TrainSettings, name)):
                 raise InputError(f"train.{name} = {self.train[name]!r} would do nothing: {reason}.", f"without {name}")
         return dataclasses.replace(how, **{name: getattr(TrainSettings, name) for name in unsuited})
 

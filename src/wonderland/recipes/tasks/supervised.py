@@ -15,6 +15,7 @@ from ...data import DatasetRecord, train_test_split
 from ...metrics.metric import Metric
 from ..inputs import Options, check_alike, check_finite, check_type, kept, read, read_again
 from ..predictions import Predictions
+from ..table_inputs import TableData, is_table, options_like, read_parts, read_whole
 from ..targets import number_loss, restored, units_of
 from .task import Arrays, Known, Prepared, Task, Whole
 
@@ -36,6 +37,8 @@ class Supervised(Task):
         >>> data.shape, data.outputs, len(data.train[0]), len(data.validation[0]), len(data.test[0])
         ((8, 8, 1), 10, 1293, 144, 360)
         """
+        if is_table(data.get("name"), run):
+            return _of_table(read_parts(data, validation, seed, run))
         record = read(data) if run is None else read_again(data, run, targets=True)
         x, y, names = checked(record, None if run is None else run["class_names"], sequences)
         if run is not None:
@@ -50,10 +53,18 @@ class Supervised(Task):
         about: dict[str, Any] = {"class_names": list(names), "inputs": kept(record)}
         if not names:
             about["units"] = units_of(y[rest])
-        return Prepared(record.name, *rows_of(x, y, rest, held, test), x.shape[1:], outputs, about)
+        cut = rows_of(x, y, rest, held, test)
+        return Prepared(record.name, *cut, x.shape[1:], outputs, about, notes=record.notes)
+
+    def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
+        if is_table(None, run):
+            return options_like(settings, data, run)
+        return super().like_those_of(settings, data, run, targets)
 
     def read_all(self, data: Options, run: Options, *, targets: bool, sequences: bool = False) -> Whole:
         """All examples, as inputs and targets of a run."""
+        if is_table(None, run):
+            return read_whole(data, run, targets)
         record = read_again(data, run, targets)
         check_type(record, run)
         if not targets:
@@ -62,6 +73,8 @@ class Supervised(Task):
         return Whole(x, y, ids=record.ids, notes=record.notes)
 
     def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
+        if is_table(None, about):  # whose schema has scaled the numbers, and left indicators as they are
+            return nn.Sequential(*restored(model, about))
         # the pixels of an image share their mean and scale; columns of a table have their own
         first = nn.Standardize.of(x, axis=tuple(range(x.ndim)) if x.ndim == 4 else None)
         return nn.Sequential(first, *restored(model, about))
@@ -98,6 +111,17 @@ class Supervised(Task):
         check_alike(found.x, shape)
         outputs, names = answers(model, found.x, about["class_names"]), about["class_names"]
         return Predictions.of(outputs, names, ids=found.ids or None, id_name="file", notes=found.notes)
+
+
+def _of_table(found: TableData) -> Prepared:
+    target = found.schema.target
+    assert target is not None
+    about: dict[str, Any] = {"class_names": list(target.classes or ()), "inputs": found.inputs}
+    if target.classes is None:
+        about["units"] = units_of(found.train[1])
+    parts = (found.train, found.validation, found.test)
+    shape, outputs = found.train[0].shape[1:], len(target.classes or (1,))
+    return Prepared(found.name, *parts, shape, outputs, about, plan=found.plan, notes=tuple(found.notes))
 
 
 def answers(model: nn.Module, x: np.ndarray, names: Sequence[str]) -> np.ndarray:

@@ -31,6 +31,8 @@ class Prepared:
     shape: tuple[int, ...]  # of one input
     outputs: int  # how many numbers a model gives
     about: dict[str, Any] = field(default_factory=dict)  # plain data that stay with the model, as names of classes
+    plan: str = field(default="", kw_only=True)  # how the columns of a table become numbers
+    notes: tuple[str, ...] = field(default=(), kw_only=True)  # what there is to say before training
 
     def part(self, name: str) -> Arrays:
         """The part of a name."""
