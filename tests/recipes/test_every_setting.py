@@ -28,6 +28,7 @@ OTHER = {  # another value than the default, for every setting of training
     "schedule": "constant",
     "warmup": 0.7,
     "loss": "multi_margin_loss",
+    "class_weights": "balanced",
     "label_smoothing": 0.3,
     "clip_norm": 1e-3,
     "average": 0.9,
@@ -190,7 +191,8 @@ SHAPES = {"conv1d": (16, 3), "conv3d": (8, 8, 8, 1), "wavenet": (16,), "text_cnn
 SHAPES |= {"alexnet": (64, 64, 3), **dict.fromkeys(("gpt", "llama", "bert", "seq2seq"), (12,))}
 SHAPES |= {name: (16, 2) for name, entry in MODELS.items() if entry.also}
 TOKENS = ("wavenet", "text_cnn", "gpt", "llama", "bert", "seq2seq")
-ABOUT = {"vocabulary": 11, "source_length": 7, "start_token": 2}
+SHAPES["sound"] = (800, 1)
+ABOUT = {"vocabulary": 11, "source_length": 7, "start_token": 2, "inputs": {}}
 EACH = [(name, task) for name, entry in MODELS.items() for task in entry.tasks if name != "alexnet"]
 ANOTHER = {
     "hidden": [16, 8],
@@ -231,6 +233,7 @@ ANOTHER = {
     "aggregate": "max",
     "attend": "all",
     "structural": "degree",
+    "n_mels": 9,
 }
 MORE: dict[tuple[str, str], object] = {
     ("vgg", "channels"): 8,

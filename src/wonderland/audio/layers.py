@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arrays import log
 from ..core.errors import InputError
 from ..core.tensor import Tensor
 from ..core.typing import ArrayLike
@@ -54,6 +55,24 @@ class MelSpectrogram(_Operation):
 
     def forward(self, x: ArrayLike) -> Tensor:
         return mel_spectrogram(x, **dict(self.settings))
+
+
+class LogMel(_Operation):
+    r"""\(\log(\mathrm{mel} + \epsilon)\), loudness in mels as networks take it: (..., time) to (..., frames, n_mels).
+
+    >>> import wonderland as wl
+    >>> wl.audio.LogMel(8000, n_fft=256, hop_length=80, n_mels=20)(wl.ones((2, 800))).shape
+    (2, 11, 20)
+
+    `eps` is what silence has in its place. Other settings are those of `mel_spectrogram`.
+    """
+
+    def __init__(self, sample_rate: int = 16_000, n_fft: int = 400, eps: float = 1e-6, **settings: Any) -> None:
+        super().__init__(sample_rate=sample_rate, n_fft=n_fft, **settings)
+        self.eps = eps
+
+    def forward(self, x: ArrayLike) -> Tensor:
+        return log(mel_spectrogram(x, **dict(self.settings)) + self.eps)
 
 
 class MFCC(_Operation):

@@ -33,6 +33,7 @@ from .graph_inputs import is_graph_set
 from .graph_models import GRAPH_MODELS, GRAPH_TASKS
 from .inputs import Options
 from .recurrent_models import gru, lru, lstm, mamba, rwkv
+from .sound_models import sound
 from .tasks.forecasting import SERIES
 from .text_models import bert, gpt, llama, seq2seq, text_cnn, wavenet
 
@@ -282,6 +283,13 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "conv1d": ModelEntry(
         conv1d, "convolutions over time, for sequences (time, channels)", {"lr": 5e-3}, sequences=True
+    ),
+    "sound": ModelEntry(
+        sound,
+        "convolutions over the log-mel picture of sounds, for a folder of WAV files",
+        {"lr": 5e-3, "label_smoothing": 0.05, "weight_decay": 0.02},
+        data="sounds",
+        sequences=True,
     ),
     "conv3d": ModelEntry(conv3d, "convolutions over time and space, for videos and volumes", {"lr": 5e-3}),
     "neural_ode": ModelEntry(neural_ode, "a differential equation between two linear layers", {"lr": 3e-2}),

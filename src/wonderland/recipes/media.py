@@ -297,11 +297,13 @@ def _refuse_others(settings: Settings, kind: str, more: Iterable[str]) -> None:
 
 
 def _record(files: Files, settings: Settings, form: Form | None) -> DatasetRecord:
-    unreadable = str(settings.get("unreadable", "error"))
+    unreadable, new = str(settings.get("unreadable", "error")), form is None
     x, kept, form, decided = _arrays(files, settings, form, unreadable)
     count, what = len(x), files.kind if len(x) == 1 else f"{files.kind}s"
     y = None if files.targets is None else files.targets[kept]
-    notes = [f"{count:,} {what} of {form}{_of_classes(y, files.classes)}.", *files.notes, *decided]
+    notes = [*files.notes, *decided]
+    if new:
+        notes.insert(0, f"{count:,} {what} of {form}{_of_classes(y, files.classes)}.")
     ids = tuple(files.ids[i] for i in kept)
     if y is not None:
         notes += copies(x, y, ids, files.classes)

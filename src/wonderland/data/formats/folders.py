@@ -53,7 +53,9 @@ class ImageFolder(Dataset):
         self.mode, self.size = mode, size
         folders = sorted(folder for folder in self.root.iterdir() if folder.is_dir() and folder.name[0] != ".")
         if not folders:
-            raise InputError(f"ImageFolder: {str(self.root)!r} has no subfolders.", "a subfolder for each class")
+            raise InputError(
+                f"ImageFolder: {str(self.root)!r} has no images and no subfolders.", "a subfolder for each class"
+            )
         self.classes = tuple(folder.name for folder in folders)
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         endings = tuple(ending.lower() for ending in extensions)

@@ -93,7 +93,7 @@ def look_at(path: Path) -> Look:
                 width, height = height, width
             return Look((height, width), 1 if picture.mode in _GREY else 3, "uint8")
     except Exception as error:  # a damaged image takes the decoder to lines of its own that raise anything
-        raise damaged("read", path, f"a {path.suffix} image", error) from None
+        raise damaged("read", path, f"a {path.suffix} image", _reason(error)) from None
 
 
 def read_image(path: Path, form: ImageForm | None = None, mode: str = "RGB") -> np.ndarray:
@@ -126,8 +126,13 @@ def read_image(path: Path, form: ImageForm | None = None, mode: str = "RGB") -> 
                 picture.draft(mode, (side, side))  # a large photograph is decoded at a half, a quarter or an eighth
             pixels = _decoded(pillow, picture, mode, form)
     except Exception as error:  # as above
-        raise damaged("read", path, f"a whole {path.suffix} image within {limit:,} bytes", error) from None
+        raise damaged("read", path, f"a whole {path.suffix} image within {limit:,} bytes", _reason(error)) from None
     return pixels[:, :, None] if mode == "L" else pixels
+
+
+def _reason(error: Exception) -> Exception | None:
+    """What a decoder said, without the address of the bytes that it names."""
+    return ValueError("it is no image that Pillow knows") if "cannot identify" in str(error) else error
 
 
 def _decoded(pillow: Any, picture: Any, mode: str, form: ImageForm | None) -> np.ndarray:
@@ -219,6 +224,7 @@ def common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:
     heights, widths = np.array(sizes, np.float64).T
     area = float(min(np.median(heights * widths), COMMON**2))
     aspect = float(np.clip(np.exp(np.median(np.log(heights / widths))), 0.25, 4.0))
+    aspect = 1.0 if 0.8 <= aspect <= 1.25 else aspect
     return _even(math.sqrt(area * aspect)), _even(math.sqrt(area / aspect))
 
 
