@@ -15,6 +15,7 @@ import numpy as np
 from . import dtypes
 from .dtypes import DType
 from .errors import ConversionError, DTypeError, GradientError, IndexOutOfRange, InputError, TraceError
+from .showing import as_html
 from .typing import Array, DTypeLike, Number
 
 if TYPE_CHECKING:
@@ -202,6 +203,9 @@ class Tensor(Given):
 
     def __repr__(self) -> str:
         return format_array(self._data, "tensor")
+
+    def _repr_html_(self) -> str | None:
+        return as_html("tensor", self)
 
     def __format__(self, spec: str) -> str:
         return format(self._item_data().item(), spec) if spec and self.size == 1 else format(str(self), spec)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.errors import InputError, ShapeError
 from ..core.typing import Array, ArrayLike
+from ..storage.svg import SVG
 from ..viz.marks import PLOT_LOOKS, Drawing, Looks, Mark, circle, line, polyline, rect, shortened, text
 from ..viz.plot import PALETTE
 from .graph import Graph
@@ -36,7 +37,7 @@ def draw(
     places: ArrayLike | None = None,
     title: str = "",
     size: tuple[int, int] = (640, 520),
-) -> str:
+) -> SVG:
     """A graph as the text of an SVG picture.
 
     >>> import wonderland as wl

@@ -18,6 +18,7 @@ from ..engines.native.machine import machine
 from ..engines.native.memory import PLANNED, lifetimes
 from ..engines.native.program import Program, text_of
 from ..engines.native.steps import Native
+from ..storage.svg import SVG
 from ..transforms.jit.jit import Jitted, jit
 from ..viz.marks import shortened
 from .listing import Block, Line, listing
@@ -137,7 +138,7 @@ class Explanation:
     # --- the picture
 
     @property
-    def svg(self) -> str:
+    def svg(self) -> SVG:
         """The time of every step (the bytes, if it was not measured) and the arena, as the text of a picture."""
         return picture(self)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..engines.native.memory import PLANNED, lifetimes
+from ..storage.svg import SVG
 from ..viz.axes import horizontal_ticks, ticks
 from ..viz.marks import PLOT_LOOKS, Drawing, Looks, Mark, Paint, line, rect, shortened, text
 from ..viz.plot import PALETTE
@@ -27,7 +28,7 @@ STEP_LOOKS: Looks = {
 }
 
 
-def picture(told: Explanation) -> str:
+def picture(told: Explanation) -> SVG:
     """The text of an SVG: one row for every step, in order."""
     rows, places = _rows(told)
     bottom = TOP + ROW * rows

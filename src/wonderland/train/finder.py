@@ -13,6 +13,7 @@ from ..core.errors import InputError
 from ..nn.module.module import Module
 from ..optim.adam import Adam
 from ..optim.optimizer import Optimizer
+from ..storage.svg import SVG
 from ..viz.plot import Curve, plot
 from .feeding import Data, as_loader
 from .step import Loss, Objective, as_loss, supervised, training_step
@@ -27,7 +28,7 @@ class RateSearch:
     losses: list[float]
     suggestion: float
 
-    def svg(self) -> str:
+    def svg(self) -> SVG:
         """The losses over the rates, on an axis of powers of ten, as an SVG picture."""
         chosen = np.interp(math.log10(self.suggestion), np.log10(self.rates), self.losses)
         dot = Curve([self.suggestion], [chosen], f"suggestion {self.suggestion:.1e}", dots=True)

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 from ..core.arguments import shown
 from ..core.errors import InputError
+from ..core.showing import as_html
+from ..storage.svg import SVG
 from ..viz.plot import Curve, plot
 
 Record: TypeAlias = dict[str, Any]  # of an epoch: "epoch", "step", "loss" and all that was measured, by name
@@ -83,7 +85,7 @@ class History:
             raise InputError(f"history: stopped={shown(stopped)}.", "a reason, or None")
         self.records, self.events, self.stopped = list(records or []), list(events or []), stopped
 
-    def svg(self, *names: str, title: str = "") -> str:
+    def svg(self, *names: str, title: str = "") -> SVG:
         """Curves over the epochs as an SVG picture; without names, all losses."""
         chosen = names or tuple(name for name in self.names() if name.endswith("loss"))
         curves = []
@@ -92,8 +94,8 @@ class History:
             curves.append(Curve([x for x, _ in points], [y for _, y in points], name))
         return plot(curves, title=title or "training", x_label="epoch")
 
-    def _repr_svg_(self) -> str | None:
-        return self.svg() if len(self.records) > 1 else None
+    def _repr_html_(self) -> str | None:
+        return as_html("history", self)
 
     def __repr__(self) -> str:
         if not self.records:

@@ -5,26 +5,43 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from html import escape
+from types import ModuleType
 from typing import Any, TextIO
 
 from ..core.errors import InputError
+from ..notebooks import table
+from ..viz.marks import shortened
 from .history import Record
 
 _HIDDEN = ("epoch", "step", "seconds")
+WIDTH = 100  # characters of a line
 
 
 def make(kind: str | bool | None, stream: TextIO | None = None) -> Progress:
-    """The progress of a kind: None (a bar on a terminal, otherwise lines), "bar", "lines", or False for nothing."""
+    """The progress of a kind: "bar", "lines", "table", or False for nothing.
+
+    None chooses: a table in a notebook, a bar on a terminal, lines elsewhere.
+    """
+    display = _notebook() if stream is None else None
     stream = stream or sys.stderr
     if kind is None or kind is True:
-        kind = "bar" if stream.isatty() else "lines"
+        kind = "table" if display is not None else "bar" if stream.isatty() else "lines"
     if kind is False:
         return Progress()
     if kind == "bar":
         return Bar(stream)
     if kind == "lines":
         return Lines(stream)
-    raise InputError(f"progress={kind!r}.", '"bar", "lines", False, or None to choose by the terminal')
+    if kind == "table":
+        return Lines(stream) if display is None else Table(display)
+    raise InputError(f"progress={kind!r}.", '"bar", "lines", "table", False, or None to choose')
+
+
+def _notebook() -> ModuleType | None:
+    """What a notebook shows things with, if this is one: then it is loaded already."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return sys.modules.get("IPython.display") if hasattr(shell, "kernel") else None
 
 
 class Progress:
@@ -61,12 +78,68 @@ class Lines(Progress):
         self.steps += 1
 
     def end(self, record: Record) -> None:
-        seconds = time.perf_counter() - self.start
-        rate = f"{self.steps / seconds:.0f} steps/s" if seconds else ""
-        self.note("  ".join([self.head, *shown(record), f"{seconds:.1f} s", rate]))
+        self.note(line(self.head, record, time.perf_counter() - self.start, self.steps))
 
     def note(self, text: str) -> None:
         print(text, file=self.stream, flush=True)
+
+
+class Table(Progress):
+    """A table in a notebook that grows with the epochs: of many, the first and the last are shown."""
+
+    FIRST, LAST = 3, 12
+
+    def __init__(self, display: ModuleType) -> None:
+        self.display, self.handle = display, None
+        self.records: list[Record] = []
+        self.notes: list[str] = []
+        self.state, self.next = "", 0.0
+
+    def epoch(self, number: int, last: int, steps: int | None, done: int) -> None:
+        self.head, self.start, self.steps, self.done = f"epoch {number}/{last}", time.perf_counter(), steps, done
+
+    def step(self, loss: float) -> None:
+        self.done += 1
+        now = time.perf_counter()
+        if now >= self.next:
+            of = f"/{self.steps}" if self.steps else ""
+            self.state, self.next = f"{self.head}, step {self.done}{of}, loss {loss:.4g}", now + 0.5
+            self._show()
+
+    def end(self, record: Record) -> None:
+        self.records.append({**record, "seconds": round(time.perf_counter() - self.start, 1)})
+        self.state = ""
+        self._show()
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        self._show()
+
+    def close(self) -> None:
+        self.state = ""
+        self._show()
+
+    def html(self) -> str:
+        """The table so far."""
+        names = list(dict.fromkeys(name for record in self.records for name in record if name != "step"))
+        left_out = range(self.FIRST, max(self.FIRST, len(self.records) - self.LAST))
+        rows = [[_cell(record.get(name)) for name in names] for record in self.records]
+        kept = [row for i, row in enumerate(rows) if i not in left_out]
+        if left_out:
+            kept.insert(self.FIRST, ["…"] * len(names))
+        body = table([name.replace("_", " ") for name in names], kept, left=0) if rows else ""
+        return body + "".join(f"<div>{escape(text)}</div>" for text in (*self.notes, self.state) if text)
+
+    def _show(self) -> None:
+        shown_now = self.display.HTML(self.html())
+        if self.handle is None:
+            self.handle = self.display.display(shown_now, display_id=True)
+        else:
+            self.handle.update(shown_now)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class Bar(Progress):
@@ -101,10 +174,9 @@ class Bar(Progress):
             self.waiting = 0
 
     def end(self, record: Record) -> None:
-        seconds = time.perf_counter() - self.start
-        rate = f"{self.count / seconds:.0f} steps/s" if seconds else ""
+        told = line(self.head, record, time.perf_counter() - self.start, self.count)
         self.close()
-        self.note("  ".join([self.head, *shown(record), f"{seconds:.1f} s", rate]))
+        self.note(told)
 
     def note(self, text: str) -> None:
         self.tqdm.write(text, file=self.stream)
@@ -113,6 +185,27 @@ class Bar(Progress):
         if self.bar is not None:
             self.bar.close()
             self.bar = None
+
+
+def line(head: str, record: Record, seconds: float, steps: int) -> str:
+    """An epoch in at most `WIDTH` characters: what matters least is left out first.
+
+    >>> line("epoch 1/3", {"loss": 0.25, "validation_loss": 0.5, "lr": 0.001}, 2.0, 10)
+    'epoch 1/3  loss 0.25  validation loss 0.5  lr 0.001  2.0 s  5 steps/s'
+    >>> many = {"loss": 0.25, **{f"validation_measure_{i}": i / 7 for i in range(9)}}
+    >>> len(line("epoch 1/3", many, 2.0, 10)) <= WIDTH
+    True
+    """
+    told = shown(record)
+    time_taken = f"{seconds:.1f} s"
+    rate = f"{steps / seconds:.0f} steps/s" if seconds else ""
+    usual = [text for text in told if not text.startswith(("lr ", "gradient norm "))]
+    for parts in ([*told, time_taken, rate], [*told, time_taken], [*usual, time_taken]):
+        for full, short in ((" ", " "), ("validation ", "val ")):
+            text = "  ".join([head, *(part.replace(full, short) for part in parts)]).rstrip()
+            if len(text) <= WIDTH:
+                return text
+    return shortened(text, WIDTH)
 
 
 def shown(record: Record) -> list[str]:

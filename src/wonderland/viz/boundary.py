@@ -10,6 +10,7 @@ import numpy as np
 from ..core.arguments import as_int
 from ..core.errors import InputError, ShapeError
 from ..core.typing import Array, ArrayLike
+from ..storage.svg import SVG
 from .axes import Frame
 from .marks import Drawing, circle, group, rect
 from .plot import PALETTE
@@ -24,7 +25,7 @@ def decision_boundary(
     title: str = "",
     labels: tuple[str, str] = ("x1", "x2"),
     size: tuple[int, int] = (480, 440),
-) -> str:
+) -> SVG:
     """The class that `predict` gives to every place around points (n, 2), as the text of an SVG picture.
 
     >>> svg = decision_boundary(lambda X: (X[:, 0] > X[:, 1]).astype(int), [[0.0, 1.0], [1.0, 0.0]], [0, 1])

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.errors import InputError, ShapeError
 from ..core.typing import Array, ArrayLike
+from ..storage.svg import SVG
 from .plot import PALETTE, Curve, plot
 
 GREY = "#cbd5e1"
@@ -68,7 +69,7 @@ def plot_paths(
     resolution: int = 60,
     title: str = "",
     labels: Iterable[str] = (),
-) -> str:
+) -> SVG:
     """Paths (steps, 2), or many at once (steps, n, 2), over the level lines of f(x, y), as the text of an SVG picture.
 
     >>> import wonderland as wl

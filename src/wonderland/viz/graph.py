@@ -8,6 +8,7 @@ from html import escape
 from typing import NamedTuple
 
 from ..core.errors import InputError
+from ..storage.svg import SVG
 from .layout import Layout, Point, arrange
 
 CHARACTER = 7.9  # the width of a character of the 13-pixel monospaced font, rounded up
@@ -65,7 +66,7 @@ def draw(
     *,
     title: str = "",
     down: bool = False,
-) -> str:
+) -> SVG:
     """An acyclic graph as the text of an SVG picture.
 
     >>> x, y = Node("x", "x", [("value", "3")], "input"), Node("y", "x ** 2", [("value", "9")], "output")
@@ -100,7 +101,7 @@ def draw(
     lines += [_card(node, layout.corners[node.id]) for node in nodes]
     lines += [_tag(edge.label, route) for edge, route in zip(arrows, layout.routes, strict=True) if edge.label]
     lines += ["</g>", "</svg>"]
-    return "\n".join(line for line in lines if line) + "\n"
+    return SVG("\n".join(line for line in lines if line) + "\n")
 
 
 def _card(node: Node, corner: Point) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.errors import ShapeError
 from ..core.typing import ArrayLike
+from ..storage.svg import SVG
 from .axes import TITLE, TITLE_LINE
 from .extents import text_width, wrapped
 from .marks import PLOT_LOOKS, Drawing, Looks, group, rect, shortened, text
@@ -34,7 +35,7 @@ def heatmap(
     description: str = "",
     x_label: str = "",
     y_label: str = "",
-) -> str:
+) -> SVG:
     """A matrix (r, c) as the text of an SVG picture: each number on a shade of its size.
 
     >>> svg = heatmap([[8, 1], [0, 7]], rows=["cat", "dog"], columns=["cat", "dog"], title="taken for")

@@ -7,6 +7,7 @@ import numpy as np
 from ..core.arguments import as_int
 from ..core.errors import InputError
 from ..core.typing import ArrayLike
+from ..storage.svg import SVG
 from .plot import Bars, plot
 
 
@@ -19,7 +20,7 @@ def histogram(
     x_label: str = "",
     y_label: str = "",
     size: tuple[int, int] = (480, 320),
-) -> str:
+) -> SVG:
     """The numbers of values in `bins` equal bins between the smallest and the largest, as the text of an SVG picture.
 
     >>> histogram([0.0, 0.1, 1.0], bins=2, title="two and one").count('class="bar"')

@@ -10,12 +10,13 @@ import numpy as np
 from ..core.arguments import as_int
 from ..core.errors import ShapeError
 from ..core.typing import ArrayLike
+from ..storage.svg import SVG
 
 COLUMNS = 8
 WIDTH = 480  # pixels of the picture, about
 
 
-def image_grid(images: ArrayLike, columns: int = COLUMNS, *, gap: int = 1, zoom: int | None = None) -> str:
+def image_grid(images: ArrayLike, columns: int = COLUMNS, *, gap: int = 1, zoom: int | None = None) -> SVG:
     """Images (h, w, c) in rows, as the text of an SVG picture that holds a PNG.
 
     >>> import wonderland as wl

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from ..core.typing import Array
+from ..storage.svg import SVG
 
 Paint = str | float | Array  # a place, a colour, a width; points (n, 2)
 Looks = Mapping[str, Mapping[str, str]]  # properties of CSS by what has them: "text", or ".title" for a kind of mark
@@ -96,7 +97,7 @@ class Drawing:
     spoken: str
     looks: Mapping[str, Looks] = field(default_factory=lambda: {"wl-plot": PLOT_LOOKS})
 
-    def svg(self) -> str:
+    def svg(self) -> SVG:
         """The text of an SVG picture that needs nothing else."""
         spoken = escape(self.spoken)
         width, height = (f"{side:.0f}" for side in self.size)
@@ -109,7 +110,7 @@ class Drawing:
             f'<rect class="paper" {extent} rx="8" fill="#ffffff"/>',
             *(mark.svg() for mark in self.marks),
         ]
-        return "\n".join([*lines, "</svg>"]) + "\n"
+        return SVG("\n".join([*lines, "</svg>"]) + "\n")
 
 
 def shortened(words: str, room: int) -> str:

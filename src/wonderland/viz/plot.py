@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.errors import InputError, ShapeError
 from ..core.typing import Array, ArrayLike
+from ..storage.svg import SVG
 from .axes import Frame, check_scale, span
 from .extents import fitted, text_width
 from .marks import Drawing, Mark, circle, line, polyline, rect, text, window
@@ -55,7 +56,7 @@ def plot(
     y_range: tuple[float, float] | None = None,
     x_scale: str = "plain",
     y_scale: str = "plain",
-) -> str:
+) -> SVG:
     """Curves as the text of an SVG picture.
 
     >>> import wonderland as wl

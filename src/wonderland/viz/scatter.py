@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.errors import ShapeError
 from ..core.typing import ArrayLike
+from ..storage.svg import SVG
 from .plot import Curve, plot
 
 
@@ -20,7 +21,7 @@ def scatter(
     x_label: str = "",
     y_label: str = "",
     size: tuple[int, int] = (560, 520),
-) -> str:
+) -> SVG:
     """Points (n, 2) as the text of an SVG picture, with a colour and a line of the legend per label.
 
     >>> import wonderland as wl

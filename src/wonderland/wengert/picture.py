@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.giving import given_to
+from ..storage.svg import SVG
 from ..viz.graph import Edge, Node, draw
 from ..viz.marks import shortened
 from .program import Trace
@@ -13,7 +14,7 @@ from .tables import result_name, tensor_text
 WIDEST = 34  # characters of an expression
 
 
-def draw_trace(trace: Trace, *, adjoints: bool, precision: int) -> str:
+def draw_trace(trace: Trace, *, adjoints: bool, precision: int) -> SVG:
     """Inputs and steps as cards with value and adjoint; an arrow for every use of a value."""
     found = trace.adjoints() if adjoints and trace.scalar else {}
 
@@ -38,6 +39,6 @@ def draw_trace(trace: Trace, *, adjoints: bool, precision: int) -> str:
 class Drawn:
     """Traces as pictures."""
 
-    def svg(self: Any, *, adjoints: bool = True, precision: int = 4) -> str:
+    def svg(self: Any, *, adjoints: bool = True, precision: int = 4) -> SVG:
         """The graph as the text of an SVG picture: every operation with its value and its adjoint."""
         return draw_trace(self, adjoints=adjoints, precision=precision)

@@ -12,6 +12,7 @@ import numpy as np
 from ...core.arguments import as_int
 from ...core.errors import ShapeError
 from ...core.typing import ArrayLike
+from ...storage.svg import SVG
 from ..generators import Seed
 from ..randomness import as_generator
 from .transform import full_scale
@@ -70,7 +71,7 @@ def tile(rows: Sequence[Sequence[np.ndarray]], gap: int = 1, fill: float | None 
 
 def preview(
     images: ArrayLike, transform: Callable[..., np.ndarray], *, samples: int = 7, rng: Seed = 0, zoom: int | None = None
-) -> str:
+) -> SVG:
     """`preview_grid` as SVG text, for a file or a browser.
 
     >>> import wonderland as wl
@@ -83,11 +84,11 @@ def preview(
     return image_svg(grid, scale)
 
 
-def image_svg(image: ArrayLike, zoom: int = 1) -> str:
+def image_svg(image: ArrayLike, zoom: int = 1) -> SVG:
     """An image (h, w, 1 or 3) as SVG text that holds a PNG; pixels stay sharp squares when enlarged."""
     data = base64.b64encode(png_bytes(image)).decode()
     height, width = (zoom * size for size in np.shape(image)[:2])
-    return (
+    return SVG(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
         f'<image width="{width}" height="{height}" style="image-rendering:pixelated" '
         f'href="data:image/png;base64,{data}"/></svg>'

@@ -8,6 +8,7 @@ from ... import arrays
 from ...core.arguments import as_int
 from ...core.errors import InputError, ShapeError
 from ...core.typing import Array, ArrayLike
+from ...storage.svg import SVG
 from ...viz.heatmap import heatmap
 from ..attention.absolute_positions import AbsolutePositions
 
@@ -30,7 +31,7 @@ def position_similarity(positions: AbsolutePositions | ArrayLike, n: int | None 
     return unit @ unit.T
 
 
-def similarity_picture(positions: AbsolutePositions | ArrayLike, n: int | None = None, title: str = "") -> str:
+def similarity_picture(positions: AbsolutePositions | ArrayLike, n: int | None = None, title: str = "") -> SVG:
     """`position_similarity` as a table of shades, the text of an SVG picture.
 
     >>> import wonderland as wl

@@ -9,6 +9,7 @@ from ...arrays.conversion import as_shape
 from ...core import dtypes, trees
 from ...core.giving import given_to
 from ...core.primitive import Aval
+from ...core.showing import as_html
 from ...core.tensor import Tensor
 from ...core.typing import DTypeLike, ShapeLike
 from ...transforms.jit.jit import eval_shape
@@ -37,6 +38,9 @@ class Summary:
         self.parameters = parameters
         self.trainable = trainable
         self.multiply_adds = multiply_adds
+
+    def _repr_html_(self) -> str | None:
+        return as_html("summary", self)
 
     def __repr__(self) -> str:
         table = [("path", "module", "output shape", "parameters", "multiply-adds")]

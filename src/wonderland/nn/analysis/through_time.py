@@ -23,6 +23,7 @@ from ...core.errors import DTypeError, InputError, ShapeError
 from ...core.tensor import Tensor
 from ...core.typing import Array, ArrayLike
 from ...linalg.spectra import spectral_radius
+from ...storage.svg import SVG
 from ...transforms.derivatives import jacobian
 from ...tree import ravel
 from ...viz.heatmap import heatmap
@@ -187,7 +188,7 @@ def sensitivity_by_lag(values: ArrayLike) -> Array:
     return np.array([np.diagonal(table, -k).mean() for k in range(len(table))])
 
 
-def sensitivity_picture(values: ArrayLike, title: str = "") -> str:
+def sensitivity_picture(values: ArrayLike, title: str = "") -> SVG:
     """A `sensitivity` as shades of its logarithm, the text of an SVG picture: rows are results, columns inputs.
 
     >>> import wonderland as wl

@@ -17,6 +17,9 @@ from ...core import dtypes
 from ...core.cell import Cell
 from ...core.context import current, modules, note_structure_change
 from ...core.errors import DepthError, DTypeError, ModuleError, TraceError, WonderlandError
+from ...core.habits import NETWORKS
+from ...core.naming import refuse, without_hints
+from ...core.showing import as_html
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike, DTypeLike
 from .attributes import Outline, is_steady, join, outline
@@ -112,6 +115,9 @@ class Module(Given):
             )
         object.__setattr__(self, name, value)
         note_structure_change()
+
+    def __dir__(self) -> list[str]:
+        return without_hints(self, object.__dir__(self))
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
@@ -414,6 +420,9 @@ class Module(Given):
         """The module in one line, without what is in it."""
         return f"{type(self).__name__}({self.extra_repr()})"
 
+    def _repr_html_(self) -> str | None:
+        return as_html("module", self)
+
     @reprlib.recursive_repr()
     def __repr__(self) -> str:
         parts = self._shown()
@@ -444,6 +453,7 @@ def _too_deep(module: object) -> DepthError:
 
 
 _RESERVED = frozenset(name for name, value in vars(Module).items() if callable(value)) - {"forward"}
+refuse(Module, NETWORKS)
 
 
 def _not_made(what: str, root: Module) -> ModuleError:
