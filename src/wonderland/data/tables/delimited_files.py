@@ -33,6 +33,7 @@ _MARKS = (
 )
 # letters beyond ASCII in UTF-8: in a file of one byte a character they are pairs that nobody writes
 _UTF8_LETTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_AS_IT_IS = ("utf-8", "utf-8-sig")
 _ONE_BYTE = "cp1252"  # Latin-1 with the letters that Windows puts among its control characters
 
 
@@ -43,9 +44,8 @@ class TextFile:
     >>> path = pathlib.Path(tempfile.mkdtemp(), "t.csv")
     >>> _ = path.write_bytes(b"\\xef\\xbb\\xbfa,b\\r\\n1,2\\r\\n")
     >>> file = TextFile("demo", path)
-    >>> with file.lines() as lines:
-    ...     file.encoding, list(lines)
-    ('utf-8-sig', ['a,b\\r\\n', '1,2\\r\\n'])
+    >>> file.encoding, list(file.blocks())
+    ('utf-8-sig', [b'a,b\\r\\n1,2\\r\\n'])
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class TextFile:
                     self.kept = _spooled(pipe)
         self.state = self._state()
         self._check(expect_size, expect_sha256)
-        with self.bytes() as file:
+        with self.content() as file:
             self.head = file.read(1 << 16)
         self.encoding = self._known(encoding) if encoding is not None else self._found()
         self._check_text(guessed=encoding is None)
@@ -100,10 +100,7 @@ class TextFile:
     def check_unchanged(self) -> None:
         """Refuse what was read of a file that changed meanwhile."""
         if self._state() != self.state:
-            raise self._changed()
-
-    def _changed(self) -> InputError:
-        return InputError(f"{self.who}: {self.name!r} changed while it was read.", "again, when nobody writes to it")
+            raise InputError(f"{self.who}: {self.name!r} changed while it was read.", "again, when nobody writes to it")
 
     def _check(self, size: int | None, sha256: str | None) -> None:
         if size is None and sha256 is None:
@@ -119,7 +116,7 @@ class TextFile:
             raise damaged(self.who, self.name, f"sha256 {sha256}, found {hashed.hexdigest()}")
 
     @contextmanager
-    def bytes(self) -> Iterator[BinaryIO]:
+    def content(self) -> Iterator[BinaryIO]:
         """The content from its beginning, unpacked. What goes wrong inside is told as an error of the file."""
         with self._opened() as raw:
             packed = raw.read(2) == GZIP
@@ -136,17 +133,14 @@ class TextFile:
             except (EOFError, gzip.BadGzipFile, zlib.error, _TooLongError) as error:
                 raise damaged(self.who, self.name, f"a whole gzip file within {limit:,} bytes", error) from None
 
-    @contextmanager
-    def lines(self) -> Iterator[io.TextIOWrapper]:
-        """The decoded lines from the beginning, with the ends that they have."""
-        with self.bytes() as file:
-            text = io.TextIOWrapper(file, encoding=self.encoding, newline="")
-            try:
-                yield text
-            except UnicodeError:  # all of it was text a moment ago
-                raise self._changed() from None
-            finally:
-                text.detach()
+    def blocks(self, size: int = _BLOCK) -> Iterator[bytes]:
+        """The text from the beginning as blocks of UTF-8, whatever it is in the file."""
+        decoder = None if self.encoding in _AS_IT_IS else codecs.getincrementaldecoder(self.encoding)()
+        with self.content() as file:
+            if decoder is None and self.head.startswith(codecs.BOM_UTF8):
+                file.read(len(codecs.BOM_UTF8))
+            while block := file.read(size):
+                yield block if decoder is None else decoder.decode(block).encode("utf-8")
 
     # --- encodings
 
@@ -183,7 +177,7 @@ class TextFile:
     def _one_byte_a_letter(self) -> bool:
         """Whether nothing beyond ASCII is a letter in UTF-8, while all of it is one among those of Western Europe."""
         end = b""
-        with self.bytes() as file:
+        with self.content() as file:
             while block := file.read(_BLOCK):
                 if not block.isascii() and _UTF8_LETTER.search(end + block):
                     return False
@@ -199,7 +193,7 @@ class TextFile:
     def _decode(self) -> None:
         decoder, line = codecs.getincrementaldecoder(self.encoding)(), 1
         plain = self.encoding in ("utf-8", "utf-8-sig", _ONE_BYTE)
-        with self.bytes() as file:
+        with self.content() as file:
             while True:
                 block = file.read(_BLOCK)
                 try:
@@ -232,6 +226,37 @@ class _NotTextError(Exception):
 
 class _TooLongError(Exception):
     """More bytes than a packed file of this size may have."""
+
+
+def text_lines(blocks: Iterator[bytes]) -> io.TextIOWrapper:
+    """The lines of blocks of UTF-8, with the ends that they have.
+
+    >>> list(text_lines(iter([b"a\\nb", b"c\\r\\n"])))
+    ['a\\n', 'bc\\r\\n']
+    """
+    return io.TextIOWrapper(io.BufferedReader(_Joined(blocks), _BLOCK), encoding="utf-8", newline="")
+
+
+class _Joined(io.RawIOBase):
+    """Blocks of bytes one after the other as a stream."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self.blocks, self.rest = blocks, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        room = cast(memoryview, buffer)
+        while not self.rest:
+            block = next(self.blocks, None)
+            if block is None:
+                return 0
+            self.rest = memoryview(block)
+        count = min(len(room), len(self.rest))
+        room[:count] = self.rest[:count]
+        self.rest = self.rest[count:]
+        return count
 
 
 class _Bounded(io.RawIOBase):

@@ -1,4 +1,4 @@
-"""CSV and its relatives as tables: read in batches of rows, so that texts live as long as a batch."""
+"""CSV and its relatives as tables: read in blocks, so that the texts of fields live as long as a block."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ import numpy as np
 
 from ...core.errors import InputError
 from ..formats.files import damaged
-from .delimited_columns import GrowingColumn, is_number
-from .delimited_files import TextFile
+from .delimited_blocks import Batch, last_row_end, split_block
+from .delimited_columns import Fields, Growing, GrowingColumn, is_number
+from .delimited_files import TextFile, text_lines
 from .table import Table
 
-CELLS = 1 << 18  # fields of a batch
+BLOCK = 1 << 21  # bytes that are cut into fields at once
+CELLS = 1 << 16  # fields of a batch, where rows are read one by one
 MOST_COLUMNS = 100_000
+_LONGEST_ROW = 1 << 24  # bytes in which a block without a line end is looked for one
 _SAMPLE = 1000  # rows in which a header is looked for
 _DELIMITERS = ",;\t|"
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 def read_delimited(file: TextFile, header: bool | None = None, delimiter: str | None = None) -> Table:
@@ -35,23 +38,26 @@ def read_delimited(file: TextFile, header: bool | None = None, delimiter: str | 
     (array([31., nan]), ['Rome', 'Pisa'], 'line 3')
     """
     form = find_form(file, header, delimiter)
-    columns = [GrowingColumn() for _ in form.names]
-    lines = []
-    for i, batch in enumerate(batches(file, form)):
-        lines.append(batch.lines)
-        for column, fields in zip(columns, batch.columns(), strict=True):
-            column.add(i, fields)
-    if not lines:
+    columns, lines = [GrowingColumn() for _ in form.names], Growing(np.int64)
+    for batch in batches(file, form):
+        for column, fields in zip(columns, batch.columns, strict=True):
+            column.add(lines.size, fields)
+        lines.put(lines.size, batch.lines)
+    if not lines.size:
         raise InputError(f"{file.who}: {file.name!r} has a header and no rows.", "header=False if line 1 holds data")
     # columns that began with numbers and turned out to hold texts: their first rows are wanted as they were written
+    row, again = 0, batches(file, form)
     unread = [column.unread() for column in columns]
-    for i, batch in enumerate(islice(batches(file, form), max(unread))):
-        for column, fields, known in zip(columns, batch.columns(), unread, strict=True):
-            if i < known:
-                column.add_again(i, fields)
+    while row < max(unread):
+        if (batch := next(again, None)) is None:
+            break  # the file is shorter now, and the next line says so
+        for column, fields, known in zip(columns, batch.columns, unread, strict=True):
+            if row < known:
+                column.add_again(row, fields)
+        row += len(batch.lines)
     file.check_unchanged()
     found = {name: column.column(name) for name, column in zip(form.names, columns, strict=True)}
-    return Table(file.name, found, form.header, np.concatenate(lines))
+    return Table(file.name, found, form.header, lines.whole())
 
 
 @dataclass(frozen=True)
@@ -63,32 +69,24 @@ class Form:
     delimiter: str
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Some rows of one length, and the line in which each ends."""
-
-    rows: list[list[str]]
-    lines: np.ndarray
-
-    def columns(self) -> list[tuple[str, ...]]:
-        """The fields by column."""
-        return list(zip(*self.rows, strict=True))
-
-
 def find_form(file: TextFile, header: bool | None, delimiter: str | None) -> Form:
     """The delimiter and the names of the columns, by looking at the first rows unless they are given."""
     if delimiter is None:
-        with file.lines() as lines:
-            delimiter = find_delimiter(list(islice(lines, 21)))
+        delimiter = find_delimiter(list(islice(text_lines(file.blocks()), 21)))
     elif not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"\0':
         raise InputError(f"{file.who}: delimiter={delimiter!r}.", "one character, as ',' or ';'")
-    first = next(batches(file, Form([], False, delimiter), _SAMPLE), None)
-    if first is None:
+    rows = [row for row, _ in islice(_rows(file, delimiter, file.blocks()), _SAMPLE)]
+    if not rows:
         raise InputError(f"{file.who}: {file.name!r} is empty.", "a file with rows")
-    rows = first.rows
+    width = len(rows[0])
+    if width > MOST_COLUMNS:
+        raise InputError(
+            f"{file.who}: {file.name!r} has {width:,} columns in its first line, more than {MOST_COLUMNS:,}.",
+            "rows as lines (a transposed table?), or the delimiter: delimiter=';'",
+        )
     if header is None:
-        header = has_header(rows)
-    names = [f"column_{i}" for i in range(len(rows[0]))]
+        header = has_header([row for row in rows if len(row) == width])
+    names = [f"column_{i}" for i in range(width)]
     if header:
         names = [name.strip() or other for name, other in zip(rows[0], names, strict=True)]
         repeated = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -97,80 +95,79 @@ def find_form(file: TextFile, header: bool | None, delimiter: str | None) -> For
     return Form(names, header, delimiter)
 
 
-def batches(file: TextFile, form: Form, size: int | None = None) -> Iterator[Batch]:
-    """The rows after the header that are not empty, checked; `form.names` may be unknown yet."""
-    width, skip = len(form.names), form.header
-    with file.lines() as lines:
-        reader = csv.reader(lines, delimiter=form.delimiter, strict=True, skipinitialspace=True)
-        while True:
-            before = reader.line_num
-            try:
-                if not width:
-                    first = next(filter(_filled, reader), None)
-                    if first is None:
-                        return
-                    width = _width(file, first)
-                    rows = [first]
-                    before = reader.line_num - _lines_of(first)
-                    rows += islice(reader, (size or max(1, CELLS // width)) - 1)
-                else:
-                    rows = list(islice(reader, size or max(1, CELLS // width)))
-            except csv.Error as error:
-                raise _unfinished(file, form, error) from None
-            if not rows:
-                return
-            batch = _checked(file, rows, before, reader.line_num, width)
-            if skip and batch.rows:
-                batch, skip = Batch(batch.rows[1:], batch.lines[1:]), False
-            if batch.rows:
-                yield batch
+def batches(file: TextFile, form: Form) -> Iterator[Batch]:
+    """The rows after the header that are not empty, all of one length."""
+    blocks, rest, line = file.blocks(BLOCK), b"", 0
+    if form.header:
+        rest, line = _after_header(file, form, blocks)
+    mark = form.delimiter.encode("utf-8")
+    while len(mark) == 1 and mark != b" ":
+        block = next(blocks, b"")
+        rest += block
+        if not block and rest and not rest.endswith(b"\n"):
+            rest += b"\n"
+        if not rest:
+            return
+        end = last_row_end(rest)
+        if not end and block and len(rest) < _LONGEST_ROW:
+            continue
+        batch = split_block(rest[:end], mark[0], len(form.names), line) if end else None
+        if batch is None:
+            break
+        if len(batch.lines):
+            yield batch
+        line += rest.count(b"\n", 0, end)
+        rest = rest[end:]
+    yield from _slow_batches(file, form, chain([rest], blocks), line)
 
 
-def _checked(file: TextFile, rows: list[list[str]], before: int, after: int, width: int) -> Batch:
-    """A batch without its empty rows, all others of one length."""
-    if after - before == len(rows):
-        lines = np.arange(before + 1, after + 1)
-    else:  # some field goes over several lines
-        lines = before + np.cumsum([_lines_of(row) for row in rows])
-    if set(map(len, rows)) == {width} and all(map(any, rows)):
-        return Batch(rows, lines)
-    kept = [i for i, row in enumerate(rows) if _filled(row)]
-    for i in kept:
-        if len(rows[i]) != width:
-            raise damaged(
-                file.who, file.name, f"{width} columns as in the first line, found {len(rows[i])} in line {lines[i]}"
-            )
-    return Batch([rows[i] for i in kept], lines[kept])
+def _after_header(file: TextFile, form: Form, blocks: Iterator[bytes]) -> tuple[bytes, int]:
+    """What follows the header in the blocks that it took to find it, and the number of its lines."""
+    taken: list[bytes] = []
+
+    def kept() -> Iterator[bytes]:
+        for block in blocks:
+            taken.append(block)
+            yield block
+
+    _, line = next(_rows(file, form.delimiter, kept()))
+    data = b"".join(taken)
+    place = 0
+    for _ in range(line):
+        found = _LINE_END.search(data, place)
+        place = found.end() if found else len(data)
+    return data[place:], line
 
 
-def _width(file: TextFile, row: Sequence[str]) -> int:
-    if len(row) > MOST_COLUMNS:
-        raise InputError(
-            f"{file.who}: {file.name!r} has {len(row):,} columns in its first line, more than {MOST_COLUMNS:,}.",
-            "rows as lines (a transposed table?), or the delimiter: delimiter=';'",
-        )
-    return len(row)
+def _slow_batches(file: TextFile, form: Form, blocks: Iterator[bytes], line: int) -> Iterator[Batch]:
+    """The same for rows that are read one by one; `line` lines are before them."""
+    width = len(form.names)
+    rows = _rows(file, form.delimiter, blocks, line)
+    while some := list(islice(rows, max(1, CELLS // width))):
+        for row, place in some:
+            if len(row) != width:
+                raise damaged(
+                    file.who, file.name, f"{width} columns as in the first line, found {len(row)} in line {place}"
+                )
+        columns = [
+            Fields([field.encode("utf-8") for field in fields])
+            for fields in zip(*(row for row, _ in some), strict=True)
+        ]
+        yield Batch(columns, np.array([place for _, place in some]))
 
 
-def _lines_of(row: Sequence[str]) -> int:
-    return 1 + sum(len(_LINE_END.findall(field)) for field in row)
-
-
-def _filled(row: Sequence[str]) -> bool:
-    return any(field.strip() for field in row)
-
-
-def _unfinished(file: TextFile, form: Form, error: csv.Error) -> InputError:
-    """The error with the line where the row begins that does not end."""
-    begin = 1
-    with file.lines() as lines:
-        reader = csv.reader(lines, delimiter=form.delimiter, strict=True, skipinitialspace=True)
-        try:
-            for _ in reader:
-                begin = reader.line_num + 1
-        except csv.Error:
-            pass
-    return damaged(file.who, file.name, f"complete rows, line {begin} is not", error)
+def _rows(file: TextFile, delimiter: str, blocks: Iterator[bytes], line: int = 0) -> Iterator[tuple[list[str], int]]:
+    """The rows that are not empty, each with the line in which it ends."""
+    lines = text_lines(blocks)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    begin = 0
+    try:
+        for row in reader:
+            begin = reader.line_num
+            if any(field.strip() for field in row):
+                yield row, line + begin
+    except csv.Error as error:
+        raise damaged(file.who, file.name, f"complete rows, line {line + begin + 1} is not", error) from None
 
 
 def find_delimiter(lines: Sequence[str]) -> str:
