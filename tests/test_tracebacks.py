@@ -162,7 +162,7 @@ def test_ipython(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     monkeypatch.setattr("threading.excepthook", lambda args: None)
     tracebacks.install()
-    assert shell.kinds == (wl.errors.WonderlandError,)
+    assert shell.kinds == (wl.errors.WonderlandError, TypeError, ImportError)
     with pytest.raises(wl.errors.ShapeError) as info:
         wl.zeros(2) + wl.zeros(3)
     error = info.value

@@ -16,9 +16,9 @@ from .core import starting  # isort: skip  # before all that takes long to load
 from . import errors as errors
 from . import tree as tree
 from .arrays import *  # noqa: F403 - the top-level functions are those of arrays/
-from .arrays import arithmetic_methods as arithmetic_methods  # these three give tensors their operators and methods
+from .arrays import arithmetic_methods as _arithmetic_methods  # these three give tensors their operators and methods
 from .arrays import methods as methods
-from .arrays import torch_methods as torch_methods
+from .arrays import torch_methods as _torch_methods
 from .arrays.namespace import *  # noqa: F403 - its dunder names too, for type checkers
 from .core import tracebacks
 from .core.dtypes import (
@@ -38,6 +38,7 @@ from .core.dtypes import (
     uint64,
 )
 from .core.dtypes import bool_ as bool
+from .core.naming import no_attribute as _no_attribute
 from .core.primitive import Aval as ShapeDtype
 from .core.tensor import Tensor
 from .core.version import __version__ as __version__
@@ -174,7 +175,7 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'wonderland' has no attribute {name!r}")
+    raise _no_attribute(__name__, name, __dir__())
 
 
 def __dir__() -> list[str]:

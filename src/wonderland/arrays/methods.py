@@ -13,6 +13,7 @@ from ..core.cell import Cell
 from ..core.context import current
 from ..core.errors import InputError, TraceError
 from ..core.giving import given_to
+from ..core.naming import without_hints
 from ..core.tensor import Tensor, Tracer, wrap
 from ..core.typing import Array, ArrayLike, Axes, DTypeLike, Index, ShapeLike
 from . import numpy_functions
@@ -36,6 +37,9 @@ class Methods:
             raise TraceError("Tensor: a traced value already is a tensor.", "wl.tensor(...) for lists of traced values")
         self._data = made._data
         self._node = None
+
+    def __dir__(self) -> list[str]:
+        return without_hints(self, object.__dir__(self))
 
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name

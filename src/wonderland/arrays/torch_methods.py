@@ -17,6 +17,8 @@ from ..core.arguments import as_int
 from ..core.dtypes import DType
 from ..core.errors import ShapeError
 from ..core.giving import given_to
+from ..core.habits import TENSORS
+from ..core.naming import refuse
 from ..core.tensor import Tensor, alias
 from ..core.typing import ArrayLike, Ints, ShapeLike
 from .methods import Methods
@@ -330,3 +332,6 @@ def _axis(name: str, x: TorchMethods, axis: object) -> builtins.int:
     if not -x.ndim <= found < x.ndim:
         raise ShapeError(f"{name}: there is no axis {found} in a tensor of shape {x.shape}.", "an axis that it has")
     return found % x.ndim
+
+
+refuse(Tensor, TENSORS)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from .context import place, user_call
 
 __all__ = [
+    "ArgumentError",
     "AxisError",
     "BroadcastError",
     "ConversionError",
@@ -73,6 +74,10 @@ def _restore(kind: type[WonderlandError], args: tuple[object, ...], attributes: 
 
 class InputError(WonderlandError, ValueError):
     """An argument has a value that the operation cannot take."""
+
+
+class ArgumentError(InputError, TypeError):
+    """An argument of a name that the function does not have."""
 
 
 class ShapeError(InputError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import TypeVar
 
 Given = TypeVar("Given", bound=type)
@@ -26,6 +27,8 @@ def given_to(kind: type) -> Callable[[Given], Given]:
         for name, value in vars(methods).items():
             if name not in _OF_EVERY_CLASS:
                 setattr(kind, name, value)
+                if isinstance(value, FunctionType):  # as errors call it
+                    value.__qualname__ = f"{kind.__name__}.{value.__name__}"
         return methods
 
     return give

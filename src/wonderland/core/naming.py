@@ -1,12 +1,13 @@
-"""Things that go by a name: what a table has under it, or an error with the names that are near."""
+"""Names: what a table has under one, and hints for those that nothing has, from core/habits.py or near in spelling."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .arguments import shown
 from .errors import InputError
+from .habits import KEYWORDS, MODULES, NO_DEVICES
 
 Thing = TypeVar("Thing")
 
@@ -41,3 +42,94 @@ def look_up(what: str, name: object, table: Mapping[str, Thing], others: Mapping
         found = near(plain, table) or list(table)
         raise InputError(f"{what}: there is no {what} {name!r}.", "one of " + ", ".join(map(repr, found)))
     raise InputError(f"{what}: {shown(name)} is not a name.", "one of " + ", ".join(map(repr, table)))
+
+
+def remedy(place: str, name: str, known: Iterable[str]) -> str | None:
+    """What to write instead of a name that a module does not have; None if nothing comes to mind.
+
+    >>> remedy("", "cat", []), remedy("nn", "Liner", ["Linear", "relu"]), remedy("nn", "qwertz", ["Linear"])
+    ('wl.concatenate(tensors, axis=0)', 'wl.nn.Linear', None)
+    """
+    found = MODULES.get(place, {}).get(name)
+    if found is None and place != "nn" and name in MODULES["nn"] and name[:1].isupper():
+        found = MODULES["nn"][name]
+    if found is None:
+        prefix = f"wl.{place}." if place else "wl."
+        found = " or ".join(prefix + other for other in near(name, [o for o in known if not o.startswith("_")]))
+    return found or None
+
+
+def no_attribute(module: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a name that a module of the package does not have.
+
+    >>> print(no_attribute("wonderland.nn", "Conv2D", []))
+    module 'wonderland.nn' has no attribute 'Conv2D'
+      try: nn.Conv2d(inputs, outputs, kernel_size)
+    """
+    message = f"module {module!r} has no attribute {name!r}"
+    hint = None if name.startswith("__") else remedy(module.partition(".")[2], name, known)
+    return AttributeError(message if hint is None else f"{message}\n  try: {hint}")
+
+
+def hints_for(names: dict[str, Any]) -> None:
+    """Let a package with these global names answer for names that it does not have.
+
+    >>> names = {"__name__": "wonderland.nn"}
+    >>> hints_for(names)
+    >>> names["__getattr__"]("Dense")
+    Traceback (most recent call last):
+    AttributeError: module 'wonderland.nn' has no attribute 'Dense'
+      try: nn.Linear(inputs, outputs), or nn.LazyLinear(outputs) to find the inputs at the first call
+    """
+
+    def missing(name: str) -> object:
+        raise no_attribute(names["__name__"], name, names.get("__all__") or names)
+
+    names["__getattr__"] = missing
+
+
+class Elsewhere:
+    """An attribute that a class does not have, whose name people know from elsewhere: asking for it says what to do."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        self.name, self.hint = name, hint
+
+    def __get__(self, instance: object, owner: type) -> object:
+        raise AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}\n  try: {self.hint}")
+
+
+def refuse(kind: type, names: Mapping[str, str]) -> None:
+    """Give a class hints for attributes that it does not have; subclasses and objects may have them.
+
+    >>> class Box:
+    ...     pass
+    >>> refuse(Box, {"open": "box.lid"})
+    >>> Box().open
+    Traceback (most recent call last):
+    AttributeError: 'Box' object has no attribute 'open'
+      try: box.lid
+    >>> hasattr(Box(), "open")
+    False
+    """
+    for name, hint in names.items():
+        if not hasattr(kind, name):
+            setattr(kind, name, Elsewhere(name, hint))
+
+
+def keyword_hint(name: str, known: Iterable[str]) -> str | None:
+    """What an argument may be called here, of those that a function has.
+
+    >>> keyword_hint("dim", ["x", "axis"]), keyword_hint("optimiser", ["optimizer"]), keyword_hint("q", ["axis"])
+    ('axis=', 'optimizer=', None)
+    """
+    names = list(known)
+    if name == "device":
+        return NO_DEVICES
+    found = [other for other in KEYWORDS.get(name, ()) if other in names] or near(name, names, 1)
+    return f"{found[0]}=" if found else None
+
+
+def without_hints(instance: object, names: Iterable[str]) -> list[str]:
+    """Names of attributes without those that only have a hint, for `__dir__`."""
+    hints = {name for kind in type(instance).__mro__ for name, v in vars(kind).items() if isinstance(v, Elsewhere)}
+    return [name for name in names if name not in hints]

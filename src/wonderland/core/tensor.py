@@ -98,7 +98,7 @@ class Tensor(Given):
 
     def to(self, target: DTypeLike) -> Tensor:
         """This tensor with another dtype, or on a device: `x.to(wl.float64)`, `x.to("cpu")`."""
-        return self.to_device(target) if target == "cpu" else self.astype(target)
+        return self.to_device(target) if is_device(target) else self.astype(target)
 
     # --- to Python and NumPy
 
@@ -230,6 +230,11 @@ class Tensor(Given):
         if not (self.requires_grad and self.is_leaf):
             return memo.setdefault(id(self), self.copy())
         return memo.setdefault(id(self), wrap(self._data).requires_grad_())
+
+
+def is_device(target: object) -> bool:
+    """Whether a text names a device, here or elsewhere, and no dtype."""
+    return isinstance(target, str) and target.partition(":")[0] in ("cpu", "cuda", "gpu", "mps", "tpu", "xpu")
 
 
 def wrap(data: Array | Number) -> Tensor:

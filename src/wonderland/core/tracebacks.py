@@ -12,6 +12,7 @@ import threading
 from types import TracebackType
 from typing import Any
 
+from .advice import advise
 from .context import NOT_THE_USERS, NUMPY, OURS
 from .errors import WonderlandError
 
@@ -25,11 +26,13 @@ def install() -> None:
     before, before_in_threads = sys.excepthook, threading.excepthook
 
     def show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        advise(error)
         shorten(error)
         before(kind, error, error.__traceback__)
 
     def show_in_thread(args: threading.ExceptHookArgs) -> None:
         if args.exc_value is not None:
+            advise(args.exc_value)
             shorten(args.exc_value)
             args = threading.ExceptHookArgs((args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread))
         before_in_threads(args)
@@ -39,7 +42,7 @@ def install() -> None:
     threading.excepthook = show_in_thread
     # IPython catches exceptions itself; its function is in the builtins while it runs
     if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
-        shell.set_custom_exc((WonderlandError,), _show_in_ipython)
+        shell.set_custom_exc((WonderlandError, TypeError, ImportError), _show_in_ipython)
 
 
 def _show_in_ipython(
@@ -49,6 +52,7 @@ def _show_in_ipython(
     traceback: TracebackType | None,
     tb_offset: int | None = None,
 ) -> None:
+    advise(error)
     shorten(error)
     shell.showtraceback((kind, error, error.__traceback__), tb_offset=tb_offset)
 

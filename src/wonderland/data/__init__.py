@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from ..core.naming import hints_for as _hints_for
 from . import transforms
 from .builtin import *
 from .card import DatasetCard
@@ -82,3 +83,5 @@ __all__ = [
     "read_cifar100", "transforms", "mixup", "cutmix", "MixUp", "CutMix",
     "read_table", "Table", "Schema", "infer_schema",
 ]
+
+_hints_for(globals())

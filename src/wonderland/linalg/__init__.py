@@ -7,6 +7,7 @@ element, `wl.linalg.matrix_exp` on the matrix.
 """
 
 from ..arrays import cross, diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
+from ..core.naming import hints_for as _hints_for
 from .factorizations import (
     EighResult,
     EigResult,
@@ -94,3 +95,5 @@ __all__ = [
     "SVDResult",
     "SlogdetResult",
 ]
+
+_hints_for(globals())

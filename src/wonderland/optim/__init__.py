@@ -2,6 +2,7 @@
 
 # ruff: noqa: F403, F405 - minimization/ has an exact `__all__`
 
+from ..core.naming import hints_for as _hints_for
 from . import schedules
 from .accumulation import Accumulator, accumulate
 from .adadelta import Adadelta
@@ -63,3 +64,5 @@ __all__ = [
     "minimize", "Minimum", "multistart", "gradient_descent", "LBFGS", "line_search", "is_descent_direction",
     "steepest_direction", "classify_stationary", "check_local_min", "convexity_counterexample", "is_convex_sampled",
 ]
+
+_hints_for(globals())

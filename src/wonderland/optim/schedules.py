@@ -24,6 +24,7 @@ from .. import arrays
 from ..core import dtypes
 from ..core.arguments import as_int, as_list, as_number, shown
 from ..core.errors import InputError
+from ..core.naming import hints_for
 from ..core.tensor import Tensor
 
 __all__ = [
@@ -346,3 +347,6 @@ def changes(schedule: Schedule, steps: int) -> list[int]:
     """
     values = [schedule(t) for t in range(as_int("changes", "steps", steps, 0))]
     return [t for t in range(1, len(values)) if values[t] != values[t - 1]]
+
+
+hints_for(globals())

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.naming import hints_for as _hints_for
 from ..core.tensor import Tensor
 from ..core.typing import DTypeLike, KeyLike, ShapeLike
 from .continuous import (
@@ -68,3 +69,5 @@ __all__ = [
     "multivariate_normal", "orthogonal", "randint", "bernoulli", "rademacher", "categorical", "poisson", "binomial",
     "choice", "permutation", "shuffle",
 ]
+
+_hints_for(globals())

@@ -1,5 +1,6 @@
 """The training loop and the pieces it is made of: steps, callbacks, checkpoints, logs."""
 
+from ..core.naming import hints_for as _hints_for
 from .callbacks import Callback, LambdaCallback
 from .checkpoints import Checkpoint, CheckpointFolder, CheckpointWarning
 from .evaluation import evaluate, predict
@@ -22,3 +23,5 @@ __all__ = [
     "TimeLimit", "Checkpoint", "CheckpointFolder", "CheckpointWarning", "JSONLines", "CSVLog", "TensorBoard", "Watch",
     "TrainingWarning", "Truncation", "pieces",
 ]
+
+_hints_for(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import os
 import signal
@@ -16,7 +17,8 @@ import numpy as np
 
 from .. import arrays
 from ..core import trees
-from ..core.errors import InputError, NonFiniteError
+from ..core.errors import ArgumentError, InputError, NonFiniteError
+from ..core.naming import keyword_hint
 from ..core.tensor import Tensor
 from ..nn.module.module import Module
 from ..optim.adam import Adam
@@ -345,6 +347,12 @@ def fit(model: Module, loss: Loss, data: Data, epochs: int = 10, **settings: Any
     A loss that is not finite ends the run with an error that says where it comes from; the model is then as it was
     before that epoch. Ctrl-C ends it after the step, with a checkpoint.
     """
+    known = list(inspect.signature(Trainer).parameters)
+    for name in settings:
+        if name not in known:
+            others = [other for other in [*known, "epochs"] if other not in settings]
+            hint = "data=(x, y)" if name in ("x", "y") else keyword_hint(name, others)
+            raise ArgumentError(f"fit: there is no setting {name!r}.", hint or f"one of {', '.join(known)}")
     return Trainer(model, loss, data, **settings).fit(epochs)
 
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F403 - every file has an exact `__all__`
 
+from ...core.naming import hints_for as _hints_for
 from .activations import *
 from .affine import *
 from .attention import *
@@ -31,3 +32,5 @@ from .pooling import *
 from .signals import *
 from .upsampling import *
 from .wkv import *
+
+_hints_for(globals())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ... import arrays
+from ...arrays.conversion import check_device
 from ...core import dtypes
 from ...core.cell import Cell
 from ...core.context import current, modules, note_structure_change
@@ -20,7 +21,7 @@ from ...core.errors import DepthError, DTypeError, ModuleError, TraceError, Wond
 from ...core.habits import NETWORKS
 from ...core.naming import refuse, without_hints
 from ...core.showing import as_html
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, is_device
 from ...core.typing import ArrayLike, DTypeLike
 from .attributes import Outline, is_steady, join, outline
 from .hooks import Computing, Hook, Output, P, call_with_hooks
@@ -352,7 +353,10 @@ class Module(Given):
 
     def to(self: M, target: DTypeLike) -> M:
         """This module with another dtype, or on a device: `model.to(wl.float64)`, `model.to("cpu")`."""
-        return self if target == "cpu" else self.astype(target)
+        if is_device(target):
+            check_device("to", str(target))
+            return self
+        return self.astype(target)
 
     def apply(self: M, f: Callable[[Module], object]) -> M:
         """Call `f` on every module in this one and on itself, the inner ones first."""
