@@ -34,6 +34,7 @@ from .graph_models import GRAPH_MODELS, GRAPH_TASKS
 from .inputs import Options
 from .recurrent_models import gru, lru, lstm, mamba, rwkv
 from .sound_models import sound
+from .table_models import USUAL, by_size, tabular
 from .tasks.forecasting import SERIES
 from .text_models import bert, gpt, llama, seq2seq, text_cnn, wavenet
 
@@ -227,6 +228,12 @@ SEVERAL: Mapping[str, Usual] = {
 MODELS: dict[str, ModelEntry] = {
     "linear": ModelEntry(linear, "a linear model: softmax regression or least squares", {"lr": 0.02}),
     "mlp": ModelEntry(mlp, "fully-connected layers with batch normalization and dropout", {"label_smoothing": 0.05}),
+    "tabular": ModelEntry(
+        tabular,
+        "for tables: a linear model beside networks that share most weights, on numbers in bins",
+        USUAL,
+        by_size=by_size,
+    ),
     "cnn": ModelEntry(
         cnn,
         "a small convolutional network for images",
@@ -399,7 +406,7 @@ def build(settings: Options, shape: tuple[int, ...], outputs: int, about: Option
     83
     """
     found = entry(settings["name"])
-    said = ("name", "task") if found.also else ("name",)
+    said = ("name", "from", "task") if found.also else ("name", "from")
     options = {name: value for name, value in settings.items() if name not in said}
     known = found.options()
     if unknown := [name for name in options if name not in known]:

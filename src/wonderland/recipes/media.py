@@ -386,10 +386,11 @@ def copies(x: np.ndarray, y: np.ndarray, ids: Sequence[str], classes: Sequence[s
         if j != i:
             (other if classes and y[i] != y[j] else same).append((j, i))
     notes = []
-    for found, what in ((same, "copies of others"), (other, "copies of some in another class")):
+    for found, where in ((same, ""), (other, " in another class")):
         if found:
             j, i = found[0]
-            notes.append(f"{len(found):,} of {len(x):,} are {what}, such as {ids[i]} of {ids[j]}.")
+            many = "is a copy of another" if len(found) == 1 else "are copies of others"
+            notes.append(f"{len(found):,} of {len(x):,} {many}{where}, such as {ids[i]} of {ids[j]}.")
     return notes
 
 

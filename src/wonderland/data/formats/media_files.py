@@ -106,7 +106,7 @@ def list_media(root: PathLike, kind: str, classes: bool = True) -> Listing:
         files = [file for file in files if ways[file]]
         of = [PARTS[ways[file][0].lower()] for file in files]
         parts = {name: np.array([i for i, part in enumerate(of) if part == name]) for name in sorted(set(of))}
-        if "test" not in parts:
+        if "train" in parts and "test" not in parts:
             parts["test"] = parts.pop("validation")  # what was kept apart is what is measured
         ways = {file: way[1:] for file, way in ways.items()}
     inside = [file for file in files if ways[file]]

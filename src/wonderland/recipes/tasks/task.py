@@ -32,6 +32,7 @@ class Prepared:
     outputs: int  # how many numbers a model gives
     about: dict[str, Any] = field(default_factory=dict)  # plain data that stay with the model, as names of classes
     plan: str = field(default="", kw_only=True)  # how the columns of a table become numbers
+    test_ids: tuple[str, ...] = field(default=(), kw_only=True)  # names of the examples to test with, as of files
     notes: tuple[str, ...] = field(default=(), kw_only=True)  # what there is to say before training
 
     def part(self, name: str) -> Arrays:
@@ -133,6 +134,11 @@ class Task:
     def answers(self, model: nn.Module, part: Arrays, about: Options) -> np.ndarray | None:
         """Probabilities of the classes (n, m), or numbers like the targets; None if a model gives something else."""
         return None
+
+    def held_out(self, model: nn.Module, data: Prepared) -> Arrays | None:
+        """What the model says about the validation data, and the truth, NaN where it is not known."""
+        found = None if data.validation is None else self.answers(model, data.validation, data.about)
+        return None if found is None or data.validation is None else (found, data.validation[1])
 
     batch: int = 256  # examples at a time when a model is measured or asked
 
