@@ -46,11 +46,10 @@ def read_delimited(file: TextFile, header: bool | None = None, delimiter: str | 
     if not lines.size:
         raise InputError(f"{file.who}: {file.name!r} has a header and no rows.", "header=False if line 1 holds data")
     # columns that began with numbers and turned out to hold texts: their first rows are wanted as they were written
-    row, again = 0, batches(file, form)
-    unread = [column.unread() for column in columns]
-    while row < max(unread):
-        if (batch := next(again, None)) is None:
-            break  # the file is shorter now, and the next line says so
+    row, unread = 0, [column.unread() for column in columns]
+    for batch in batches(file, form):
+        if row >= max(unread):
+            break
         for column, fields, known in zip(columns, batch.columns, unread, strict=True):
             if row < known:
                 column.add_again(row, fields)
@@ -164,7 +163,7 @@ def _rows(file: TextFile, delimiter: str, blocks: Iterator[bytes], line: int = 0
     try:
         for row in reader:
             begin = reader.line_num
-            if any(field.strip() for field in row):
+            if any(row):
                 yield row, line + begin
     except csv.Error as error:
         raise damaged(file.who, file.name, f"complete rows, line {line + begin + 1} is not", error) from None
