@@ -176,7 +176,9 @@ def _row_numbers(column: Column) -> bool:
 
 
 def _of_texts(name: str, part: Column, present: int) -> Guess:
-    values, codes = distinct(part)
+    values, codes = used_texts(part)
+    if len(values) <= SAMPLE:  # more are too different for it to matter that some say the same
+        values, codes = distinct(part)
     counts = np.bincount(codes[codes >= 0], minlength=len(values))
     if not values:
         return Guess("constant", "everything is missing")
@@ -198,11 +200,10 @@ def _of_texts(name: str, part: Column, present: int) -> Guess:
 
 def _of_number_texts(name: str, part: Column, sample: Sequence[str]) -> Guess:
     """Texts that are numbers: what these numbers are."""
-    decimal = decimal_mark(sample)
-    texts, codes = used_texts(part)
-    numbers = Column(name, np.append(parse_numbers(texts, decimal), np.nan)[codes])
-    if len(texts) > MOST and any(len(text) > 15 and text.strip().isdigit() for text in sample):
+    if len(sample) > MOST and any(len(text) > 15 and text.strip().isdigit() for text in sample):
         return Guess("identifier", "numbers of more than 15 digits")
+    texts, codes = used_texts(part.select(np.arange(0, len(part), max(1, len(part) // (4 * SAMPLE)))))
+    numbers = Column(name, np.append(parse_numbers(texts, decimal_mark(sample)), np.nan)[codes])
     return _of_numbers(numbers, numbers, ~numbers.missing)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -13,18 +15,21 @@ from ...core.errors import InputError
 from .distinct import number_text, used_texts
 from .table import Column
 
+SAMPLE = 20_000  # texts that decide what a column means
 LIMIT = 8.0  # standardised numbers end here: one wild value must not decide a prediction
 HEAVY = 10.0  # excess kurtosis from which tails are tamed; that of an exponential distribution is 6
 # what people write where a number is not known
 WORDS = ("", "-", "--", "?", ".", "n/a", "na", "nan", "none", "null", "nil", "unknown", "missing", "not available")
 
-_CURRENCY = re.compile(r"^[$€£¥₹]|[$€£¥₹%]$|^(?:USD|EUR|GBP|CHF|JPY)\b|\b(?:USD|EUR|GBP|CHF|JPY)$")
+_SIGNS = "$€£¥₹% \u00a0\u202f"
+_CURRENCY = re.compile(r"^(?:USD|EUR|GBP|CHF|JPY)\b|\b(?:USD|EUR|GBP|CHF|JPY)$")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_COMMON = re.compile(r"[$€£¥₹]?\d{1,3}(?:,\d{3})*(?:\.\d+)?%?")
 _GROUPS = {
     ".": re.compile(r"[+-]?\d{1,3}(?:[,'\u2019\u00a0\u202f ]\d{3})+(?:\.\d*)?"),
     ",": re.compile(r"[+-]?\d{1,3}(?:[.'\u2019\u00a0\u202f ]\d{3})+(?:,\d*)?"),
 }
-_SEPARATORS = {".": re.compile(r"[,'\u2019\u00a0\u202f ]"), ",": re.compile(r"[.'\u2019\u00a0\u202f ]")}
+_SPACES = re.compile(r"['\u2019\u00a0\u202f ]")
 _COMMA = re.compile(r"[+-]?(?:\d*,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d+|0,\d+)")
 _POINT = re.compile(r"[+-]?(?:\d*\.(?:\d{1,2}|\d{4,})|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,})")
 
@@ -40,21 +45,30 @@ def parse_number(text: str, decimal: str = ".") -> float:
     text = text.strip()
     if decimal == "." and _NUMBER.fullmatch(text):
         return float(text)
+    if decimal == "." and _COMMON.fullmatch(text):
+        return float(text.strip(_SIGNS).replace(",", ""))
+    if not text or not any(letter in text for letter in "0123456789"):
+        return math.nan
     bare = _bare(text)
     if bare.startswith("(") and bare.endswith(")") and len(bare) > 2:  # accountants write -3 so
         bare = "-" + _bare(bare[1:-1])
-    if _GROUPS[decimal].fullmatch(bare):
-        bare = _SEPARATORS[decimal].sub("", bare)
+    if not bare.isdigit() and _GROUPS[decimal].fullmatch(bare):
+        bare = bare.replace("," if decimal == "." else ".", "")
+        bare = bare if bare.isdigit() else _SPACES.sub("", bare)
     if decimal == ",":
         bare = bare.replace(",", ".") if bare.count(",") <= 1 else "no"
-    return float(bare) if _NUMBER.fullmatch(bare) else float("nan")
+    return float(bare) if _NUMBER.fullmatch(bare) else math.nan
 
 
 def _bare(text: str) -> str:
     """A text without signs of currency, per cent, and the typographer's minus."""
-    text = text.replace("\u2212", "-")
-    sign = text[0] if text[:1] in ("-", "+") else ""
-    return sign + _CURRENCY.sub("", _CURRENCY.sub("", text[len(sign) :].strip()).strip()).strip()
+    if text[:1].isdigit() and text[-1:].isdigit():
+        return text
+    sign = {"-": "-", "+": "", "\u2212": "-"}.get(text[:1])
+    rest = (text if sign is None else text[1:]).strip(_SIGNS)
+    if rest[:1].isalpha() or rest[-1:].isalpha():
+        rest = _CURRENCY.sub("", rest).strip(_SIGNS)
+    return (sign or "") + rest
 
 
 def parse_numbers(texts: Sequence[str], decimal: str = ".") -> np.ndarray:
@@ -71,7 +85,7 @@ def decimal_mark(texts: Iterable[str]) -> str:
     (',', '.', '.')
     """
     comma = point = 0
-    for text in texts:
+    for text in islice((text for text in texts if "," in text), SAMPLE):
         bare = _bare(text.strip())
         comma += bool(_COMMA.fullmatch(bare))
         point += bool(_POINT.fullmatch(bare))
