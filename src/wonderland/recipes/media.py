@@ -101,6 +101,17 @@ def read(settings: Settings) -> DatasetRecord:
     return _record(_found(settings, classes=True), settings, None)
 
 
+def look(settings: Settings) -> Form:
+    """The form that `read` would give the images or sounds of a source, by their headers and some of them."""
+    source = settings.get("name")
+    if (table := table_of_files(source)) is not None:
+        column, kind = file_column(table, settings.get("files")) or ("", "")
+        files = Files(table.name, kind, *_named(table, column, _base(settings)))
+    else:
+        files = _found(settings, classes=False)
+    return _form(files, settings)[0]
+
+
 def read_again(settings: Settings, run: Settings, targets: bool) -> DatasetRecord:
     """Other images or sounds, as those of a run were read: `run` is what it keeps about its data."""
     inputs, classes = run.get("inputs"), run.get("class_names")
@@ -321,20 +332,20 @@ def _arrays(
     files: Files, settings: Settings, form: Form | None, unreadable: str
 ) -> tuple[np.ndarray, np.ndarray, Form, tuple[str, ...]]:
     """The arrays, the places of their files, the form, and notes."""
-    decided: tuple[str, ...] = ()
     progress = _progress(f"{files.kind}s")
-    if files.kind == "image":
-        if form is None:
-            form, decided = images.choose_form(files.paths, as_size(settings.get("size")), _mode(settings.get("mode")))
-        assert isinstance(form, ImageForm)
+    form, decided = _form(files, settings) if form is None else (form, ())
+    if isinstance(form, ImageForm):
         x, kept, notes = read_images(files.paths, form, unreadable, progress)
     else:
-        if form is None:
-            wanted = as_rate_and_seconds(settings.get("rate"), settings.get("seconds"))
-            form, decided = sounds.choose_form(files.paths, *wanted)
-        assert isinstance(form, SoundForm)
         x, kept, notes = read_sounds(files.paths, form, unreadable, progress)
     return x, kept, form, (*decided, *notes)
+
+
+def _form(files: Files, settings: Settings) -> tuple[Form, tuple[str, ...]]:
+    """What files are made to be, and notes: what the settings say, else what is found."""
+    if files.kind == "image":
+        return images.choose_form(files.paths, as_size(settings.get("size")), _mode(settings.get("mode")))
+    return sounds.choose_form(files.paths, *as_rate_and_seconds(settings.get("rate"), settings.get("seconds")))
 
 
 def _mode(mode: object) -> str | None:
