@@ -259,9 +259,9 @@ def as_images(x: object, form: ImageForm) -> np.ndarray:
     array = np.asarray(x)
     if array.ndim == 3 and (array.shape[1:] == form.size or array.shape[-1] not in (form.channels, 1, 3, 4)):
         array = array[..., None]  # many grey images
-    many = array if array.ndim == 4 else array[None] if array.ndim == 3 else array[None, :, :, None]
     if array.ndim not in (2, 3, 4) or not array.size or array.dtype.kind not in "iubf":
         raise ShapeError(f"an array of shape {array.shape} is no image.", f"images (n, h, w, c) of {form}")
+    many = array if array.ndim == 4 else array[None] if array.ndim == 3 else array[None, :, :, None]
     many = many[..., :3] if many.shape[-1] == 4 and form.channels in (1, 3) else many
     return np.stack([_shaped("the array", image, form) for image in many])
 

@@ -117,7 +117,7 @@ def list_media(root: PathLike, kind: str, classes: bool = True) -> Listing:
     empty = sorted(
         folder.name
         for folder in top.iterdir()
-        if folder.is_dir() and folder.name[0] != "." and not any(folder in file.parents for file in inside)
+        if folder.is_dir() and not _is_hidden(folder.name) and not any(folder in file.parents for file in inside)
     )
     if empty:
         notes.append(f"without {kind}s, and no class: {_some(empty)}.")
@@ -129,10 +129,14 @@ def list_media(root: PathLike, kind: str, classes: bool = True) -> Listing:
 def _walk(folder: Path) -> Iterator[Path]:
     """All files under a folder but those that are hidden, or that a system leaves."""
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] != "." and name != "__MACOSX"]
+        folders[:] = [name for name in folders if not _is_hidden(name)]
         for name in names:
             if name[0] != "." and name.lower() not in ("thumbs.db", "desktop.ini"):
                 yield Path(place) / name
+
+
+def _is_hidden(folder: str) -> bool:
+    return folder[0] == "." or folder == "__MACOSX"
 
 
 def _kind(file: Path) -> str | None:
