@@ -11,7 +11,7 @@ import numpy as np
 from .. import nn, train
 from ..core.arguments import shown
 from ..core.errors import FileError, InputError
-from ..data.formats.schema import TableSchema
+from ..data.tables.schema import Schema
 from ..primitives.creation import at_most
 from ..storage.bounds import LEAST_ARRAY
 from ..storage.safetensors import load
@@ -20,6 +20,7 @@ from .inputs import Options, own
 from .intervals import with_intervals, with_sets
 from .kept import described, model_file, read_history, read_results, read_settings, recipe_of
 from .predictions import Predictions
+from .table_inputs import is_table, schema_of
 from .tasks import TASKS, Task
 
 
@@ -83,10 +84,10 @@ class Run:
         return self._history
 
     @property
-    def schema(self) -> TableSchema | None:
+    def schema(self) -> Schema | None:
         """What the columns of the table are and how they become numbers; None if the data were no table."""
-        kept = (self.about.get("inputs") or {}).get("schema")
-        return None if kept is None else TableSchema.of_dict(kept)
+        with described(self.path):
+            return schema_of(self.about) if is_table(None, self.about) else None
 
     def _file(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -120,7 +121,7 @@ class Run:
                     notes.append("most of these trained the run; without data its test part is measured")
             self.task.check_alike(chosen, self.shape)
             found = self.task.measure(self.model, chosen, self.about)
-            found |= _baselines(chosen, self.about)
+            found |= baselines(chosen, self.about)
         return {**found, "examples": len(chosen[0]), "left_out": left_out, "notes": notes}
 
     def predict(
@@ -205,7 +206,7 @@ def _path(source: object) -> object:
     return os.fspath(source) if isinstance(source, os.PathLike) else source
 
 
-def _baselines(part: tuple[np.ndarray, np.ndarray], about: Options) -> dict[str, float]:
+def baselines(part: tuple[np.ndarray, np.ndarray], about: Options) -> dict[str, float]:
     """What those reach who know no inputs: the share of the commonest class, or the error of the training's mean."""
     if about.get("class_names"):
         return {"baseline_accuracy": float(np.bincount(part[1]).max() / len(part[1]))}

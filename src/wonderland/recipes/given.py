@@ -13,7 +13,7 @@ def as_record(source: object) -> DatasetRecord:
     """A record of an array of inputs, of a pair (inputs, targets), or of nested lists; one that is a record stays.
 
     >>> as_record([[0.0, 1.0], [2.0, 3.0]])
-    DatasetRecord('data', features (2, 2) float32, no targets)
+    DatasetRecord('data', features (2, 2) float32)
     >>> as_record((np.zeros((3, 2)), np.arange(3)))
     DatasetRecord('data', features (3, 2) float64, targets (3,) int64)
     """

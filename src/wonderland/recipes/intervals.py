@@ -38,33 +38,33 @@ def calibrated(answers: np.ndarray, targets: np.ndarray, class_names: Sequence[s
         enough = [(1 - level) * (len(answers) + 1) >= 1 - 1e-9 for level in LEVELS]
         return {"examples": len(answers), "bounds": [[g if e else None for g, e in zip(gammas, enough, strict=True)]]}
     p, y = answers.reshape(len(answers), -1), targets.reshape(len(targets), -1)
-    reach = [
-        [ConformalRegressor().calibrate(p[:, i], y[:, i], 1 - level).quantile or 0.0 for level in LEVELS]
-        for i in range(p.shape[1])
-    ]
-    return {"examples": len(p), "bounds": [[q if math.isfinite(q) else None for q in row] for row in reach]}
+    return {"examples": len(p), "bounds": [_reaches(p[:, i], y[:, i]) for i in range(p.shape[1])]}
+
+
+def _reaches(p: np.ndarray, y: np.ndarray) -> list[float | None]:
+    """How far the intervals of a number reach, for each level; targets that are not known are passed over."""
+    known = ~np.isnan(y)
+    if not known.any():
+        return [None] * len(LEVELS)
+    found = [ConformalRegressor().calibrate(p[known], y[known], 1 - level).quantile for level in LEVELS]
+    return [q if q is not None and math.isfinite(q) else None for q in found]
 
 
 def of_run(task: Task, model: nn.Module, data: Prepared) -> dict[str, Any]:
     """What a run adds to what it keeps when it ends: nothing without validation data, or with nothing to bound."""
-    found = None if data.validation is None else task.answers(model, data.validation, data.about)
-    if found is None or data.validation is None:
-        return {}
-    return {"intervals": calibrated(found, data.validation[1], data.about["class_names"])}
+    found = task.held_out(model, data)
+    return {} if found is None else {"intervals": calibrated(*found, data.about.get("class_names", ()))}
 
 
 def with_intervals(found: Predictions, level: float, about: Options) -> Predictions:
     """Predictions of numbers with the ends of intervals that have the truth with the probability `level`."""
     if found.probabilities is not None:
         raise InputError("predict: the model gives classes, which have no intervals.", f"sets={level} (--sets {level})")
-    promised, reach = _bounds(level, about, "intervals")
     centre = np.asarray(found.predictions, np.float64).reshape(len(found), -1)
-    if centre.shape[1] != len(reach):
-        raise InputError(
-            f"predict: {centre.shape[1]} numbers of each input, and intervals of {len(reach)}.",
-            "data as those of the run",
-        )
-    lower, upper = (np.squeeze(ends, 1) if len(reach) == 1 else ends for ends in (centre - reach, centre + reach))
+    promised, reach = _bounds(level, about, "intervals", centre.size if "context" in about else centre.shape[1])
+    lower, upper = centre - reach.reshape(-1, centre.shape[1]), centre + reach.reshape(-1, centre.shape[1])
+    if centre.shape[1] == 1:
+        lower, upper = lower[:, 0], upper[:, 0]
     return replace(found, lower=lower, upper=upper, level=promised)
 
 
@@ -74,7 +74,7 @@ def with_sets(found: Predictions, level: float, about: Options) -> Predictions:
         raise InputError(
             "predict: the model gives no classes, and only they have sets.", f"interval={level} (--interval {level})"
         )
-    promised, (gamma,) = _bounds(level, about, "sets")
+    promised, (gamma,) = _bounds(level, about, "sets", 1)
     names = list(found.probabilities)
     chances = np.stack([found.probabilities[name] for name in names], -1)
     # the likeliest class is never left out: an empty set helps nobody, and a larger one keeps the promise
@@ -82,8 +82,8 @@ def with_sets(found: Predictions, level: float, about: Options) -> Predictions:
     return replace(found, sets=[tuple(names[i] for i in np.flatnonzero(row)) for row in inside], level=promised)
 
 
-def _bounds(level: float, about: Options, what: str) -> tuple[float, np.ndarray]:
-    """The level that is kept, and the bound for it of each output."""
+def _bounds(level: float, about: Options, what: str, count: int) -> tuple[float, np.ndarray]:
+    """The level that is kept, and the bound for it of each of so many outputs: of an input, or of all steps ahead."""
     if not 0 < as_number("predict", "level", level) < 1:
         raise InputError(f"predict: {what} of the level {level}.", "a probability between 0 and 1, such as 0.9")
     known = about.get("intervals")
@@ -94,7 +94,12 @@ def _bounds(level: float, about: Options, what: str) -> tuple[float, np.ndarray]
         )
     promised = next((i for i, kept in enumerate(LEVELS) if kept >= level - 1e-9), None)
     bounds = _checked(known)
-    chosen = [None if promised is None else row[promised] for row in bounds]
+    if len(bounds) < count:
+        raise InputError(
+            f"predict: {what} of {count} numbers, and the run knows those of {len(bounds)}.",
+            "fewer steps, or data as those of the run",
+        )
+    chosen = [None if promised is None else row[promised] for row in bounds[:count]]
     if promised is None or None in chosen:
         few = f", and the run had {known['examples']} validation examples" if promised is not None else ""
         raise InputError(f"predict: {what} of the level {level} cannot be promised{few}.", _remedy(promised))

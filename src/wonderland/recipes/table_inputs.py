@@ -63,7 +63,7 @@ def read_parts(data: Options, validation: float, seed: int, run: Options | None 
     else:
         kept = schema_of(run)
         target, table = _named_target(kept, table), _named(kept, table)
-    table = _with_target(table, target, notes)
+    table = with_target(table, target, notes)
     if len(table) < 5:
         raise InputError(f"{table.name}: {len(table)} examples are too few to train and to test.", "five or more")
     if run is None:
@@ -101,13 +101,21 @@ def read_whole(data: Options, run: Options, targets: bool) -> Whole:
     notes: list[str] = []
     y, n = None, len(table)
     if targets:
-        table = _with_target(table, _named_target(schema, table), [])
+        table = with_target(table, _named_target(schema, table), [])
         y = schema.encode_target(table)
         y = y if run["class_names"] else y[:, None]
     if not len(table):
         raise InputError(f"{table.name}: there are no examples.", "data that are not empty")
     found = schema.encode(table)
     return Whole(found.features, y, table, (), n - len(table), (*notes, *found.notes))
+
+
+def row_names(schema: Schema, table: Table) -> tuple[str, list[str] | None]:
+    """What tells rows apart, for answers: the column of the first identifier that is there, and its values."""
+    for column in schema.columns:
+        if column.kind == "identifier" and column.name in table.columns:
+            return column.name, table[column.name].strings().tolist()
+    return "row", None
 
 
 def options_like(settings: Options, data: Options, run: Options) -> Options:
@@ -225,7 +233,7 @@ def _place(schema: Schema) -> int:
     return [column.name for column in schema.columns].index(schema.target.name) if schema.target else -1
 
 
-def _with_target(table: Table, target: str, notes: list[str]) -> Table:
+def with_target(table: Table, target: str, notes: list[str]) -> Table:
     """The rows whose target is there."""
     missing = table[target].missing
     if not missing.any():

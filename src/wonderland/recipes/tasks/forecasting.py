@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,14 @@ import numpy as np
 from ... import metrics, nn, series
 from ...core.errors import InputError, ShapeError
 from ...metrics.metric import Metric
-from ..inputs import Options, kept, made_with, read, read_again, refuse_targets
+from ..inputs import Options
 from ..predictions import Predictions
+from ..series_inputs import OF_FILES, SERIES, continued, is_series, read_series
 from ..targets import number_loss, units_of
 from .supervised import answers
 from .task import Arrays, Known, Prepared, Task
 
-SERIES: dict[str, Callable[..., np.ndarray]] = {
-    "ar": series.make_ar,
-    "lorenz": series.make_lorenz,
-    "random_walk": series.make_random_walk,
-    "seasonal": series.make_seasonal,
-    "sines": series.make_sines,
-}
+ORIGINS, AHEAD = 100, 64  # times from which forecasts are made to learn how far off they are, and the most steps
 
 
 class Forecasting(Task):
@@ -35,7 +29,8 @@ class Forecasting(Task):
     ) -> Prepared:
         options = dict(data)
         context, stride = options.pop("context", 64), options.pop("stride", 1)
-        name, values, inputs = _series(options, run)
+        found = read_series(options, run)
+        name, values = found.name, found.values
         n = len(values)
         test = n - max(n // 5, context + 1)
         held = test - max(round(test * validation), context + 1) if validation else test
@@ -46,23 +41,28 @@ class Forecasting(Task):
             )
         cut = [_windows(values[a:b], context, stride) for a, b in ((0, held), (held, test), (test, n)) if b > a]
         middle = cut[1] if validation else None
-        about = {"context": context, "inputs": inputs, "units": units_of(values[:held])}
-        return Prepared(name, cut[0], middle, cut[-1], (context, values.shape[1]), values.shape[1], about)
+        about = {"context": context, "inputs": found.inputs, "units": units_of(values[:held])}
+        width = values.shape[1]
+        return Prepared(name, cut[0], middle, cut[-1], (context, width), width, about, notes=found.notes)
 
     def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:
         options = dict(data)
         context, stride = options.pop("context", 64), options.pop("stride", 1)
-        name, values, _ = _series(options, run)
-        if len(values) <= context:
-            raise InputError(f"{name}: {len(values)} steps are too few for a window of {context}.", "a longer series")
-        return _windows(values, context, stride), 0, []
+        found = read_series(options, run)
+        if (n := len(found.values)) <= context:
+            raise InputError(f"{found.name}: {n} steps are too few for a window of {context}.", "a longer series")
+        return _windows(found.values, context, stride), 0, list(found.notes)
 
     def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         windows = ("context", "stride") if targets else ("steps",)
         mine = {name: value for name, value in settings.items() if name in windows}
         given = {name: value for name, value in data.items() if name in windows}
         rest = {name: value for name, value in data.items() if name not in windows}
-        if rest.get("name") not in SERIES:
+        if not isinstance(rest.get("name"), str) or rest["name"] not in SERIES:
+            if is_series(run):
+                same = rest.get("name") == settings["name"] if isinstance(rest.get("name"), str) else False
+                mine |= {name: settings[name] for name in OF_FILES if same and name in settings}
+                return {**mine, **rest, **given}
             return {**mine, **super().like_those_of(settings, rest, run, targets=False), **given}
         same = rest["name"] == settings["name"]
         made = {name: value for name, value in settings.items() if name not in ("context", "stride")} if same else {}
@@ -83,6 +83,26 @@ class Forecasting(Task):
         found["naive_mae"] = float(np.mean(np.abs(part[1] - part[0])))  # of the forecast that nothing changes
         return found
 
+    def held_out(self, model: nn.Module, data: Prepared) -> Arrays | None:
+        """Forecasts of one step to as many as a window has, from some times of the validation data: (times, steps, c).
+
+        They overlap, so intervals that are calibrated with them promise a little less than those of other tasks.
+        """
+        if data.validation is None:
+            return None
+        x, y = data.validation
+        values = np.concatenate([x[0], y[:, -1]]) if len(x) == 1 or (x[1, :-1] == x[0, 1:]).all() else x[0]
+        context, width = data.shape
+        starts = np.arange(context, len(values))
+        if not len(starts):
+            return None  # with a stride the windows do not follow each other
+        starts = starts[:: -(-len(starts) // ORIGINS)]
+        past = np.stack([values[t - context : t] for t in starts])
+        steps = min(context, AHEAD)
+        ahead = np.asarray(series.causal_rollout(model, past, steps))
+        after = np.concatenate([values, np.full((steps, width), np.nan, np.float32)])
+        return ahead, np.stack([after[t : t + steps] for t in starts])
+
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         x, y = data.test
         return {"predictions": answers(model, x, ())[:, -1], "targets": y[:, -1]}
@@ -91,29 +111,16 @@ class Forecasting(Task):
         """The next steps of a series: `steps` of them, each from the ones before it."""
         options = dict(data)
         steps = options.pop("steps", shape[0])
-        _, values, _ = _series(options, about)
+        found = read_series(options, about)
+        values, notes = found.values, list(found.notes)
         if values.shape[1] != shape[1]:
             raise ShapeError(f"a series of {values.shape[1]} channels for a model of {shape[1]}.", "the same columns")
-        ahead = series.causal_rollout(model, values[None], steps)
-        return Predictions.of(np.asarray(ahead)[0])
-
-
-def _series(options: dict[str, Any], run: Known) -> tuple[str, np.ndarray, dict[str, object]]:
-    """A series (time, channels), generated or the columns of a table in their order; and what a run keeps of it."""
-    name = options.get("name")
-    if name in SERIES:
-        values = made_with(name, SERIES[name], {k: v for k, v in options.items() if k != "name"})
-        inputs: dict[str, object] = {"schema": None}
-    else:
-        refuse_targets("every column is forecast", options)
-        record = read(options) if run is None else read_again(options, run, targets=False)
-        values, inputs = record.features, kept(record)
-        name = record.name
-    values = np.asarray(values, np.float32)
-    values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2 or not np.isfinite(values).all():
-        raise InputError(f"{name}: no series of finite numbers (shape {values.shape}).", "a table with a row per step")
-    return str(name), values, inputs
+        ahead = np.asarray(series.causal_rollout(model, values[None], steps))[0]
+        dates = None
+        if found.dates is not None:
+            dates, more = continued(found.dates, steps)
+            notes += more
+        return Predictions.of(ahead, ids=dates, id_name="date", outputs=found.channels, notes=notes)
 
 
 def _windows(values: np.ndarray, context: int, stride: int) -> Arrays:

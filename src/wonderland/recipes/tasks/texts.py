@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,15 @@ import numpy as np
 from ... import nn
 from ...core.errors import InputError
 from ...data import DatasetRecord
-from ...data.formats.delimited import read_rows
+from ...data.tables.reading import read_table
+from ...data.tables.table import Column, Table
 from ...text import Tokenizer, WordTokenizer
 from ..inputs import Options, refuse_options
-from ..predictions import Predictions
-from .supervised import Supervised, answers, checked, parts, rows_of
-from .task import Known, Prepared
+from ..table_inputs import with_target
+from .supervised import Supervised, checked, parts, rows_of
+from .task import Known, Prepared, Whole
 
-OF_FILES = ("delimiter", "expect_size", "expect_sha256")
+OF_FILES = ("delimiter", "encoding", "expect_size", "expect_sha256")
 SPECIAL = ["[PAD]", "[UNK]"]
 
 
@@ -29,15 +31,14 @@ class Texts(Supervised):
         self, data: Options, validation: float, seed: int, *, run: Known = None, sequences: bool = False
     ) -> Prepared:
         refuse_options(self.name, data, ("text", "target", "length", "vocabulary", *OF_FILES))
-        inputs = columns_of(data, run)
-        texts, labels = (read_column(data, inputs[which], f"data.{which}") for which in ("text", "target"))
-        path, length = str(data["name"]), int(data.get("length", 64))
-        names = tuple(sorted(set(labels)))
-        classes = np.array([names.index(label) for label in labels], np.int64)
-        record = DatasetRecord(np.zeros((len(texts), 1), np.float32), classes, path, target_names=names)
-        _, y, names = checked(record, None if run is None else run["class_names"])
-        rest, held, test = parts(DatasetRecord(np.zeros((len(texts), 1)), y, path), y, names, validation, seed)
+        inputs, notes = columns_of(data, run), list[str]()
+        table = _labelled(read_texts(data, inputs["text"]), inputs["target"], notes)
+        texts = table[inputs["text"]].strings().tolist()
+        known = None if run is None else run["class_names"]
+        y, names = _classes(table, inputs["target"], known)
+        rest, held, test = parts(DatasetRecord(np.zeros((len(y), 1)), y, table.name), y, names, validation, seed)
         tokenizer = _trained([texts[i] for i in rest], data) if run is None else Tokenizer.from_str(run["tokenizer"])
+        length = int(data.get("length", 64))
         x = encoded(tokenizer, texts, length)
         about = {
             "class_names": list(names),
@@ -45,7 +46,21 @@ class Texts(Supervised):
             "vocabulary": tokenizer.vocab_size,
             "inputs": inputs,
         }
-        return Prepared(path, *rows_of(x, y, rest, held, test), (length,), len(names), about)
+        cut = rows_of(x, y, rest, held, test)
+        return Prepared(table.name, *cut, (length,), len(names), about, notes=tuple(notes))
+
+    def read_all(self, data: Options, run: Options, *, targets: bool, sequences: bool = False) -> Whole:
+        inputs = columns_of(data, run)
+        table = read_texts(data, inputs["text"])
+        n, y = len(table), None
+        if targets:
+            table = _labelled(table, inputs["target"], [])
+            y, _ = _classes(table, inputs["target"], run["class_names"], least=1)
+        column = table[inputs["text"]]
+        gone = np.count_nonzero(column.missing)
+        notes = (f"{gone:,} texts are missing, and read as one unknown word",) if gone else ()
+        x = encoded(Tokenizer.from_str(run["tokenizer"]), column.strings().tolist(), int(data.get("length", 64)))
+        return Whole(x, y, table, (), n - len(table), notes)
 
     def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         columns = ("text", "target") if targets else ("text",)
@@ -57,11 +72,6 @@ class Texts(Supervised):
 
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         return {**super().outcome(model, data), "examples": None}
-
-    def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
-        texts = read_column(data, columns_of(data, about)["text"], "data.text")
-        x = encoded(Tokenizer.from_str(about["tokenizer"]), texts, shape[0])
-        return Predictions.of(answers(model, x, about["class_names"]), about["class_names"])
 
 
 def _trained(texts: list[str], data: Options) -> Tokenizer:
@@ -86,13 +96,42 @@ def columns_of(data: Options, run: Known) -> dict[str, str]:
     return {which: str(data.get(which, name)) for which, name in known.items()}
 
 
-def read_column(data: Options, column: str, option: str) -> list[str]:
-    """The texts of a column of a CSV file."""
-    names, rows, _, _ = read_rows(data["name"], True, *(data.get(option) for option in OF_FILES))
-    if column not in names:
+def read_texts(data: Options, column: str) -> Table:
+    """The table of a source; a list of texts is its column of texts."""
+    source = data["name"]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(text, str) for text in source):
+        source = {column: list(source)}
+    table = read_table(source, **{name: data[name] for name in OF_FILES if name in data})
+    if not len(table):
+        raise InputError(f"{table.name}: there are no texts.", "a table that is not empty")
+    column_of(table, column, "data.text")
+    return table
+
+
+def column_of(table: Table, name: str, option: str) -> Column:
+    """A column, or the error that says which option names it."""
+    if name not in table.columns:
         raise InputError(
-            f"{data['name']}: there is no column {column!r}.",
-            f"--set {option}=... with one of {', '.join(names)}",
+            f"{table.name}: there is no column {name!r}.",
+            f"--set {option}=... with one of {', '.join(map(str, table.names))}",
         )
-    place = names.index(column)
-    return [row[place] for row in rows]
+    return table[name]
+
+
+def _labelled(table: Table, target: str, notes: list[str]) -> Table:
+    """The rows whose class is there."""
+    column_of(table, target, "data.target")
+    return with_target(table, target, notes)
+
+
+def _classes(
+    table: Table, target: str, known: Sequence[str] | None, least: int = 5
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The numbers of the classes among those that are known, or else among the table's; and their names."""
+    labels = table[target].strings().tolist()
+    names = tuple(sorted(set(labels)))
+    place = {name: i for i, name in enumerate(names)}
+    classes = np.array([place[label] for label in labels], np.int64)
+    record = DatasetRecord(np.zeros((len(labels), 1), np.float32), classes, table.name, target_names=names)
+    _, y, chosen = checked(record, known, least=least)
+    return y, chosen
