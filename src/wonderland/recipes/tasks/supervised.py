@@ -15,7 +15,7 @@ from ...data import DatasetRecord, train_test_split
 from ...metrics.metric import Metric
 from ..inputs import Options, check_alike, check_finite, check_type, kept, read, read_again
 from ..predictions import Predictions
-from ..table_inputs import TableData, is_table, options_like, read_parts, read_whole
+from ..table_inputs import TableData, is_table, options_like, read_parts, read_whole, row_names, schema_of
 from ..targets import number_loss, restored, units_of
 from .task import Arrays, Known, Prepared, Task, Whole
 
@@ -110,7 +110,10 @@ class Supervised(Task):
         found = self.read_all(data, about, targets=False, sequences=len(shape) == 2)
         check_alike(found.x, shape)
         outputs, names = answers(model, found.x, about["class_names"]), about["class_names"]
-        return Predictions.of(outputs, names, ids=found.ids or None, id_name="file", notes=found.notes)
+        called, ids = "file", list(found.ids) or None
+        if found.table is not None and is_table(None, about):
+            called, ids = row_names(schema_of(about), found.table)
+        return Predictions.of(outputs, names, ids=ids, id_name=called, notes=found.notes)
 
 
 def _of_table(found: TableData) -> Prepared:
