@@ -1,4 +1,4 @@
-"""The command line: `wonderland train`, `evaluate`, `predict`, `list` and `trace`."""
+"""The command line: `wonderland train`, `evaluate`, `predict`, `example`, `list` and `trace`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ from collections.abc import Sequence
 from ..core import starting
 from ..core.errors import WonderlandError
 from ..core.version import __version__
-from . import asking, listing, trace, training
+from . import asking, examples, listing, trace, training
 from .parsing import Parser, UsageError
 
-COMMANDS = (training, asking, listing, trace)  # in the order of the help
+COMMANDS = (training, asking, examples, listing, trace)  # in the order of the help
+WAY_IN = """\
+Differentiable programming in pure Python. To begin with:
+
+  wonderland train                              a network that reads digits, in less than a minute
+  wonderland example flowers.csv                write a table to try things with
+  wonderland train --data flowers.csv           or a table, a folder of images or sounds, a text of your own
+  wonderland predict runs/flowers-tabular --data flowers.csv
+  wonderland list                               the models, data and settings that there are
+  wonderland trace "x1*x2 + sin(x1)" x1=2 x2=5  a derivative, step by step
+
+wonderland --help lists the commands, wonderland COMMAND --help tells about one."""
 
 
 def parser() -> Parser:
@@ -43,6 +54,9 @@ def _run(argv: Sequence[str]) -> int:
     try:
         top = parser()
         texts = list(argv)
+        if not texts:
+            print(WAY_IN)
+            return 0
         options = trace.parse(top, texts) if texts[:1] == ["trace"] else top.parse_args(texts)
         name = f"wonderland {options.command}"
         options.run(options)

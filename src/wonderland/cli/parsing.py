@@ -14,6 +14,13 @@ class UsageError(Exception):
 class Parser(argparse.ArgumentParser):
     """A parser that reports a mistake in one message, without repeating the usage."""
 
+    more: Callable[[], str] | None = None  # what stands below the help, if it takes a while to find out
+
+    def format_help(self) -> str:
+        """The text of --help."""
+        text = super().format_help()
+        return text if self.more is None else f"{text}\nsettings\n{self.more()}\n"
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message}\n")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import FileError, InputError, SizeError, WonderlandError
+from .listing import settings
 from .parsing import Commands, UsageError, add_command
 
 HELP = """\
@@ -17,10 +19,15 @@ arguments: a small convolutional network on 1,797 handwritten digits, in less th
 
 A run that was interrupted goes on when the same command is given again.
 
+With data of one's own and no model, the model is chosen by what the data are; of a table a plan is shown first: what
+each column is and how it becomes numbers. `wonderland example` writes files to try this with.
+
 examples:
   wonderland train
+  wonderland train --data flowers.csv --set data.target=species
+  wonderland train --data houses.csv --set data.target=price --set data.columns.sold=ignore
+  wonderland train --data photos                          a folder with a subfolder for each class
   wonderland train --model mlp --data digits --set epochs=60 --set model.hidden=[128,64]
-  wonderland train --model linear --data flowers.csv --set data.target=species
   wonderland train --model gpt --data shakespeare.txt
   wonderland train --model seq2seq --data pairs.tsv
   wonderland train --model gcn --data cora.npz
@@ -31,20 +38,31 @@ examples:
 
 a settings file:
   model = "mlp"
-  data = "digits"
+  [data]
+  name = "flowers.csv"
+  target = "species"
+  [data.columns]
+  petal_width = "ignore"
   [train]
   epochs = 60
   lr = 0.01
 
-`wonderland list` shows the models, data and settings."""
+`wonderland list` shows the models, data and settings; `wonderland list NAME` one of them."""
 
 
 def add_to(commands: Commands) -> None:
     command = add_command(commands, "train", "train a model and report how good it is", HELP, run)
+    command.more = settings
     command.add_argument("file", metavar="FILE", nargs="?", help="settings in TOML")
     command.add_argument("--model", metavar="NAME", help="see `wonderland list models`")
     command.add_argument("--data", metavar="NAME|PATH", help="see `wonderland list data`, or a file or folder")
-    command.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a setting")
+    command.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="change a setting: lr=0.01, data.target=species, model.depth=3",
+    )
     command.add_argument("--out", metavar="FOLDER", help="where the results go (default: runs/DATA-MODEL)")
     command.add_argument("--fresh", action="store_true", help="start anew if the folder has a run")
     command.add_argument("--quiet", action="store_true", help="show the result only")
@@ -55,6 +73,8 @@ def run(options: argparse.Namespace) -> None:
 
     try:
         settings = recipes.Settings.of(options.model, options.data, options.file, options.set)
+        if settings.chosen and not options.quiet:
+            print(f"model {settings.chosen}; --model NAME for another", file=sys.stderr)
         start = time.perf_counter()
         done = recipes.run(settings, options.out, fresh=options.fresh, progress=False if options.quiet else None)
     except (InputError, FileError, SizeError) as error:
@@ -65,8 +85,29 @@ def run(options: argparse.Namespace) -> None:
     if done.history.stopped and not options.quiet:
         print(f"stopped after epoch {len(done.history)}: {done.history.stopped}", file=sys.stderr)
     print(f"test {shown(done.results)}   ({seconds:.0f} s)")
+    for line in doubts(done.results):
+        print(textwrap.fill(f"note: {line}", 100, subsequent_indent="  "), file=sys.stderr)
     for path in done.files:
         print(f"wrote {path}")
+
+
+def doubts(results: Mapping[str, Any]) -> list[str]:
+    """What to say about results that are no better than no model at all.
+
+    >>> doubts({"accuracy": 0.91, "baseline_accuracy": 0.91})[0][:60]
+    'accuracy 91.00 % is no more than the share of the commonest '
+    >>> doubts({"r2": 0.7, "mae": 3.0, "baseline_mae": 5.0})
+    []
+    """
+    accuracy, share = results.get("accuracy"), results.get("baseline_accuracy")
+    if accuracy is not None and share is not None and accuracy <= share:
+        return [
+            f"accuracy {100 * accuracy:.2f} % is no more than the share of the commonest class, {100 * share:.2f} %: "
+            "always saying this class is as good. Look at f1; --set class_weights=balanced lets classes count alike"
+        ]
+    if results.get("r2", 1.0) <= 0:
+        return [f"r2 {results['r2']:.3g}: the mean of the targets is as good a prediction, or a better one"]
+    return []
 
 
 def shown(results: Mapping[str, Any]) -> str:

@@ -35,6 +35,7 @@ class ModelEntry:
     data: str | None = "digits"  # if nothing is said
     sequences: bool = False  # whether inputs of two axes are these, and no grey images
     also: Mapping[str, Usual] = field(default_factory=dict)
+    by_size: Callable[[int], Options] | None = None  # settings that depend on how many examples are trained on
 
     @property
     def tasks(self) -> tuple[str, ...]:

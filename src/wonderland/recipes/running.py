@@ -35,7 +35,7 @@ from ..storage.atomic import write_atomically
 from ..storage.locking import locked
 from ..transforms.jit.jit import eval_shape
 from .catalogue import build, entry_for
-from .evaluating import Run
+from .evaluating import Run, baselines
 from .inputs import Options
 from .intervals import of_run
 from .kept import read_settings
@@ -43,6 +43,7 @@ from .settings import OPTIMIZERS, Settings, TrainSettings, schedule_of
 from .targets import named_loss
 from .tasks import TASKS, Prepared, Task
 from .tasks.task import Arrays
+from .transfer import freeze, take, with_source
 
 
 def run(
@@ -69,22 +70,26 @@ def run(
     reading from it (`evaluate`, `predict`) needs no lock, for its files appear whole. Without `folder` it is
     `runs/DATA-MODEL`.
     """
-    settings = settings or Settings()
+    settings = with_source(settings or Settings())
     found = entry_for(settings.model, settings.data)
     task, how = TASKS[found.task], settings.training(found.train)
     data = task.prepare(settings.data, how.validation, how.seed, sequences=found.sequences)
     if progress is not False:
         _say(data)
-    how = settings.suited(how, _unsuited(how, task, data))
+    if found.by_size is not None:
+        how = settings.training({**found.train, **found.by_size(len(data.train[0]))})
+    how = settings.suited(how, _unsuited(settings.model, how, task, data))
     how = replace(how, batch_size=how.batch_size or usual_batch(len(data.train[0])))
     _check_room(settings, task, how, data)
     random.seed(how.seed)
     model = task.around(_built(settings, task, data), data.train[0], data.about)
+    if "from" in settings.model:
+        _transfer(model, settings, how, task, data, progress)
     folder = os.fspath(folder) if folder is not None else _folder(settings)
     with locked(folder):
         _claim(folder, settings, how, fresh)
         history = _train(task, model, data, how, folder, progress, callbacks)
-        results = task.measure(model, data.test, data.about)
+        results = {**task.measure(model, data.test, data.about), **baselines(data.test, data.about)}
         data.about.update(of_run(task, model, data))
         path = os.path.join(folder, "model.safetensors")
         files = _write_schema(folder, data)
@@ -99,6 +104,17 @@ def run(
 
 def _built(settings: Settings, task: Task, data: Prepared) -> nn.Module:
     return build(settings.model, data.shape, data.outputs, {**data.about, "task": task.name})
+
+
+def _transfer(
+    model: nn.Module, settings: Settings, how: TrainSettings, task: Task, data: Prepared, progress: str | bool | None
+) -> None:
+    """Begin with the layers of another run."""
+    taken, notes = take(model, settings.model, data, task.name)
+    if how.freeze == "backbone":
+        notes += freeze(model, taken)
+    if progress is not False:
+        _say(replace(data, plan="", notes=tuple(notes)))
 
 
 def _check_room(settings: Settings, task: Task, how: TrainSettings, data: Prepared) -> None:
@@ -191,9 +207,9 @@ def _train(
     return history
 
 
-def _unsuited(how: TrainSettings, task: Task, data: Prepared) -> dict[str, str]:
+def _unsuited(model: Options, how: TrainSettings, task: Task, data: Prepared) -> dict[str, str]:
     """The settings that would do nothing with these data, and why."""
-    found: dict[str, str] = {}
+    found: dict[str, str] = {} if "from" in model else {"freeze": "there is no model.from"}
     if not task.has_classes(data.about):
         found |= dict.fromkeys(("label_smoothing", "class_weights"), "there are no classes")
     elif how.loss != "auto":

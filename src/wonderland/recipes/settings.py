@@ -17,9 +17,12 @@ from ..optim import Plateau, schedules
 from ..optim.by_name import OPTIMIZERS
 from ..optim.schedules import Schedule
 from ..storage.parsing import LONGEST_TOML, parse_toml
+from .catalogue import entry_for
+from .choosing import suited_model
 
 SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
 WEIGHTS = ("none", "balanced")
+FREEZE = ("none", "backbone")
 ONE_CYCLE_WARMUP = 0.3
 
 
@@ -76,6 +79,7 @@ class TrainSettings:
     patience: int = said(
         0, "epochs without improvement until the run stops and takes the best weights; 0: it never stops", *_FROM_0
     )
+    freeze: str = _chosen("none", "what is not trained: backbone is all that model.from=RUN has brought", FREEZE)
     checkpoint_every: int = said(0, "steps between checkpoints; there is always one after an epoch", *_FROM_0)
     seed: int = said(0, "another one gives other splits, weights and orders", "a whole number")
 
@@ -103,6 +107,7 @@ class Settings:
     model: dict[str, Any] = field(default_factory=lambda: {"name": "cnn"})
     data: dict[str, Any] = field(default_factory=lambda: {"name": "digits"})
     train: dict[str, Any] = field(default_factory=dict)  # only what was said; the model has defaults of its own
+    chosen: str = field(default="", compare=False)  # which model was chosen by the data, and why
 
     @classmethod
     def of(
@@ -112,8 +117,12 @@ class Settings:
         file: str | os.PathLike[str] | None = None,
         changes: Iterable[str] = (),
     ) -> Settings:
-        """Settings from a TOML file, then names, then changes such as `lr=0.01` or `model.hidden=[64, 32]`."""
-        settings = cls() if file is None else cls.from_dict(_read(file))
+        """Settings from a TOML file, then names, then changes such as `lr=0.01` or `model.hidden=[64, 32]`.
+
+        With data and without a model, the model is one that suits the data; `chosen` then says why.
+        """
+        table = {} if file is None else _read(file)
+        settings = cls.from_dict(table)
         if model is not None and model != settings.model.get("name"):
             settings.model = {"name": model}
         if data is not None and data != settings.data.get("name"):
@@ -121,8 +130,16 @@ class Settings:
         usual = data is None and file is None and model is not None
         if usual:
             settings.data = {}
+        named = model is not None or "model" in table
+        if by_data := not named and (data is not None or "data" in table):
+            settings.model = {}
         for change in changes:
             settings.change(change)
+        if model is None and file is None and "from" in settings.model:
+            settings.model = {n: v for n, v in settings.model.items() if n != "name"}  # it is that of the other run
+        if by_data and settings.model.keys().isdisjoint({"name", "from"}):
+            name, why = suited_model(settings.data)
+            settings.model, settings.chosen = {"name": name, **settings.model}, f"{name}: the data are {why}"
         if usual and "name" not in settings.data:  # which may depend on the task that the changes say
             settings.data = {"name": _usual_data(settings.model), **settings.data}
         return settings
@@ -196,8 +213,6 @@ class Settings:
 
 def _usual_data(model: Mapping[str, Any]) -> str:
     """The data that a model is trained on if nothing is said."""
-    from .catalogue import entry_for  # here: models take a while to load
-
     found = entry_for(model, {}).data
     if found is None:
         raise InputError(f"the model {model['name']} has no data of its own.", "--data with the path of a file")
