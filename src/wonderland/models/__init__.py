@@ -67,6 +67,7 @@ from .networks.pretraining import fit_head
 from .networks.resnet import ResNet, cifar_resnet, resnet18, resnet34, resnet50, small_resnet
 from .networks.siamese import Siamese, n_way_accuracy, one_shot_predict
 from .networks.sound_cnn import SoundCNN
+from .networks.tabular import Tabular
 from .networks.text_cnn import KimCNN, TextCNN
 from .networks.unet import UNet
 from .networks.universal_approximation import (

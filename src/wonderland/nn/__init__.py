@@ -55,6 +55,7 @@ from .layers.kolmogorov_arnold import *
 # normalization, noise, and ways around layers
 from .layers.normalization import *
 from .layers.standardize import *
+from .layers.piecewise_linear import *
 from .adaptation.batch_norm_inference import *
 from .layers.dropout import *
 from .layers.noise import *
