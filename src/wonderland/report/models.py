@@ -166,7 +166,9 @@ def _drawn(model: Module, graph: Graph, runs: list[tuple[str, list[Equation]]], 
         is_last = any(v is result for result in graph.outputs for e in equations for v in e.outputs)
         nodes.append(Node(number, title, rows, "output" if is_last else "operation", name=key))
     joined = {end for pair in edges for end in pair}
-    return draw([n for n in nodes if n.id in joined or not joined], edges.values(), title="Graph of the model", down=True)
+    return draw(
+        [n for n in nodes if n.id in joined or not joined], edges.values(), title="Graph of the model", down=True
+    )
 
 
 def _path(equation: Equation) -> str:

@@ -59,6 +59,10 @@ code { font: .92em ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   max-height: 24rem; overflow-y: auto; }
 .prompt { color: var(--soft); } .token { border-radius: 3px; }
 .right { color: #15803d; } .wrong { color: #b91c1c; }
+.findings { list-style: none; margin: 0; padding: 0; } .findings li { padding: .5rem 0 .5rem .9rem; margin: .5rem 0;
+  border-left: 4px solid var(--line); } .findings .severity { font-weight: 600; margin-right: .4rem; }
+.findings .serious { border-color: #b91c1c; } .findings .warning { border-color: #d97706; }
+.findings .note { border-color: #0284c7; }
 footer { padding-bottom: 2rem; font-size: .9rem; }
 """
 # after the styles of the pictures, which it changes

@@ -14,6 +14,7 @@ from ..viz.heatmap import Heat
 from ..viz.histogram import binned
 from ..viz.marks import Drawing
 from ..viz.plot import Bars, Plot
+from ..viz.ranking import Ranking
 
 SQUARE = (400, 370)
 SMALL = (300, 170)
@@ -53,7 +54,7 @@ class Network:
         )
 
 
-Picture = Plot | Heat | Image | Network
+Picture = Plot | Heat | Ranking | Image | Network
 
 
 @dataclass

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
+
+import numpy as np
 
 from ..core.errors import InputError
 from ..core.typing import ArrayLike
+from ..data.tables import Table
 from ..nn.module.module import Module
 from ..storage.atomic import write_atomically
 from ..train.history import History
 from . import png as png_files
 from .classification import classification_section
+from .columns import baselines_section, columns_section, nearest_section
 from .curves import curves_section
+from .diagnosis import Diagnosis, examine
+from .findings import findings_section
 from .graphs import graph_sections
 from .language import language_sections
 from .mistakes import mistakes_section
@@ -40,6 +47,11 @@ def write(
     results: Mapping[str, object] | None = None,
     language: Mapping[str, object] | None = None,
     graphs: Mapping[str, object] | None = None,
+    training: tuple[ArrayLike, ArrayLike] | None = None,
+    feature_names: Sequence[str] | None = None,
+    groups: Iterable[Any] | None = None,
+    table: Table | None = None,
+    diagnosis: Diagnosis | None = None,
     png: bool = True,
 ) -> list[str]:
     """Write a report of a run: one HTML file that needs nothing else, and its pictures as PNG; returns the paths.
@@ -73,6 +85,10 @@ def write(
     - `graphs`: of models on graphs. "graph", whose nodes have the classes "true" (-1 if unknown) and "predicted",
       "asked" where it is a test, and "attention", a weight per edge; or "graphs" with "true" and "predicted" of each;
       "names" of the classes; "confidence"; "embedding", rows of features.
+    - `training`: inputs and targets that the model was trained on. With these, `model`, `examples` and `targets` the
+      page begins with findings and remedies, and has baselines, the columns that matter and what is near to mistakes;
+      `feature_names`, `groups` and `table` are those of `wl.report.diagnose`. Or `diagnosis`, what `wl.report.examine`
+      gave.
     - `png`: also write `report-curves.png` and the like beside `report.html`, if matplotlib is installed.
 
     What is not given is left out. Files appear whole or not at all. Book, sections 4.3.3 and 9.2.
@@ -83,8 +99,25 @@ def write(
     if (predictions is None) != (targets is None):
         given, missing = ("predictions", "targets") if targets is None else ("targets", "predictions")
         raise InputError(f"report: {given} without {missing}.", "both or neither")
+    if diagnosis is None and training is not None:
+        if model is None or examples is None or targets is None:
+            raise InputError("report: training data without a model, examples and targets.", "all of them, or none")
+        diagnosis = examine(
+            model,
+            (np.asarray(examples), targets),
+            training=training,
+            history=history,
+            class_names=class_names,
+            feature_names=feature_names,
+            groups=groups,
+            table=table,
+            predictions=predictions,
+        )
     measured = [(str(name).replace("_", " "), value) for name, value in (results or {}).items()]
-    sections: list[Section | None] = [Section("Results", facts(measured)) if measured else None]
+    sections: list[Section | None] = [] if diagnosis is None else [findings_section(diagnosis.findings)]
+    sections.append(Section("Results", facts(measured)) if measured else None)
+    if diagnosis is not None:
+        sections.append(baselines_section(diagnosis))
     sections.append(curves_section(history))
     if language is not None:
         sections += language_sections(language)
@@ -93,6 +126,10 @@ def write(
         sections += classification_section(found) if isinstance(found, Classified) else [regression_section(found)]
         if examples is not None:
             sections.append(mistakes_section(found, examples))
+    if diagnosis is not None:
+        seen = None if training is None else np.asarray(training[0])
+        sections.append(nearest_section(diagnosis, None if examples is None else np.asarray(examples), seen))
+        sections.append(columns_section(diagnosis, _names(diagnosis, class_names)))
     if graphs is not None:
         sections += graph_sections(graphs)
     if model is not None:
@@ -104,6 +141,13 @@ def write(
         sections.append(settings_section(settings))
     sections.append(versions_section())
     return save(path, title, [section for section in sections if section is not None], png)
+
+
+def _names(diagnosis: Diagnosis, class_names: Sequence[str]) -> list[str]:
+    """What the outputs are called if they are classes."""
+    classes = "accuracy" in diagnosis.measures and diagnosis.dependence
+    outputs = diagnosis.dependence[0].answers.shape[-1] if classes else 0
+    return [str(name) for name in class_names] or [str(k) for k in range(outputs)]
 
 
 def save(path: str, title: str, sections: Sequence[Section], png: bool) -> list[str]:

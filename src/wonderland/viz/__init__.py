@@ -9,10 +9,11 @@ from .histogram import histogram
 from .images import image_grid
 from .layout import levels
 from .plot import Bars, Curve, plot
+from .ranking import ranking
 from .scatter import scatter
 
 # fmt: off
 __all__ = [
     "Bars", "Curve", "Edge", "Node", "decision_boundary", "draw", "heatmap", "histogram", "image_grid", "level_lines",
-    "levels", "plot", "plot_paths", "scatter",
+    "levels", "plot", "plot_paths", "ranking", "scatter",
 ]

@@ -198,9 +198,9 @@ def _cover(curve: Curve | Bars, screen: Array) -> Array:
     along = np.linspace(0.0, 1.0, 12)[:, None]
     if isinstance(curve, Bars):
         ground, corner = screen[0::2], screen[1::2]
-        x = (ground[:, 0] + corner[:, 0]) / 2
         y = ground[:, 1] + along * (corner[:, 1] - ground[:, 1])
-        return np.stack(np.broadcast_arrays(x, y), axis=-1).reshape(-1, 2)
+        sides = [ground[:, 0] + share * (corner[:, 0] - ground[:, 0]) for share in (0.1, 0.5, 0.9)]
+        return np.concatenate([np.stack(np.broadcast_arrays(x, y), axis=-1).reshape(-1, 2) for x in sides])
     if curve.dots or len(screen) > 500:
         return screen
     start, end = screen[:-1, None], screen[1:, None]

@@ -1,0 +1,108 @@
+"""What is known of a model and its data, read once for all that look for findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import InputError, ShapeError
+from ..core.typing import Array
+from ..data.tables import Table
+from ..train.history import History
+from .baselines import Baselines, Measures
+from .outcomes import Classified, Estimated
+
+DAYS_OF_YEAR = 365.2425
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A column of the user's table: its features are those from `start` to `stop`, its values numbers or texts (n,)."""
+
+    name: str
+    start: int
+    stop: int
+    values: Array
+
+    @property
+    def is_number(self) -> bool:
+        return self.values.dtype.kind == "f"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Outcomes on test data and on training data, features of both, and the course of the training."""
+
+    outcome: Classified | Estimated
+    measures: Measures
+    baselines: Baselines = field(default_factory=dict)
+    on_training: Classified | Estimated | None = None  # of some rows
+    test_x: Array | None = None  # (n, d), the rows of the outcome
+    train_x: Array | None = None
+    train_y: Array | None = None
+    sources: Sequence[Source] = ()
+    history: History | None = None
+
+
+def sources_of(
+    x: Array, names: Sequence[str] | None, groups: Iterable[Any] | None, table: Table | None = None
+) -> list[Source]:
+    """The columns that features (n, d) come from, with their values: those of the table, or else of the features.
+
+    >>> x = np.array([[0.5, 1.0, 0.0], [2.0, 0.0, 1.0]])
+    >>> found = sources_of(x, ["age", "city=Pisa", "city=Rome"], [("age", 0, 1), ("city", 1, 3)])
+    >>> [(source.name, source.values.tolist()) for source in found]
+    [('age', [0.5, 2.0]), ('city', ['Pisa', 'Rome'])]
+    """
+    d = x.shape[1]
+    known = [f"feature {k}" for k in range(d)] if names is None else [str(name) for name in names]
+    if len(known) != d:
+        raise ShapeError(f"report: {len(known)} feature_names for {d} features.", f"{d} names, or None")
+    triples = [(name, k, k + 1) for k, name in enumerate(known)] if groups is None else [_triple(g) for g in groups]
+    found = []
+    for name, start, stop in triples:
+        if not 0 <= start < stop <= d:
+            raise InputError(f"report: the group {name!r} from {start} to {stop} of {d} features.", "parts of them")
+        if table is not None and name in table.columns and len(table) == len(x):
+            found.append(Source(name, start, stop, _values(table, name)))
+        else:
+            found.append(Source(name, start, stop, _decoded(x[:, start:stop], known[start:stop], name)))
+    return found
+
+
+def _triple(group: Any) -> tuple[str, int, int]:
+    if isinstance(group, Sequence):
+        name, start, stop = group[:3]
+    else:
+        name, start, stop = group.column, group.start, group.stop
+    return str(name), int(start), int(stop)
+
+
+def _values(table: Table, name: str) -> Array:
+    column = table[name]
+    if column.kind == "number":
+        return column.values
+    if column.kind == "text":
+        return np.where(column.missing, "missing", column.strings()).astype(str)
+    days = column.values.astype("datetime64[D]").astype(np.float64)
+    return np.where(column.missing, np.nan, 1970.0 + days / DAYS_OF_YEAR)  # dates as years
+
+
+def _decoded(block: Array, names: Sequence[str], column: str) -> Array:
+    """The values of a column from its features: the category that is 1, or the first feature."""
+    binary = np.array([bool(np.isin(part, (0.0, 1.0)).all()) for part in block.T])
+    if binary.sum() > 1 and (block[:, binary].sum(axis=1) <= 1).all() and block[:, binary].any():
+        words = [name.removeprefix(f"{column}=") for name, is_binary in zip(names, binary, strict=True) if is_binary]
+        place = np.where(block[:, binary].any(axis=1), block[:, binary].argmax(axis=1), len(words))
+        return np.array([*words, "other"])[place]
+    return block[:, 0].astype(np.float64)
+
+
+def category_counts(values: Array) -> Mapping[str, int]:
+    """How often each text comes, the most frequent first."""
+    kinds, counts = np.unique(values, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return {str(kinds[i]): int(counts[i]) for i in order}
