@@ -13,6 +13,9 @@ import pytest
 
 import wonderland as wl
 from wonderland.cli import main
+from wonderland.recipes import MODELS
+from wonderland.recipes.example_files import EXAMPLES
+from wonderland.recipes.meanings import of_data, of_model, of_training
 
 SRC = Path(wl.__file__).resolve().parent.parent
 FORMULA = "log(x1) + x1*x2 - sin(x2)"
@@ -111,7 +114,6 @@ def test_an_infinite_derivative_is_shown_and_noted(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "required: COMMAND"),
         (["dance"], "invalid choice: 'dance'"),
         (["--fast"], "required: COMMAND"),
         (["trace"], "required: FORMULA"),
@@ -159,6 +161,57 @@ def test_mistakes_give_one_message_and_exit_code_2(arguments, message, capsys):
     assert err.startswith("wonderland")
     assert err.count("error") == 1 or "syntax error" in err
     assert "Traceback" not in err
+
+
+def test_without_arguments_it_shows_the_way_in(capsys):
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert len(out.splitlines()) < 15
+    commands = [line.split("  ")[1] for line in out.splitlines() if line.startswith("  wonderland")]
+    assert {command.split()[1] for command in commands} >= {"train", "example", "predict", "list"}
+    assert all(len(line) <= 100 for line in out.splitlines())
+
+
+def test_help_of_training_has_every_setting_with_its_meaning(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    out = capsys.readouterr().out
+    for setting in (*of_training(), *of_data()):
+        assert f"{setting.name} = {setting.default}" in out
+        assert len(setting.meaning) > 10
+        assert setting.kind
+        assert setting.allowed
+    assert main(["list", "lr"]) == 0
+    assert "the highest learning rate; float: above 0" in capsys.readouterr().out
+    assert main(["list", "mlp"]) == 0
+    assert "model.hidden = [256, 128]" in capsys.readouterr().out
+    assert main(["list", "learning"]) == 2
+    assert "there is no 'learning'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_option_of_a_model_has_a_meaning(name):
+    assert [setting.name for setting in of_model(name)] == [f"model.{option}" for option in MODELS[name].options()]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_written_once_and_whole(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["example", name]) == 0
+    assert (tmp_path / name).exists()
+    assert EXAMPLES[name].command in capsys.readouterr().out
+    assert main(["example", name]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_examples_are_listed_and_unknown_ones_refused(capsys, tmp_path):
+    assert main(["example"]) == 0
+    assert "flowers.csv" in capsys.readouterr().out
+    assert main(["example", "flower.csv"]) == 2
+    assert "no example 'flower.csv'" in capsys.readouterr().err
+    assert main(["example", "flowers.csv", "--out", str(tmp_path / "new" / "f.csv")]) == 0
+    assert len((tmp_path / "new" / "f.csv").read_text().splitlines()) == 151
 
 
 def test_version_and_help(capsys):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from wonderland.cli import main, parser
+from wonderland.recipes.example_files import EXAMPLES
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,12 +49,24 @@ def test_the_picture_is_what_the_command_draws(tmp_path, capsys):
 def test_the_commands_for_training_are_understood():
     """What they do is tested with `wonderland train` itself (tests/recipes)."""
     assert "\n    pip install . && wonderland train\n" in README
-    commands = re.findall(r"^    (wonderland (?:train|evaluate|predict|list).*?)(?:  +#.*)?$", README, re.MULTILINE)
+    commands = re.findall(
+        r"^    (wonderland (?:train|evaluate|predict|list|example|generate).*?)(?:  +#.*)?$", README, re.MULTILINE
+    )
     commands = [part for command in commands for part in command.split(" && ")]
-    assert len(commands) == 10
+    assert len(commands) == 15
+    written = {"runs/digits-cnn"}
     for command in commands:
         options = parser().parse_args(shlex.split(command)[1:])
         assert callable(options.run)
+        if options.command == "example":
+            assert options.name in EXAMPLES
+            written.add(options.name)
+        if options.command == "train":
+            assert options.data is None or options.data in written, f"{command}: nothing writes {options.data}"
+            written.add(f"runs/{Path(options.data or 'x').stem}-")
+        if options.command in ("predict", "evaluate", "generate"):
+            assert options.run_folder.startswith(tuple(written)), f"{command}: nothing trains {options.run_folder}"
+            assert options.command != "predict" or options.data in written
 
 
 def test_the_installed_command_is_the_one_that_is_tested():

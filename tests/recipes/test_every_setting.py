@@ -36,6 +36,7 @@ OTHER = {  # another value than the default, for every setting of training
     "noise": 0.5,
     "validation": 0.3,
     "patience": 1,
+    "freeze": "backbone",
     "checkpoint_every": 1,
     "seed": 3,
 }
@@ -60,7 +61,7 @@ def plain(tmp_path_factory):
     return traces(tmp_path_factory.mktemp("plain") / "run")
 
 
-@pytest.mark.parametrize("name", [name for name in OTHER if name != "patience"])
+@pytest.mark.parametrize("name", [name for name in OTHER if name not in ("patience", "freeze")])
 def test_every_setting_of_training_has_an_effect(tmp_path, plain, name):
     changed = traces(tmp_path / "run", f"{name}={str(OTHER[name]).lower()}")
     assert changed != plain

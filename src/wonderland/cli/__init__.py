@@ -18,7 +18,7 @@ Differentiable programming in pure Python. To begin with:
 
   wonderland train                              a network that reads digits, in less than a minute
   wonderland example flowers.csv                write a table to try things with
-  wonderland train --data flowers.csv           or a table, a folder of images or sounds, a text of your own
+  wonderland train --data flowers.csv           or a table, a folder of images, a text of your own
   wonderland predict runs/flowers-tabular --data flowers.csv
   wonderland list                               the models, data and settings that there are
   wonderland trace "x1*x2 + sin(x1)" x1=2 x2=5  a derivative, step by step

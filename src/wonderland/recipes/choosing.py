@@ -7,7 +7,7 @@ import numpy as np
 from ..data.formats.images import ImageForm
 from ..data.tables.reading import is_table_source
 from . import media
-from .catalogue import MODELS, TEXTS
+from .catalogue import TEXTS
 from .graph_inputs import is_graph_set
 from .inputs import Options, is_graph, read
 from .tasks.forecasting import SERIES
@@ -36,7 +36,7 @@ def suited_model(data: Options) -> tuple[str, str]:
     if media.are_media(name):
         return _of_media(data)
     if is_table_source(name):
-        return "tabular" if "tabular" in MODELS else "mlp", "a table"
+        return "tabular", "a table"
     record = read(data)
     if (record.form or {}).get("kind") == "sound":
         return "sound", "sounds"

@@ -138,6 +138,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "gcn.hidden": ("the channels of the hidden layers; 0: 16 for nodes, else 64", "0 or more"),
     "gat.hidden": ("the channels of a head", WIDTH),
     "kernel_size": ("the width of the convolutions", "1 or more"),
+    "members": ("the networks whose mean is the answer; they share most weights", "1 or more"),
+    "bins": ("the pieces into which the range of a number is cut, by quantiles", "1 or more"),
     "method": ("how the differential equation is solved", "rk4, euler, midpoint, ..."),
     "n_mels": ("the most pitches of the picture of a sound", WIDTH),
     "norm": ("the normalization after layers", 'batch, layer, ..., or "" for none'),
