@@ -65,7 +65,7 @@ def take(model: nn.Module, settings: Options, data: Prepared, task: str) -> tupl
     count = sum(int(np.prod(ours[path].shape)) for path in fitting)
     notes = [f"{len(fitting)} tensors with {count:,} numbers are taken from {source} ({recipe['model']['name']})."]
     new = [path for path in ours if path not in fitting and path in learned]
-    notes.append(f"new, and drawn by chance: {', '.join(new[:4])}{' ...' if len(new) > 4 else ''}.")
+    notes.append(f"new, and drawn by chance: {', '.join(new[:4])}{' ...' if len(new) > 4 else '.'}")
     if odd := [path for path in common if path not in fitting]:
         some = ", ".join(f"{p} is {theirs[p].shape} there and {ours[p].shape} here" for p in odd[:3])
         notes.append(f"{len(odd)} do not fit: {some}.")
