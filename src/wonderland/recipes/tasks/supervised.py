@@ -14,8 +14,10 @@ from ...core.errors import InputError
 from ...data import DatasetRecord, train_test_split
 from ...metrics.metric import Metric
 from ..inputs import Options, check_alike, check_finite, check_type, kept, read, read_again
+from ..media import leaks
 from ..predictions import Predictions
 from ..table_inputs import TableData, is_table, options_like, read_parts, read_whole, row_names, schema_of
+from ..table_models import look_at
 from ..targets import number_loss, restored, units_of
 from .task import Arrays, Known, Prepared, Task, Whole
 
@@ -54,7 +56,9 @@ class Supervised(Task):
         if not names:
             about["units"] = units_of(y[rest])
         cut = rows_of(x, y, rest, held, test)
-        return Prepared(record.name, *cut, x.shape[1:], outputs, about, notes=record.notes)
+        notes = record.notes if not record.ids else (*record.notes, *leaks(x, record.ids, rest, test))
+        ids = tuple(record.ids[i] for i in test) if record.ids else ()
+        return Prepared(record.name, *cut, x.shape[1:], outputs, about, notes=notes, test_ids=ids)
 
     def like_those_of(self, settings: Options, data: Options, run: Options, targets: bool) -> Options:
         if is_table(None, run):
@@ -74,9 +78,11 @@ class Supervised(Task):
 
     def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
         if is_table(None, about):  # whose schema has scaled the numbers, and left indicators as they are
+            look_at(model, x)
             return nn.Sequential(*restored(model, about))
         # the pixels of an image share their mean and scale; columns of a table have their own
         first = nn.Standardize.of(x, axis=tuple(range(x.ndim)) if x.ndim == 4 else None)
+        look_at(model, x, first)
         return nn.Sequential(first, *restored(model, about))
 
     def loss(self, smoothing: float, about: Options) -> nn.Module:
@@ -137,12 +143,13 @@ def parts(
     record: DatasetRecord, y: np.ndarray, names: Sequence[str], validation: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """The rows to train on, to validate with (or None), and to test with: those of the record, or a split."""
+    held = None
     if {"train", "test"} <= record.parts.keys():
         rest, test = (record.parts[part] for part in ("train", "test"))
+        held = record.parts.get("validation")
     else:
         rest, test = _split(np.arange(len(y)), y, names, 0.2, seed)
-    held = None
-    if validation:
+    if validation and held is None:
         rest, held = _split(rest, y, names, validation, seed)
     return rest, held, test
 
