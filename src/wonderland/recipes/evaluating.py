@@ -16,7 +16,7 @@ from ..primitives.creation import at_most
 from ..storage.bounds import LEAST_ARRAY
 from ..storage.safetensors import load
 from .catalogue import build
-from .inputs import Options, own
+from .inputs import Options, own, same_source
 from .intervals import with_intervals, with_sets
 from .kept import described, model_file, read_history, read_results, read_settings, recipe_of
 from .predictions import Predictions
@@ -117,7 +117,7 @@ class Run:
                     )
                 data = self._read_alike({**options, "name": _path(source)}, True)
                 chosen, left_out, notes = self.task.everything(data, self.about, sequences)
-                if data["name"] == self.data.get("name") and isinstance(data["name"], str):
+                if same_source(data, self.data):
                     notes.append("most of these trained the run; without data its test part is measured")
             self.task.check_alike(chosen, self.shape)
             found = self.task.measure(self.model, chosen, self.about)

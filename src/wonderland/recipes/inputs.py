@@ -132,9 +132,15 @@ def like_those_of(settings: Options, data: Options, run: Options, targets: bool)
     left = {*OF_ONE_FILE, *(() if targets else (*TARGETS, "on_missing"))}
     if "like" in theirs and (run.get("inputs") or {}).get("schema"):
         left |= {*SETTLED, "target"}  # the schema has the name of the target; a number may be another column's here
-    if data.get("name") != settings["name"] and not str(settings["name"]).endswith(".npz"):
+    if not same_source(data, settings) and not str(settings["name"]).endswith(".npz"):
         left.add("targets")  # the path of the labels of other inputs, and no array of the same file
     return {**{k: v for k, v in settings.items() if k not in left and k in theirs}, **data}
+
+
+def same_source(data: Options, settings: Options) -> bool:
+    """Whether two settings of data are of the same file or the same data by name."""
+    name = data.get("name")
+    return isinstance(name, str) and bool(name == settings.get("name"))
 
 
 def own(settings: Options) -> Options:

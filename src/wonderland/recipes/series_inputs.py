@@ -186,14 +186,16 @@ def continued(dates: np.ndarray, steps: int) -> tuple[list[str], list[str]]:
     whole = bool((dates == days).all())
     gaps = np.diff(dates)
     notes: list[str] = []
-    if (gaps == gaps[0]).all():
-        found = dates[-1] + ahead * gaps[0]
-    elif (by_month := _months(days, ahead)) is not None and whole:
+    if whole and (by_month := _months(days, ahead)) is not None:
         found = by_month
-    elif whole and np.is_busday(days).all() and (np.busday_count(days[:-1], days[1:]) == 1).all():
+    elif (gaps == gaps[0]).all():
+        found = dates[-1] + ahead * gaps[0]
+    elif whole and np.is_busday(days).all() and np.median(between := np.busday_count(days[:-1], days[1:])) == 1:
         found = np.busday_offset(days[-1], ahead)
+        if (between != 1).any():
+            notes.append("some days between Monday and Friday are missing; those ahead are all of them")
     else:
-        step = np.sort(gaps)[len(gaps) // 2]
+        step = np.sort(gaps)[(len(gaps) - 1) // 2]
         notes.append(f"the dates have no equal steps; those ahead are {step.astype('timedelta64[s]')} apart")
         found = dates[-1] + ahead * step
         whole = whole and not (step % np.timedelta64(1, "D")).astype(bool)

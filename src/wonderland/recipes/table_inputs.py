@@ -17,7 +17,7 @@ from ..data.tables.splits import propose_split
 from ..data.tables.table import Column, Table
 from . import media
 from .given import as_record
-from .inputs import Options, made_with, read, refuse_options
+from .inputs import Options, made_with, read, refuse_options, same_source
 from .table_parts import check_split, cut_rows
 from .tasks.task import Arrays, Whole
 
@@ -130,7 +130,7 @@ def options_like(settings: Options, data: Options, run: Options) -> Options:
         raise InputError(
             f"{next(iter(given))} is settled already, by the table of the training.", f"some of {', '.join(OF_FILES)}"
         )
-    same = data.get("name") == settings.get("name")
+    same = same_source(data, settings)
     mine = {k: settings[k] for k in OF_FILES if k in settings} if same else {}
     if not same and "header" not in data and isinstance(data.get("name"), str) and not schema.header:
         mine["header"] = False

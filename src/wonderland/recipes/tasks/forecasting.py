@@ -9,7 +9,7 @@ import numpy as np
 from ... import metrics, nn, series
 from ...core.errors import InputError, ShapeError
 from ...metrics.metric import Metric
-from ..inputs import Options
+from ..inputs import Options, same_source
 from ..predictions import Predictions
 from ..series_inputs import OF_FILES, SERIES, continued, is_series, read_series
 from ..targets import number_loss, units_of
@@ -60,7 +60,7 @@ class Forecasting(Task):
         rest = {name: value for name, value in data.items() if name not in windows}
         if not isinstance(rest.get("name"), str) or rest["name"] not in SERIES:
             if is_series(run):
-                same = rest.get("name") == settings["name"] if isinstance(rest.get("name"), str) else False
+                same = same_source(rest, settings)
                 mine |= {name: settings[name] for name in OF_FILES if same and name in settings}
                 return {**mine, **rest, **given}
             return {**mine, **super().like_those_of(settings, rest, run, targets=False), **given}
