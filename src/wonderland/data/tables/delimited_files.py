@@ -12,6 +12,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import weakref
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +71,8 @@ class TextFile:
             if not self.path.is_file():  # a pipe gives its bytes once
                 with self._opened() as pipe:
                     self.kept = _spooled(pipe)
+        if self.kept is not None:
+            weakref.finalize(self, self.kept.close)
         self.state = self._state()
         self._check(expect_size, expect_sha256)
         with self.content() as file:
@@ -147,7 +150,7 @@ class TextFile:
     def _known(self, encoding: str) -> str:
         try:
             name = codecs.lookup(encoding).name
-            b"".decode(name)
+            b"a".decode(name, "ignore")  # which names that are no encodings of texts refuse
         except (LookupError, TypeError, ValueError):
             raise InputError(
                 f"{self.who}: encoding={encoding!r} is none.", "'utf-8', 'latin-1', 'cp1252' or 'utf-16'"

@@ -22,10 +22,15 @@ from .table import Column, Table
 _WHO = "read_table"
 
 
+def is_frame(source: Any) -> bool:
+    """Whether something of pandas or polars is a data frame, whose rows are there: not a series or a lazy frame."""
+    return hasattr(source, "get_columns") or (hasattr(source, "iloc") and hasattr(source, "columns"))
+
+
 def table_of_frame(frame: Any) -> Table:
     """The table of a data frame of pandas or polars, without the index."""
     library = type(frame).__module__.partition(".")[0]
-    if not hasattr(frame, "columns") or not (hasattr(frame, "iloc") or hasattr(frame, "get_columns")):
+    if not is_frame(frame):
         raise DTypeError(
             f"{_WHO}: a {type(frame).__name__} of {library} is no table with rows.",
             "a data frame: frame.collect(), series.to_frame()",
@@ -126,7 +131,12 @@ def _pandas_column(name: str, series: Any) -> Column:
         return _taken(known, codes)
     if getattr(dtype, "tz", None) is not None:
         return column_of(name, series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
-    return column_of_values(name, series.astype(object).tolist())
+    kind = str(dtype)
+    if kind.startswith("period"):
+        return column_of(name, series.dt.to_timestamp().to_numpy())
+    if kind.startswith("Sparse"):
+        return _pandas_column(name, series.sparse.to_dense())
+    return column_of_values(name, series.astype(str if kind.startswith("interval") else object).tolist())
 
 
 def _polars_column(name: str, series: Any) -> Column:

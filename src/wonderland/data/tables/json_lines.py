@@ -113,6 +113,8 @@ def _rows_of_document(file: TextFile) -> Iterator[tuple[dict[str, Any], int]] | 
         content.write(block)
         if content.tell() > _LONGEST:
             raise InputError(f"{file.who}: {file.name!r} is one JSON value of many bytes.", "an object on each line")
+    if not content.getvalue().strip():
+        return iter(())
     try:
         value = parse_json(content.getvalue())
     except ValueError as error:
@@ -138,9 +140,9 @@ def _flat(file: TextFile, row: Mapping[str, Any], place: str, lists: bool = Fals
         inner = {f"{name}.{key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value}
         for key, part in inner.items():
             if isinstance(part, dict) or (isinstance(part, list) and not lists):
-                kind = "object" if isinstance(part, dict) else "list"
+                kind = "an object" if isinstance(part, dict) else "a list"
                 raise InputError(
-                    f"{file.who}: {file.name!r} has a {kind} in the field {key!r} of {place}.",
+                    f"{file.who}: {file.name!r} has {kind} in the field {key!r} of {place}.",
                     "numbers, texts, booleans and null, at most one object deep",
                 )
             if key in found:

@@ -15,7 +15,7 @@ from ..formats.files import GZIP
 from .arrow import ARROW_FILE, read_arrow_table, read_parquet_table, table_of_arrow
 from .delimited_files import TextFile
 from .delimited_text import find_delimiter, read_delimited
-from .frames import table_of_columns, table_of_frame, table_of_records, table_of_rows
+from .frames import is_frame, table_of_columns, table_of_frame, table_of_records, table_of_rows
 from .json_lines import read_json_table
 from .table import Table
 
@@ -135,7 +135,7 @@ def is_table_source(source: Any) -> bool:
             return False
     library = type(source).__module__.partition(".")[0]
     if library in _FRAMES:
-        return hasattr(source, "columns")
+        return is_frame(source)
     if library == "pyarrow":
         return hasattr(source, "column_names")
     if isinstance(source, np.ndarray):
