@@ -96,6 +96,18 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Tens
     return p.gather(x, *_along_axis("take_along_axis", x, indices, place), axes=tuple(range(x.ndim)))
 
 
+def take_labels(name: str, scores: Tensor, labels: Tensor) -> Tensor:
+    """The score of the label of each example, (..., classes) and (...) to (...); an error is in the name of a loss.
+
+    >>> import wonderland as wl
+    >>> take_labels("loss", wl.tensor([[0.1, 0.9], [0.8, 0.2]]), wl.tensor([1, 0]))
+    tensor([0.9, 0.8])
+    """
+    grids = _along_axis(name, scores, labels[..., None], scores.ndim - 1)
+    found = p.gather(scores, *grids, axes=tuple(range(scores.ndim)), labels=name)
+    return p.reshape(found, shape=found.shape[:-1])
+
+
 def put_along_axis(
     x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis: int = -1, *, mode: str = "set"
 ) -> Tensor:

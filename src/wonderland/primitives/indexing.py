@@ -2,7 +2,8 @@
 
 `gather(x, i1, .., ik; axes)` indexes the named axes of x with integer tensors of one shape: the result has that shape
 first, then the axes of x that are left. `scatter` writes such a block back. Negative indices count from the end, and an
-index out of range raises; with the parameter `drop`, which is there only if it is true, `scatter` leaves out what
+index out of range raises (`labels`, there only if it is given, is the loss that looks up classes, for the message);
+with the parameter `drop`, which is there only if it is true, `scatter` leaves out what
 belongs to it. Repeated indices: reading them accumulates in the derivative; of several values set at one place the last
 one stays, and only it receives a derivative.
 """
@@ -37,19 +38,29 @@ def _check_indices(name: str, indices: tuple[Shaped, ...]) -> None:
             )
 
 
-def _check_range(name: str, shape: tuple[int, ...], axes: Axes, indices: tuple[Array, ...]) -> None:
+def _check_range(name: str, shape: tuple[int, ...], axes: Axes, indices: tuple[Array, ...], labels: str = "") -> None:
     for axis, index in zip(axes, indices, strict=True):
         n = shape[axis]
         bad = (index < -n) | (index >= n)
         if np.any(bad):
-            raise out_of_range(name, shape, axis, index[bad].ravel()[0])
+            raise out_of_range(name, shape, axis, index[bad].ravel()[0], labels)
 
 
-def out_of_range(name: str, shape: tuple[int, ...], axis: int, index: object) -> IndexOutOfRange:
+def out_of_range(name: str, shape: tuple[int, ...], axis: int, index: object, labels: str = "") -> IndexOutOfRange:
     n = shape[axis]
+    if labels:  # negative ones have been replaced by n, see nn/functional/lookup.py
+        return wrong_label(labels, f"below 0 or {n}" if index == n else str(index), n)
     return IndexOutOfRange(
         f"{name}: index {index} is out of range for axis {axis} of size {n} (shape {shape}).",
         f"indices from {-n} to {n - 1}" if n else "a non-empty axis",
+    )
+
+
+def wrong_label(name: str, label: str, classes: int) -> IndexOutOfRange:
+    """The error for a label that is none of the classes that a model gives scores for."""
+    return IndexOutOfRange(
+        f"{name}: a label is {label}, but the scores are for {classes} classes, 0 to {classes - 1}.",
+        f"labels from 0 to {classes - 1} (y - 1 if they begin with 1), or a model with more outputs",
     )
 
 
@@ -57,23 +68,23 @@ def _front(x: Array, axes: Axes) -> Array:
     return np.moveaxis(x, axes, range(len(axes)))
 
 
-def _gather(x: Array, *indices: Array, axes: Axes) -> Array:
+def _gather(x: Array, *indices: Array, axes: Axes, labels: str = "") -> Array:
     try:
         if len(axes) == 1:
             return np.take(_front(x, axes), indices[0], axis=0)
         return _front(x, axes)[indices]
     except IndexError:
-        _check_range("gather", x.shape, axes, indices)
+        _check_range("gather", x.shape, axes, indices, labels)
         raise
 
 
-def _gather_abstract(x: Shaped, *indices: Shaped, axes: Axes) -> Aval:
+def _gather_abstract(x: Shaped, *indices: Shaped, axes: Axes, labels: str = "") -> Aval:
     _check_indices("gather", indices)
     return Aval(indices[0].shape + without_axes(x.shape, axes), x.dtype)
 
 
-def _gather_transpose(ct: Tensor, x: Shaped, *indices: Tensor, axes: Axes) -> Tensor:
-    return scatter(full(x.shape, 0, x.dtype), ct, *indices, axes=axes, mode="add")
+def _gather_transpose(ct: Tensor, x: Shaped, *indices: Tensor, axes: Axes, labels: str = "") -> Tensor:
+    return scatter(full(x.shape, 0, x.dtype), ct, *indices, axes=axes, mode="add", **_dropping(False, labels))
 
 
 def _batch_index(size: int, like: Tensor) -> Tensor:
@@ -82,17 +93,17 @@ def _batch_index(size: int, like: Tensor) -> Tensor:
     return broadcast_to(counter, shape=like.shape)
 
 
-def _gather_batch(args: list[Tensor], batched: list[bool], axes: Axes) -> Tensor:
+def _gather_batch(args: list[Tensor], batched: list[bool], axes: Axes, **labels: str) -> Tensor:
     x, *indices = args
     shifted = tuple(a + 1 for a in axes)
     if not any(batched[1:]):
-        out = gather(x, *indices, axes=shifted)
+        out = gather(x, *indices, axes=shifted, **labels)
         front = indices[0].ndim
         return transpose(out, axes=(front, *[i for i in range(out.ndim) if i != front]))
     indices = all_batched(indices, batched[1:])
     if not batched[0]:
-        return gather(x, *indices, axes=axes)
-    return gather(x, _batch_index(x.shape[0], indices[0]), *indices, axes=(0, *shifted))
+        return gather(x, *indices, axes=axes, **labels)
+    return gather(x, _batch_index(x.shape[0], indices[0]), *indices, axes=(0, *shifted), **labels)
 
 
 gather: Primitive = Primitive(
@@ -110,13 +121,15 @@ gather: Primitive = Primitive(
 COMBINE = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-def _scatter(x: Array, updates: Array, *indices: Array, axes: Axes, mode: str, drop: bool = False) -> Array:
+def _scatter(
+    x: Array, updates: Array, *indices: Array, axes: Axes, mode: str, drop: bool = False, labels: str = ""
+) -> Array:
     if drop:
         good = np.ones(indices[0].shape, bool)
         for axis, index in zip(axes, indices, strict=True):
             good &= (index >= -x.shape[axis]) & (index < x.shape[axis])
         updates, indices = updates[good], tuple(index[good] for index in indices)
-    _check_range("scatter", x.shape, axes, indices)
+    _check_range("scatter", x.shape, axes, indices, labels)
     if mode == "add" and is_half(x.dtype):  # half-precision sums are accumulated in float32
         wide = _scatter(x.astype(float32), updates.astype(float32), *indices, axes=axes, mode=mode)
         return wide.astype(x.dtype)
@@ -129,7 +142,9 @@ def _scatter(x: Array, updates: Array, *indices: Array, axes: Axes, mode: str, d
     return out
 
 
-def _scatter_abstract(x: Shaped, updates: Shaped, *indices: Shaped, axes: Axes, mode: str, drop: bool = False) -> Aval:
+def _scatter_abstract(
+    x: Shaped, updates: Shaped, *indices: Shaped, axes: Axes, mode: str, drop: bool = False, labels: str = ""
+) -> Aval:
     _check_indices("scatter", indices)
     wanted = indices[0].shape + without_axes(x.shape, axes)
     if updates.shape != wanted:
@@ -142,9 +157,9 @@ def _scatter_abstract(x: Shaped, updates: Shaped, *indices: Shaped, axes: Axes, 
     return Aval(x.shape, x.dtype)
 
 
-def _dropping(drop: bool) -> dict[str, bool]:
-    """The parameter is there only if it is true."""
-    return {"drop": True} if drop else {}
+def _dropping(drop: bool, labels: str) -> dict[str, bool | str]:
+    """The parameters are there only if they say something."""
+    return ({"drop": True} if drop else {}) | ({"labels": labels} if labels else {})
 
 
 def _inside(x: Shaped, indices: list[Tensor], axes: Axes) -> tuple[Tensor, list[Tensor]]:
@@ -159,11 +174,17 @@ def _inside(x: Shaped, indices: list[Tensor], axes: Axes) -> tuple[Tensor, list[
 
 
 def _scatter_jvp(
-    primals: list[Tensor], tangents: list[Tensor | None], out: Tensor, axes: Axes, mode: str, drop: bool = False
+    primals: list[Tensor],
+    tangents: list[Tensor | None],
+    out: Tensor,
+    axes: Axes,
+    mode: str,
+    drop: bool = False,
+    labels: str = "",
 ) -> Tensor:
     x, updates, *indices = primals
     t, u = tangents[:2]
-    dropping = _dropping(drop)
+    dropping = _dropping(drop, labels)
     if mode == "multiply":
         if u is not None:
             raise GradientError(
@@ -182,7 +203,9 @@ def _scatter_jvp(
     return scatter(t, u, *indices, axes=axes, mode=mode, **dropping)
 
 
-def _last_written(updates: Tensor, indices: list[Tensor], x: Shaped, axes: Axes, drop: bool) -> Tensor:
+def _last_written(
+    updates: Tensor, indices: list[Tensor], x: Shaped, axes: Axes, drop: bool, labels: str = ""
+) -> Tensor:
     """1 for the updates that stay when several are set at one place, 0 for the others; broadcasts to updates."""
     block = indices[0].shape
     count = math.prod(block)
@@ -190,17 +213,17 @@ def _last_written(updates: Tensor, indices: list[Tensor], x: Shaped, axes: Axes,
     # every place gets the largest number written to it, in the order of writing
     numbers = reshape(iota(size=count, dtype=int64), shape=block)
     along, empty = tuple(range(len(axes))), full(tuple(sizes), -1, int64)
-    placed = scatter(empty, numbers, *indices, axes=along, mode="max", **_dropping(drop))
+    placed = scatter(empty, numbers, *indices, axes=along, mode="max", **_dropping(drop, labels))
     safe = _inside(x, indices, axes)[1] if drop else indices
     stays = gather(placed, *safe, axes=along) == numbers
     return reshape(astype(stays, dtype=updates.dtype), shape=block + (1,) * (len(updates.shape) - len(block)))
 
 
 def _scatter_transpose(
-    ct: Tensor, args: list[Tensor], axes: Axes, mode: str, drop: bool = False
+    ct: Tensor, args: list[Tensor], axes: Axes, mode: str, drop: bool = False, labels: str = ""
 ) -> list[Tensor | None]:
     x, updates, *indices = args
-    dropping = _dropping(drop)
+    dropping = _dropping(drop, labels)
     ct_x = ct_updates = None
     if type(x) is Tangent:
         if mode == "add":
@@ -220,10 +243,12 @@ def _scatter_transpose(
     return [ct_x, ct_updates] + [None] * len(indices)
 
 
-def _scatter_batch(args: list[Tensor], batched: list[bool], axes: Axes, mode: str, drop: bool = False) -> Tensor:
+def _scatter_batch(
+    args: list[Tensor], batched: list[bool], axes: Axes, mode: str, drop: bool = False, labels: str = ""
+) -> Tensor:
     x, updates, *indices = all_batched(args, batched)
     index = _batch_index(x.shape[0], indices[0])
-    return scatter(x, updates, index, *indices, axes=(0, *[a + 1 for a in axes]), mode=mode, **_dropping(drop))
+    return scatter(x, updates, index, *indices, axes=(0, *[a + 1 for a in axes]), mode=mode, **_dropping(drop, labels))
 
 
 scatter: Primitive = Primitive(

@@ -30,7 +30,7 @@ COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maxim
 def wrong_index(e: Equation, bad: int, size: int) -> IndexOutOfRange:
     shape, axes = e.inputs[0].shape, e.params["axes"]
     axis = next(a for a in axes if shape[a] == size)
-    return out_of_range(e.primitive.name, shape, axis, bad)
+    return out_of_range(e.primitive.name, shape, axis, bad, e.params.get("labels", ""))
 
 
 def scatter(s: Schedule, e: Equation) -> bool:

@@ -6,6 +6,7 @@ from .... import arrays
 from ....core.tensor import Tensor
 from ....core.typing import ArrayLike
 from ....random.arguments import check
+from .labels import check_yes_or_no
 from .reduction import check_setting, log_from, pair, reduced, weighted
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss"]
@@ -23,6 +24,7 @@ def binary_cross_entropy(
     Logarithms below -100 count as -100. With logits, `binary_cross_entropy_with_logits` is the stable form.
     """
     p, y = pair("binary_cross_entropy", input, target)
+    check_yes_or_no("binary_cross_entropy", y)
     check(
         "binary_cross_entropy",
         "a probability",
@@ -53,6 +55,7 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     x, y = pair(name, input, target)
+    check_yes_or_no(name, y)
     if pos_weight is None:
         losses = arrays.softplus(x) - x * y
     else:
@@ -74,6 +77,7 @@ def sigmoid_focal_loss(
     """
     name = "sigmoid_focal_loss"
     x, y = pair(name, input, target)
+    check_yes_or_no(name, y)
     check_setting(name, "gamma", gamma, gamma >= 0, "gamma >= 0")
     hit, miss = arrays.softplus(-x), arrays.softplus(x)  # -ln p and -ln(1 - p)
     if gamma:  # (1 - p)^gamma = e^(-gamma miss)

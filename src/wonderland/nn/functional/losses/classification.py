@@ -12,12 +12,10 @@ from ....core.tensor import Tensor
 from ....core.typing import ArrayLike
 from ....random.arguments import known
 from .cautions import warn_of_probabilities
+from .labels import as_target, at_class, check_distribution, class_targets
 from .reduction import (
-    at_class,
-    check_same,
     check_setting,
     class_count,
-    class_targets,
     class_weight,
     counted_mean,
     log_from,
@@ -70,8 +68,8 @@ def _from_logits(
     shifted = logits - top
     log_sum = arrays.log(arrays.sum(arrays.exp(shifted), axis=-1))
     if _is_distribution("cross_entropy", target, logits):
+        check_distribution("cross_entropy", logits, target)
         target = arrays.astype(target, logits.dtype)
-        check_same("cross_entropy", logits, target, "probabilities of the shape of the logits, or integer classes")
         if label_smoothing:
             target = (1.0 - label_smoothing) * target + label_smoothing / classes
         if weight is not None:
@@ -79,7 +77,7 @@ def _from_logits(
         return reduced("cross_entropy", arrays.sum(target * (log_sum[..., None] - shifted), axis=-1), reduction)
     index, counted = class_targets("cross_entropy", logits, target, ignore_index)
     # of the logits one number per example is taken, so nothing of their size is made for the targets
-    losses = log_sum - (at_class(logits, index) - arrays.squeeze(top, -1))
+    losses = log_sum - (at_class("cross_entropy", logits, index) - arrays.squeeze(top, -1))
     share = None if weight is None else arrays.take(weight, index)
     if share is not None:
         losses = losses * share
@@ -107,13 +105,19 @@ def nll_loss(
 
     With logits, `cross_entropy` does both steps. The other arguments are those of `cross_entropy`.
     """
-    scores, target = as_real("nll_loss", input), as_tensor("nll_loss", target)
-    class_count("nll_loss", scores)
-    weight = class_weight("nll_loss", weight, scores)
-    index, counted = class_targets("nll_loss", scores, target, ignore_index)
-    losses = -at_class(scores, index)
+    return _likelihood("nll_loss", as_real("nll_loss", input), target, weight, ignore_index, reduction)
+
+
+def _likelihood(
+    name: str, scores: Tensor, target: ArrayLike, weight: ArrayLike | None, ignore_index: int, reduction: str
+) -> Tensor:
+    target = as_target(name, target)
+    class_count(name, scores)
+    weight = class_weight(name, weight, scores)
+    index, counted = class_targets(name, scores, target, ignore_index)
+    losses = -at_class(name, scores, index)
     share = None if weight is None else arrays.take(weight, index)
-    return counted_mean("nll_loss", losses if share is None else losses * share, counted, share, reduction)
+    return counted_mean(name, losses if share is None else losses * share, counted, share, reduction)
 
 
 def cross_entropy_with_probs(
@@ -140,8 +144,8 @@ def cross_entropy_with_probs(
     class_count(name, p)
     _check_probabilities(name, p)
     if not _is_distribution(name, target, p):
-        return nll_loss(log_from(p), target, weight, ignore_index, reduction)
-    check_same(name, p, target, "probabilities of the shape of the predictions, or integer classes")
+        return _likelihood(name, log_from(p), target, weight, ignore_index, reduction)
+    check_distribution(name, p, target)
     weight = class_weight(name, weight, p)
     terms = arrays.astype(target, p.dtype) * -log_from(p)
     return reduced(name, arrays.sum(terms if weight is None else terms * weight, axis=-1), reduction)
@@ -173,11 +177,11 @@ def focal_loss(
     alpha = class_weight(name, alpha, logits)
     log_p = arrays.log_softmax(logits)
     if _is_distribution(name, target, logits):
-        check_same(name, logits, target, "probabilities of the shape of the logits, or integer classes")
+        check_distribution(name, logits, target)
         terms = arrays.astype(target, logits.dtype) * _focused(log_p, gamma)
         return reduced(name, arrays.sum(terms if alpha is None else terms * alpha, axis=-1), reduction)
     index, counted = class_targets(name, logits, target, ignore_index)
-    losses = _focused(at_class(log_p, index), gamma)
+    losses = _focused(at_class(name, log_p, index), gamma)
     losses = losses if alpha is None else losses * arrays.take(alpha, index)
     return counted_mean(name, losses, counted, None, reduction)
 
@@ -191,7 +195,7 @@ def _focused(log_p: Tensor, gamma: float) -> Tensor:
 
 def _scores_first(name: str, input: ArrayLike, target: ArrayLike) -> tuple[Tensor, Tensor]:
     """Scores and targets; refuses classes where the scores should be."""
-    input, target = as_tensor(name, input), as_tensor(name, target)
+    input, target = as_tensor(name, input), as_target(name, target)
     if is_integer(input.dtype) and is_floating(target.dtype) and target.ndim > input.ndim:
         raise DTypeError(
             f"{name}: the first argument holds integers {input.shape} and the second numbers {target.shape}.",

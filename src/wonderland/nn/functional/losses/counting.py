@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .... import arrays
-from ....arrays.conversion import as_real, as_tensor
+from ....arrays.conversion import as_real
 from ....core.context import user_level
 from ....core.dtypes import is_integer
 from ....core.tensor import Tensor
@@ -13,7 +13,8 @@ from ....core.typing import ArrayLike
 from ....random.arguments import check
 from ....transforms.custom import custom_jvp
 from .cautions import FlatLossWarning
-from .reduction import at_class, check_same, check_signs, class_index, reduced
+from .labels import as_target, at_class, class_index
+from .reduction import check_same, check_signs, reduced
 
 __all__ = ["zero_one_loss"]
 
@@ -38,11 +39,11 @@ def zero_one_loss(
     differentiating it gives zeros and a `FlatLossWarning`.
     """
     name = "zero_one_loss"
-    scores, target = as_real(name, input), as_tensor(name, target)
+    scores, target = as_real(name, input), as_target(name, target)
     if is_integer(target.dtype) and target.ndim == scores.ndim - 1 and threshold is None:
         index = class_index(name, scores, target)
         # a score of NaN is wrong, and looking it up makes a class out of range raise
-        wrong = (arrays.argmax(scores, axis=-1) != index) | arrays.isnan(at_class(scores, index))
+        wrong = (arrays.argmax(scores, axis=-1) != index) | arrays.isnan(at_class(name, scores, index))
     else:
         check_same(name, scores, target, "labels of the shape of the scores, or classes with one axis less")
         if threshold is None:

@@ -9,13 +9,12 @@ from ....core.errors import DTypeError
 from ....core.tensor import Tensor
 from ....core.typing import ArrayLike
 from ....random.arguments import check
+from .labels import as_target, at_class, class_index
 from .reduction import (
-    at_class,
     check_same,
     check_setting,
     check_signs,
     class_count,
-    class_index,
     class_weight,
     pair,
     reduced,
@@ -122,12 +121,12 @@ def multi_margin_loss(
     tensor(0.325)
     """
     name = "multi_margin_loss"
-    scores, target = as_real(name, input), as_tensor(name, target)
+    scores, target = as_real(name, input), as_target(name, target)
     classes = class_count(name, scores)
     check_setting(name, "p", p, p in (1, 2), "1 or 2")
     weight = class_weight(name, weight, scores)
     index = class_index(name, scores, target)
-    gap = arrays.relu(margin - at_class(scores, index)[..., None] + scores)
+    gap = arrays.relu(margin - at_class(name, scores, index)[..., None] + scores)
     gap = gap * gap if p == 2 else gap
     others = arrays.where(arrays.arange(classes) == index[..., None], 0.0, gap)
     losses = arrays.sum(others, axis=-1) / classes

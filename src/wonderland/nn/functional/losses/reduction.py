@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from .... import arrays
 from ....arrays.conversion import promote_inexact
-from ....core.dtypes import is_integer
-from ....core.errors import DTypeError, InputError, ShapeError
+from ....core.errors import InputError, ShapeError
 from ....core.tensor import Tensor
 from ....core.typing import ArrayLike
 from ....random.arguments import check
-from ..lookup import counted_from_zero
+from .labels import refuse_texts, shapes_remedy
 
 REDUCTIONS = ("mean", "sum", "none")
 
 
 def pair(name: str, prediction: ArrayLike, target: ArrayLike) -> list[Tensor]:
     """Predictions and targets as floating tensors of one shape."""
+    refuse_texts(name, target)
     prediction, target = promote_inexact(name, prediction, target)
-    check_same(name, prediction, target, "reshape one of them; (n, 1) and (n,) would give n x n differences")
+    if prediction.shape != target.shape:
+        check_same(name, prediction, target, shapes_remedy(prediction, target))
     return [prediction, target]
 
 
@@ -51,30 +52,6 @@ def class_weight(name: str, weight: ArrayLike | None, scores: Tensor) -> Tensor 
     if weight.shape != scores.shape[-1:]:
         raise ShapeError(f"{name}: weights of shape {weight.shape} for {scores.shape[-1]} classes.", "one per class")
     return weight
-
-
-def class_index(name: str, scores: Tensor, target: Tensor) -> Tensor:
-    """The classes to look up."""
-    if not is_integer(target.dtype):
-        raise DTypeError(f"{name}: targets of dtype {target.dtype}.", "integer classes")
-    if target.shape != scores.shape[:-1]:
-        raise ShapeError(
-            f"{name}: classes of shape {target.shape} do not belong to scores of shape {scores.shape}.",
-            f"classes of shape {scores.shape[:-1]}; the axis of classes is the last one",
-        )
-    return counted_from_zero(target, scores.shape[-1])
-
-
-def class_targets(name: str, scores: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
-    """The classes to look up, and which of them count: all but those of a number that stands for an ignored one."""
-    index = class_index(name, scores, target)
-    counted = target != ignore_index
-    return arrays.where(counted, index, 0), counted
-
-
-def at_class(scores: Tensor, index: Tensor) -> Tensor:
-    """The score of a class of each example."""
-    return arrays.squeeze(arrays.take_along_axis(scores, index[..., None], axis=-1), -1)
 
 
 def log_from(q: Tensor) -> Tensor:

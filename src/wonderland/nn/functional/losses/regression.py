@@ -8,6 +8,7 @@ from .... import arrays
 from ....core.tensor import Tensor
 from ....core.typing import ArrayLike
 from .cautions import warn_of_classes
+from .labels import refuse_texts
 from .reduction import check_setting, pair, reduced
 
 __all__ = ["huber_loss", "l1_loss", "log_cosh_loss", "mse_loss", "quantile_loss", "smooth_l1_loss"]
@@ -94,5 +95,6 @@ def quantile_loss(input: ArrayLike, target: ArrayLike, quantile: float = 0.5, re
 
 
 def _numbers(name: str, prediction: ArrayLike, target: ArrayLike) -> list[Tensor]:
+    refuse_texts(name, target)
     warn_of_classes(name, prediction, target)
     return pair(name, prediction, target)
