@@ -89,3 +89,14 @@ def test_examples_must_belong_to_the_targets(examples):
     p, y = hundred()
     with pytest.raises(wl.errors.WonderlandError, match="report: examples of shape"):
         mistakes_section(read(p, y), examples)
+
+
+def test_examples_have_the_names_of_their_files():
+    p, y, names = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]], [1, 1, 1], ["a.png", "b.png", "c<1>.png"]
+    section = mistakes_section(read(p, y), np.zeros((3, 4, 4, 1), np.uint8), names)
+    assert [image.title.partition(":")[0] for image in section.pictures["mistakes"]] == ["a.png", "c<1>.png"]
+    assert "c&lt;1&gt;.png: true 1" in section.html
+    rows = Reader(mistakes_section(read(p, y), np.zeros((3, 2)), names).html).table("example")
+    assert [row[0] for row in rows] == ["a.png", "c<1>.png"]
+    with pytest.raises(wl.errors.ShapeError, match="2 names of 3 examples"):
+        mistakes_section(read(p, y), np.zeros((3, 2)), names[:2])

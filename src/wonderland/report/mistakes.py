@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,15 @@ MOST_VALUES = 12  # of an example that is no image
 LARGEST = 128  # pixels of a side
 
 
-def mistakes_section(found: Classified | Estimated, examples: object) -> Section:
-    """A picture or a row of values for each of the worst mistakes."""
+def mistakes_section(found: Classified | Estimated, examples: object, names: Sequence[str] = ()) -> Section:
+    """A picture or a row of values for each of the worst mistakes; `names` are what the examples are called."""
     rows = worst(found)
     if not rows:
         return Section("Mistakes", paragraph("Every prediction is right."))
     features = _features(examples, found)
+    if names and len(names) != len(features):
+        raise ShapeError(f"report: {len(names)} names of {len(features)} examples.", "one for each")
+    called = [names[place] if names else place for place, _ in rows]
     chosen = features[[place for place, _ in rows]]
     if isinstance(found, Classified):
         wrong = int(np.count_nonzero(found.wrong))
@@ -30,14 +34,15 @@ def mistakes_section(found: Classified | Estimated, examples: object) -> Section
     else:
         text = f"The {len(rows)} examples with the largest errors."
     if chosen.ndim == 4 and chosen.shape[-1] in (1, 3) and chosen.dtype.kind in "fiub":
-        pictures = [
-            Image(f"Example {place}: {_said(what)}", pixels)
-            for (place, what), pixels in zip(rows, as_bytes(chosen), strict=True)
+        texts = [
+            f"{name}: {_said(what)}" if names else _said(what) for name, (_, what) in zip(called, rows, strict=True)
         ]
-        cards = "".join(figure(picture, _said(what)) for picture, (_, what) in zip(pictures, rows, strict=True))
+        titles = texts if names else [f"Example {place}: {text}" for place, text in zip(called, texts, strict=True)]
+        pictures = [Image(title, pixels) for title, pixels in zip(titles, as_bytes(chosen), strict=True)]
+        cards = "".join(figure(picture, text) for picture, text in zip(pictures, texts, strict=True))
         return Section("Mistakes", paragraph(text) + f'<div class="images">{cards}</div>', {"mistakes": [*pictures]})
     head = ["example", *rows[0][1], "values"]
-    listing = [[place, *what.values(), _values(x)] for (place, what), x in zip(rows, chosen, strict=True)]
+    listing = [[name, *what.values(), _values(x)] for name, (_, what), x in zip(called, rows, chosen, strict=True)]
     return Section("Mistakes", paragraph(text) + table(head, listing))
 
 

@@ -43,6 +43,7 @@ def write(
     targets: ArrayLike | None = None,
     class_names: Sequence[str] = (),
     examples: object = None,
+    example_names: Sequence[str] = (),
     gradients: Mapping[str, ArrayLike] | None = None,
     results: Mapping[str, object] | None = None,
     language: Mapping[str, object] | None = None,
@@ -74,7 +75,7 @@ def write(
       matrix, precision and recall of each class, a reliability diagram and the spread of the confidence; numbers (n,)
       or (n, k) of numbers give predicted against true ones and the residuals.
     - `examples` (n, ...): what was predicted from. The 24 most confident mistakes are shown, as pictures if they are
-      images (n, h, w, 1 or 3).
+      images (n, h, w, 1 or 3). `example_names` are what they are called, as files.
     - `model`: a summary, the graph of a forward pass on one of the examples, histograms of the parameters. `gradients`:
       a dict from paths to arrays, as `wl.train.Watch().gradients`, gives histograms of those.
     - `results`: what was measured, by name; it comes first. `settings`: a nested dict.
@@ -125,7 +126,7 @@ def write(
         found = read(predictions, targets, class_names)
         sections += classification_section(found) if isinstance(found, Classified) else [regression_section(found)]
         if examples is not None:
-            sections.append(mistakes_section(found, examples))
+            sections.append(mistakes_section(found, examples, example_names))
     if diagnosis is not None:
         seen = None if training is None else np.asarray(training[0])
         sections.append(nearest_section(diagnosis, None if examples is None else np.asarray(examples), seen))

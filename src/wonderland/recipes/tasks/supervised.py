@@ -110,7 +110,8 @@ class Supervised(Task):
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         x, y = data.test
         names = data.about["class_names"]
-        return {"predictions": answers(model, x, names), "targets": y, "class_names": tuple(names), "examples": x}
+        found = {"predictions": answers(model, x, names), "targets": y, "class_names": tuple(names), "examples": x}
+        return {**found, "example_names": data.test_ids}
 
     def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         found = self.read_all(data, about, targets=False, sequences=len(shape) == 2)
