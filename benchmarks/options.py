@@ -24,6 +24,7 @@ SECTIONS = (
     "streaming",
     "decode",
     "long",
+    "tables",
 )
 
 
@@ -36,6 +37,7 @@ class Options:
     rounds: int = 3
     seconds: float = 4.0
     markdown: bool = False
+    only: tuple[str, ...] = ()  # tables; empty: all of them
 
 
 def parse(arguments: list[str]) -> Options:
@@ -47,6 +49,7 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument("--rounds", type=int, default=3, help="how often everybody is measured (3)")
     parser.add_argument("--seconds", type=float, default=4.0, help="how long each time (4)")
     parser.add_argument("--markdown", action="store_true", help="tables for docs/performance.md, of ratios alone")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="tables of the section tables")
     given = parser.parse_args(arguments)
     sections = tuple(name for name in given.names if name in SECTIONS)
     workloads = tuple(name for name in given.names if name not in SECTIONS)
@@ -60,4 +63,5 @@ def parse(arguments: list[str]) -> Options:
         given.rounds,
         given.seconds,
         given.markdown,
+        tuple(given.only),
     )
