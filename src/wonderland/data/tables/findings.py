@@ -17,7 +17,6 @@ from .table import Column, Table
 SAMPLE = 20_000  # rows from which leakage is judged
 FEWEST = 40  # rows below which nothing is said about leakage
 SAME = 0.995  # rank correlation, or share of right answers, from which one column gives the target away
-BINS = 64
 
 
 def findings(table: Table, schema: Schema) -> list[str]:
@@ -193,10 +192,13 @@ def _ranks(x: np.ndarray) -> np.ndarray:
 
 def _leak_of_classes(column: ColumnSchema, table: Table, y: np.ndarray) -> str:
     """How a rule of one half of the rows, the most frequent class of each value or range, does on the other."""
-    x = _ranked(column, table)
+    x, half = _ranked(column, table), len(y) // 2
     if x is not None:
-        there = x[~np.isnan(x)]
-        edges = np.unique(np.quantile(there, np.linspace(0, 1, BINS + 1)[1:-1])) if len(there) else np.zeros(0)
+        # ranges end in the middle between neighbours of different classes, as those of a decision tree do
+        order = np.argsort(x[:half], kind="stable")
+        sorted_x, sorted_y = x[:half][order], y[:half][order]
+        change = np.flatnonzero((sorted_y[1:] != sorted_y[:-1]) & (sorted_x[1:] > sorted_x[:-1]))
+        edges = (sorted_x[change] + sorted_x[change + 1]) / 2
         codes = np.where(np.isnan(x), len(edges) + 1, np.searchsorted(edges, x, side="right"))
     elif isinstance(column.encoding, CategoryEncoding | OrdinalEncoding):
         values, codes = distinct(table[column.name])
@@ -205,7 +207,7 @@ def _leak_of_classes(column: ColumnSchema, table: Table, y: np.ndarray) -> str:
             return ""
     else:
         return ""
-    half, classes = len(y) // 2, int(y.max()) + 1
+    classes = int(y.max()) + 1
     counts = np.zeros((int(codes.max()) + 1, classes), np.int64)
     np.add.at(counts, (codes[:half], y[:half]), 1)
     usual = int(counts.sum(axis=0).argmax())

@@ -9,6 +9,7 @@ import numpy as np
 from ...core.errors import InputError
 from .categories import in_order
 from .distinct import canonical, distinct
+from .kinds import guess_kind
 from .numbers import center_and_scale, decimal_mark, parse_numbers, read_numbers
 from .table import Column, Table
 
@@ -120,7 +121,7 @@ def infer_target(
     missing = int(column.missing.sum())
     if missing == len(column):
         raise InputError(f"{table.name}: the target {name!r} is missing in every row.", "another column as the target")
-    if column.kind == "date":
+    if column.kind == "date" or (column.kind == "text" and task == "auto" and guess_kind(column).kind == "date"):
         raise InputError(f"{table.name}: the target {name!r} is a date.", "a target of numbers or classes")
     values, codes = distinct(column)
     if len(values) == 1:
