@@ -14,13 +14,13 @@ import html
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from .core.errors import FileError
 from .recipes.evaluating import Run as Run
 from .recipes.evaluating import open_run
 from .recipes.kept import read_results, read_settings
 from .recipes.predictions import Predictions as Predictions
+from .recipes.predictions import Row
 
 __all__ = ["Predictions", "Run", "Runs", "list", "open"]
 
@@ -46,15 +46,15 @@ def open(folder: str | os.PathLike[str]) -> Run:
 class Runs:
     """Runs with their results: one dict for each, with the `folder`, `model`, `data`, and what was measured."""
 
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[Row, ...]
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def __getitem__(self, i: int) -> dict[str, Any]:
+    def __getitem__(self, i: int) -> Row:
         return self.rows[i]
 
     @property
@@ -102,8 +102,8 @@ def list(folder: str | os.PathLike[str] = "runs") -> Runs:
     return Runs(tuple(_row(path) for path in inside if os.path.exists(os.path.join(path, "settings.json"))))
 
 
-def _row(folder: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"folder": folder}
+def _row(folder: str) -> Row:
+    row: Row = {"folder": folder}
     try:
         settings = read_settings(os.path.join(folder, "settings.json"))
         row |= {section: str(settings.get(section, {}).get("name", "")) for section in ("model", "data")}

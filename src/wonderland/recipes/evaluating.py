@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from .catalogue import build
 from .inputs import Options, own, same_source
 from .intervals import with_intervals, with_sets
 from .kept import described, model_file, read_history, read_results, read_settings, recipe_of
-from .predictions import Predictions
+from .predictions import Predictions, Row
 from .table_inputs import is_table, schema_of
 from .tasks import TASKS, Task
 
@@ -65,12 +64,12 @@ class Run:
         return os.path.dirname(self.path)
 
     @property
-    def settings(self) -> dict[str, dict[str, Any]]:
+    def settings(self) -> dict[str, Options]:
         """The sections `model`, `data` and `train`, as they were asked for and completed."""
         return read_settings(self._file("settings.json"))
 
     @property
-    def results(self) -> dict[str, Any]:
+    def results(self) -> Row:
         """Loss and metrics on the test data, when the run ended."""
         if self._results is None:
             self._results = read_results(self._file("results.json"))
@@ -94,7 +93,7 @@ class Run:
 
     # --- measured and asked
 
-    def evaluate(self, source: object = None, part: str | None = None, **options: object) -> dict[str, Any]:
+    def evaluate(self, source: object = None, part: str | None = None, **options: object) -> Row:
         """Loss and metrics on a part of the run's own data ("test", if nothing is said), or on all of other data.
 
         `source` is anything that `predict` takes, with targets; `options` are those of its reader. The dict has the
@@ -230,13 +229,13 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     return Run(model.eval(), task, shape, about, recipe["data"], path)
 
 
-def evaluate(path: str | os.PathLike[str], data: Options | None = None, part: str | None = None) -> dict[str, Any]:
+def evaluate(path: str | os.PathLike[str], data: Options | None = None, part: str | None = None) -> Row:
     """`Run.evaluate` of the run of a folder, with data as settings have them: a `name` and options."""
     options = dict(data or {})
     return open_run(path).evaluate(options.pop("name", None), part, **options)
 
 
-def predict(path: str | os.PathLike[str], data: Options, **settings: Any) -> Predictions:
+def predict(path: str | os.PathLike[str], data: Options, **settings: float | None) -> Predictions:
     """`Run.predict` of the run of a folder, with data as settings have them: a `name` and options."""
     options = dict(data)
     return open_run(path).predict(options.pop("name", None), **settings, **options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from .tasks import Prepared, Task
 LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.98, 0.99, 0.995)
 
 
-def calibrated(answers: np.ndarray, targets: np.ndarray, class_names: Sequence[str]) -> dict[str, Any]:
+def calibrated(answers: np.ndarray, targets: np.ndarray, class_names: Sequence[str]) -> Options:
     """What a run keeps to give intervals or sets: how far off it was on data that it was not trained on.
 
     >>> found = calibrated(np.zeros((9, 1)), np.arange(1.0, 10.0)[:, None], ())
@@ -50,7 +49,7 @@ def _reaches(p: np.ndarray, y: np.ndarray) -> list[float | None]:
     return [q if q is not None and math.isfinite(q) else None for q in found]
 
 
-def of_run(task: Task, model: nn.Module, data: Prepared) -> dict[str, Any]:
+def of_run(task: Task, model: nn.Module, data: Prepared) -> Options:
     """What a run adds to what it keeps when it ends: nothing without validation data, or with nothing to bound."""
     found = task.held_out(model, data)
     return {} if found is None else {"intervals": calibrated(*found, data.about.get("class_names", ()))}
@@ -112,7 +111,7 @@ def _remedy(promised: int | None) -> str:
     return f"a lower level, or a run with {math.ceil(1 / (1 - LEVELS[promised]) - 1e-9) - 1} of them or more"
 
 
-def _checked(known: Any) -> list[list[float | None]]:
+def _checked(known: Options) -> list[list[float | None]]:
     """The bounds that a run kept; a file may say anything."""
     bounds = known.get("bounds") if isinstance(known, dict) else None
     sound = (

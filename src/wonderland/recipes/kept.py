@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from .. import train
 from ..core.errors import FileError, WonderlandError
@@ -66,7 +65,7 @@ def described(path: str) -> Iterator[None]:
         raise FileError(f"{path}: what it says about itself cannot be used ({reason}).", REMEDY) from error
 
 
-def read_settings(path: str) -> dict[str, dict[str, Any]]:
+def read_settings(path: str) -> dict[str, Options]:
     """The settings that a run left: tables by section."""
     found = _read_json(path)
     if not isinstance(found, dict) or not all(isinstance(section, dict) for section in found.values()):
@@ -74,7 +73,7 @@ def read_settings(path: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def read_results(path: str) -> dict[str, Any]:
+def read_results(path: str) -> Options:
     """What was measured on the test data: numbers by name."""
     found = _read_json(path)
     if not isinstance(found, dict) or not isinstance(found.get("test"), dict):
@@ -104,7 +103,7 @@ def _read(path: str) -> bytes:
         raise FileError(f"cannot read {path}: {error.strerror}.", "the folder of a run") from None
 
 
-def _read_json(path: str) -> Any:
+def _read_json(path: str) -> object:
     try:
         return parse_json(_read(path))
     except ValueError as error:

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from ..core.errors import InputError
 from ..data.extras import need
 from ..storage.atomic import write_atomically
 
+Value: TypeAlias = Any  # a class, a number, a text, or a list of numbers or of classes
+Row: TypeAlias = dict[str, Value]  # by the name of the column
 SHOWN = 20  # rows of a picture in a notebook
 
 
@@ -40,14 +42,14 @@ class Predictions:
     prediction sets, and `level` how often either has the truth. `notes` say what was odd about the inputs.
     """
 
-    predictions: list[Any]
+    predictions: list[Value]
     probabilities: Mapping[str, np.ndarray] | None = None
     confidence: np.ndarray | None = None
     lower: np.ndarray | None = None
     upper: np.ndarray | None = None
     sets: list[tuple[str, ...]] | None = None
     level: float | None = None
-    ids: list[Any] | None = None
+    ids: list[Value] | None = None
     id_name: str = "row"
     outputs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -64,7 +66,7 @@ class Predictions:
         notes: Sequence[str] = (),
     ) -> Predictions:
         """From probabilities of classes (n, m), or from numbers (n,) or (n, m)."""
-        more: dict[str, Any] = {"ids": None if ids is None else list(ids), "id_name": id_name, "notes": tuple(notes)}
+        more: Row = {"ids": None if ids is None else list(ids), "id_name": id_name, "notes": tuple(notes)}
         if class_names:
             best = found.argmax(-1)
             chances = {name: found[:, i] for i, name in enumerate(class_names)}
@@ -77,12 +79,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.predictions)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         """The rows, each a dict."""
         columns = self.to_dict()
         return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
-    def __getitem__(self, row: int) -> dict[str, Any]:
+    def __getitem__(self, row: int) -> Row:
         return {name: values[row] for name, values in self.to_dict().items()}
 
     def __repr__(self) -> str:
@@ -119,13 +121,13 @@ class Predictions:
 
     # --- as columns
 
-    def to_dict(self, probabilities: bool = True) -> dict[str, list[Any]]:
+    def to_dict(self, probabilities: bool = True) -> dict[str, list[Value]]:
         """The columns as lists of plain values, in the order of a table; what is not finite is None.
 
         >>> Predictions.of(np.array([1.5, np.nan])).to_dict()
         {'prediction': [1.5, None]}
         """
-        found: dict[str, list[Any]] = {} if self.ids is None else {self.id_name: self.ids}
+        found: dict[str, list[Value]] = {} if self.ids is None else {self.id_name: self.ids}
         several = bool(self.predictions) and isinstance(self.predictions[0], list)
         names = self._names(len(self.predictions[0]) if several else 1)
         for i, name in enumerate(names):
@@ -178,7 +180,7 @@ class Predictions:
         text = "".join(f"{line}\n" for line in texts) if lines else "[\n" + ",\n".join(texts) + "\n]"
         return _written(path, text)
 
-    def to_pandas(self, probabilities: bool = True) -> Any:
+    def to_pandas(self, probabilities: bool = True) -> object:
         """A DataFrame, if pandas is installed."""
         try:
             pandas = importlib.import_module("pandas")
@@ -229,7 +231,7 @@ def ending(path: str | os.PathLike[str]) -> str:
     return found
 
 
-def short(values: np.ndarray) -> list[Any]:
+def short(values: np.ndarray) -> list[Value]:
     """Numbers as Python's, with as many digits as tell them from others of their type.
 
     >>> short(np.array([0.1, 2.5], np.float32))
@@ -239,7 +241,7 @@ def short(values: np.ndarray) -> list[Any]:
     return (found.astype(str).astype(np.float64) if found.dtype == np.float32 else found).tolist()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value as JSON has it: numbers that are not finite are None, and dates are texts."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
