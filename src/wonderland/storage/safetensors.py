@@ -15,7 +15,7 @@ import mmap
 import os
 import struct
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..core.tensor import Tensor, wrap
 from ..core.typing import ArrayLike
 from .atomic import write_atomically
 from .bounds import array_bytes
+from .nested import KEY, is_nested, put_together, taken_apart
 from .parsing import parse_json
 
 CODES = {
@@ -49,16 +50,15 @@ _LONGEST_HEADER = 100_000_000  # as other readers of the format demand
 _METADATA = "__metadata__"
 
 
+@runtime_checkable
 class HasState(Protocol):
     """A module, an optimizer."""
 
     def state_dict(self) -> Mapping[str, ArrayLike]: ...
 
 
-def save(
-    values: HasState | Mapping[str, ArrayLike], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
-) -> None:
-    """Write named tensors, or the state of a module, as a safetensors file.
+def save(values: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
+    """Write named tensors, the state of a module, or dicts and lists of these, as a safetensors file.
 
     >>> import os, tempfile, wonderland as wl
     >>> model = wl.nn.Linear(2, 3)
@@ -69,18 +69,40 @@ def save(
     >>> list(state), model.load_state_dict(state)
     (['bias', 'weight'], Loaded(missing=[], unexpected=[]))
 
-    `values` is a module or an optimizer (anything with `state_dict()`), or a dict from names to tensors or arrays.
-    `metadata` are texts that travel along. The file appears whole or not at all.
+    `values` is a module or an optimizer (anything with `state_dict()`), a dict from names to tensors, arrays or
+    numbers, which all become tensors, or dicts, lists and tuples in each other with such things in them:
+
+        wl.save({"model": model, "optimizer": optimizer, "epoch": 3, "name": "first"}, path)
+
+    There, numbers, texts and None come back as they are, and a tensor has its path as its name in the file
+    ("model.weight"), where other readers find it. `metadata` are texts that travel along. The file appears whole or not
+    at all.
     """
+    if isinstance(values, HasState):
+        values = values.state_dict()
+    if is_nested(values):
+        if metadata and KEY in metadata:
+            raise InputError(
+                f"save: the metadata have the name {KEY!r}, which describes nested values.", "another name"
+            )
+        values, structure = taken_apart(values)
+        metadata = {**(metadata or {}), KEY: structure}
     write_atomically(path, encode(_named(values), metadata))
 
 
-def load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """The tensors of a safetensors file by name; `metadata(path)` has its texts.
+def load(path: str | os.PathLike[str]) -> Any:
+    """What `save` wrote: the tensors of a safetensors file by name, or the dicts and lists that were saved.
 
-    A file that is truncated, tampered with or of another format raises `FileError`, which says what is wrong with it.
+    `metadata(path)` has its texts. A file that is truncated, tampered with or of another format raises `FileError`,
+    which says what is wrong with it.
     """
-    return decode(_read(path), os.fspath(path))[0]
+    tensors, texts = decode(_read(path), name := os.fspath(path))
+    if KEY not in texts:
+        return tensors
+    try:
+        return put_together(tensors, texts[KEY])
+    except ValueError as error:
+        raise _damaged(name, str(error)) from None
 
 
 def load_mapped(path: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -101,7 +123,7 @@ def load_mapped(path: str | os.PathLike[str]) -> dict[str, Tensor]:
 
 def metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     """The texts that were saved with the tensors."""
-    return decode(_read(path), os.fspath(path))[1]
+    return {key: text for key, text in decode(_read(path), os.fspath(path))[1].items() if key != KEY}
 
 
 def encode(values: Mapping[str, ArrayLike], metadata: Mapping[str, str] | None = None) -> list[bytes]:
@@ -165,8 +187,6 @@ def decode(contents: bytes | mmap.mmap, name: str) -> tuple[dict[str, Tensor], d
 
 
 def _named(values: object) -> Mapping[str, Tensor]:
-    if hasattr(values, "state_dict"):
-        values = values.state_dict()
     if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
         raise InputError(
             f"save: received a {type(values).__name__}, which has no named tensors.",
