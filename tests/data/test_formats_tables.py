@@ -177,7 +177,7 @@ class TestParquet:
         parquet.write_table(arrow.table({"a": [1.0, None], "b": [float("inf"), 1.0]}), tmp_path / "n.parquet")
         with pytest.raises(InputError, match="column 'b' is not finite in row 1"):
             wl.data.read_parquet(tmp_path / "n.parquet")
-        with pytest.raises(InputError, match="line 2 column 'a'"):
+        with pytest.raises(InputError, match="row 2 column 'a'"):
             wl.data.read_parquet(tmp_path / "n.parquet", columns=["a"])
         parquet.write_table(arrow.table({"a": [[1], [2]]}), tmp_path / "l.parquet")
         with pytest.raises(DTypeError, match="column 'a' holds list"):

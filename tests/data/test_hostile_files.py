@@ -93,7 +93,7 @@ class TestBombs:
         refused(folder, tmp_path / "class" / "a.png", data, "8000 x 8000 pixels")
 
     def test_a_table_with_more_rows_than_its_size_allows(self, tmp_path: Path, monkeypatch: Any) -> None:
-        monkeypatch.setattr("wonderland.data.formats.parquet.unpacked_limit", lambda size: 1_000_000)
+        monkeypatch.setattr("wonderland.data.tables.arrow.unpacked_limit", lambda size: 1_000_000)
         parquet = pytest.importorskip("pyarrow.parquet")
         pyarrow = pytest.importorskip("pyarrow")
         path = tmp_path / "a.parquet"
@@ -102,7 +102,7 @@ class TestBombs:
         refused(wl.data.read_parquet, path, path.read_bytes(), "promises 1,600,000 bytes")
 
     def test_a_page_that_unpacks_to_more(self, tmp_path: Path, monkeypatch: Any) -> None:
-        monkeypatch.setattr("wonderland.data.formats.parquet.unpacked_limit", lambda size: 1_000_000)
+        monkeypatch.setattr("wonderland.data.tables.arrow.unpacked_limit", lambda size: 1_000_000)
         parquet = pytest.importorskip("pyarrow.parquet")
         pyarrow = pytest.importorskip("pyarrow")
         path = tmp_path / "a.parquet"

@@ -8,7 +8,7 @@ from ..core.errors import InputError
 from ..core.typing import Array, PathLike
 from ..data.formats.delimited import read_csv, read_rows
 from ..data.formats.files import damaged
-from ..data.formats.tables import is_number
+from ..data.tables.delimited_columns import is_number
 from .graph import Graph
 
 _FEW = 3

@@ -11,7 +11,7 @@ from ..core.arguments import shown
 from ..core.errors import InputError
 from ..data.formats.delimited import read_csv, read_rows
 from ..data.formats.schema import TableSchema
-from ..data.formats.tables import is_number
+from ..data.tables.delimited_columns import is_number
 from ..graphs import Graph
 from .inputs import Options
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -27,8 +27,10 @@ _DELIMITERS = ",;\t|"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-def read_delimited(file: TextFile, header: bool | None = None, delimiter: str | None = None) -> Table:
-    """The table of a file of lines with a delimiter between columns.
+def read_delimited(
+    file: TextFile, header: bool | None = None, delimiter: str | None = None, known: Collection[str] = ()
+) -> Table:
+    """The table of a file of lines with a delimiter between columns. A first line with a `known` name is a header.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "t.csv")
@@ -37,26 +39,31 @@ def read_delimited(file: TextFile, header: bool | None = None, delimiter: str | 
     >>> table["age"].values, table["city"].strings().tolist(), table.place(1)
     (array([31., nan]), ['Rome', 'Pisa'], 'line 3')
     """
-    form = find_form(file, header, delimiter)
+    form = find_form(file, header, delimiter, known)
     columns, lines = [GrowingColumn() for _ in form.names], Growing(np.int64)
     for batch in batches(file, form):
         for column, fields in zip(columns, batch.columns, strict=True):
             column.add(lines.size, fields)
         lines.put(lines.size, batch.lines)
     if not lines.size:
-        raise InputError(f"{file.who}: {file.name!r} has a header and no rows.", "header=False if line 1 holds data")
+        raise no_rows(file)
     # columns that began with numbers and turned out to hold texts: their first rows are wanted as they were written
     row, unread = 0, [column.unread() for column in columns]
     for batch in batches(file, form):
         if row >= max(unread):
             break
-        for column, fields, known in zip(columns, batch.columns, unread, strict=True):
-            if row < known:
+        for column, fields, wanted in zip(columns, batch.columns, unread, strict=True):
+            if row < wanted:
                 column.add_again(row, fields)
         row += len(batch.lines)
     file.check_unchanged()
     found = {name: column.column(name) for name, column in zip(form.names, columns, strict=True)}
     return Table(file.name, found, form.header, lines.whole())
+
+
+def no_rows(file: TextFile) -> InputError:
+    """The error for a header alone."""
+    return InputError(f"{file.who}: {file.name!r} has a header and no rows.", "header=False if line 1 holds data")
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class Form:
     delimiter: str
 
 
-def find_form(file: TextFile, header: bool | None, delimiter: str | None) -> Form:
+def find_form(file: TextFile, header: bool | None, delimiter: str | None, known: Collection[str] = ()) -> Form:
     """The delimiter and the names of the columns, by looking at the first rows unless they are given."""
     if delimiter is None:
         delimiter = find_delimiter(list(islice(text_lines(file.blocks()), 21)))
@@ -84,7 +91,9 @@ def find_form(file: TextFile, header: bool | None, delimiter: str | None) -> For
             "rows as lines (a transposed table?), or the delimiter: delimiter=';'",
         )
     if header is None:
-        header = has_header([row for row in rows if len(row) == width])
+        header = any(name.strip() in known for name in rows[0]) or has_header(
+            [row for row in rows if len(row) == width]
+        )
     names = [f"column_{i}" for i in range(width)]
     if header:
         names = [name.strip() or other for name, other in zip(rows[0], names, strict=True)]
@@ -141,18 +150,27 @@ def _after_header(file: TextFile, form: Form, blocks: Iterator[bytes]) -> tuple[
 def _slow_batches(file: TextFile, form: Form, blocks: Iterator[bytes], line: int) -> Iterator[Batch]:
     """The same for rows that are read one by one; `line` lines are before them."""
     width = len(form.names)
-    rows = _rows(file, form.delimiter, blocks, line)
+    rows = _regular(file, width, _rows(file, form.delimiter, blocks, line))
     while some := list(islice(rows, max(1, CELLS // width))):
-        for row, place in some:
-            if len(row) != width:
-                raise damaged(
-                    file.who, file.name, f"{width} columns as in the first line, found {len(row)} in line {place}"
-                )
         columns = [
             Fields([field.encode("utf-8") for field in fields])
             for fields in zip(*(row for row, _ in some), strict=True)
         ]
         yield Batch(columns, np.array([place for _, place in some]))
+
+
+def rows_of(file: TextFile, form: Form) -> Iterator[tuple[list[str], int]]:
+    """The rows after the header that are not empty, all of one length, each with the line in which it ends."""
+    rows = _rows(file, form.delimiter, file.blocks())
+    return _regular(file, len(form.names), islice(rows, int(form.header), None))
+
+
+def _regular(file: TextFile, width: int, rows: Iterator[tuple[list[str], int]]) -> Iterator[tuple[list[str], int]]:
+    for row, line in rows:
+        if len(row) != width:
+            expected = f"{width} columns as in the first line, found {len(row)} in line {line}"
+            raise damaged(file.who, file.name, expected)
+        yield row, line
 
 
 def _rows(file: TextFile, delimiter: str, blocks: Iterator[bytes], line: int = 0) -> Iterator[tuple[list[str], int]]:
