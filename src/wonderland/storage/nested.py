@@ -130,12 +130,6 @@ _CONTENT: dict[str, tuple[type, ...]] = {
     "tensor": (str,),
     "value": (bool, int, float, str, type(None)),
 }
-    "dict": (dict,),
-    "list": (list,),
-    "tuple": (list,),
-    "tensor": (str,),
-    "value": (bool, int, float, str, type(None)),
-}
 
 
 def _parts(part: Any) -> tuple[str, Any]:
