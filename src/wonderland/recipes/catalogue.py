@@ -28,7 +28,7 @@ from ..models import (
     ViT,
     small_resnet,
 )
-from .entries import ModelEntry, Usual
+from .entries import ModelEntry, Usual, more_passes
 from .graph_inputs import is_graph_set
 from .graph_models import GRAPH_MODELS, GRAPH_TASKS
 from .inputs import Options
@@ -238,6 +238,7 @@ MODELS: dict[str, ModelEntry] = {
         cnn,
         "a small convolutional network for images",
         {"lr": 5e-3, "label_smoothing": 0.05, "weight_decay": 0.02, "augment": True},
+        by_size=more_passes,
     ),
     "lenet": ModelEntry(lenet, "LeNet: two convolutions, three linear layers", {"augment": True}),
     "alexnet": ModelEntry(
@@ -255,6 +256,7 @@ MODELS: dict[str, ModelEntry] = {
         resnet,
         "residual blocks: deep networks that train well",
         {"epochs": 12, "batch_size": 100, "lr": 1e-2, "weight_decay": 0.02, "augment": True},
+        by_size=more_passes,
     ),
     "convnext": ModelEntry(
         convnext,
@@ -297,6 +299,7 @@ MODELS: dict[str, ModelEntry] = {
         {"lr": 5e-3, "label_smoothing": 0.05, "weight_decay": 0.02},
         data="sounds",
         sequences=True,
+        by_size=more_passes,
     ),
     "conv3d": ModelEntry(conv3d, "convolutions over time and space, for videos and volumes", {"lr": 5e-3}),
     "neural_ode": ModelEntry(neural_ode, "a differential equation between two linear layers", {"lr": 3e-2}),
