@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -80,11 +81,19 @@ def counted(data: Options, name: str, default: int, least: int = 1) -> int:
     return value
 
 
+def is_texts(source: object) -> bool:
+    """Whether a source is a list of texts in memory."""
+    return isinstance(source, (list, tuple)) and bool(source) and all(isinstance(text, str) for text in source)
+
+
 def read_text(path: str) -> str:
-    """The text of a file in UTF-8."""
+    """The text of a file in UTF-8, or of standard input if the path is "-"."""
     try:
-        with open(path, "rb") as file:
-            found = file.read()
+        if path == "-":
+            found = sys.stdin.buffer.read()
+        else:
+            with open(path, "rb") as file:
+                found = file.read()
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.", "--data with the path of a text file") from None
     try:

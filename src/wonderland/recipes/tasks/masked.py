@@ -15,7 +15,7 @@ from ...models import MaskedLanguageModel
 from ...text import CharTokenizer, Tokenizer, WordPieceTokenizer
 from ..inputs import Options, refuse_options
 from ..predictions import Predictions
-from .language import counted, cut_points, encoded_text, read_text, tokenizer_of
+from .language import counted, cut_points, encoded_text, is_texts, read_text, tokenizer_of
 from .task import Arrays, Known, Prepared, Task
 from .written import masked_outcome
 
@@ -79,8 +79,9 @@ class Masked(Task):
 
     def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """The lines of a text file with the likeliest token in the place of every [MASK], and its probability."""
-        tokenizer, name = tokenizer_of(about), str(data["name"])
-        lines = [line for line in read_text(name).split("\n") if line.strip()]
+        tokenizer, source = tokenizer_of(about), data["name"]
+        name = "the texts" if is_texts(source) else str(source)
+        lines = [line for line in (source if is_texts(source) else read_text(name).split("\n")) if line.strip()]
         x = np.zeros((len(lines), shape[0]), np.int64)
         for row, line in zip(x, lines, strict=True):
             ids = [CLS, *tokenizer.encode(line, add_bos=False, add_eos=False).tolist(), SEP]

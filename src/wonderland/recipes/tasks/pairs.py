@@ -16,7 +16,7 @@ from ...models import EncoderDecoder
 from ...text import BPETokenizer, CharTokenizer, Tokenizer, WordTokenizer
 from ..inputs import Options, refuse_options
 from ..predictions import Predictions
-from .language import counted, read_text, tokenizer_of
+from .language import counted, is_texts, read_text, tokenizer_of
 from .supervised import parts, rows_of
 from .task import Arrays, Known, Prepared, Task
 
@@ -102,7 +102,7 @@ class Pairs(Task):
         """What the model writes for the sources of a file, a line or row each."""
         tokenizer = tokenizer_of(about)
         rows = [_encoded(tokenizer, text) for text in read_sources(data)]
-        x = _padded(str(data["name"]), rows, max(about["source_length"], max(map(len, rows))))
+        x = _padded("the sources", rows, max(about["source_length"], max(map(len, rows))))
         outputs = written(model, x, {**about, "source_length": x.shape[1]})
         return Predictions([_decoded(tokenizer, output) for output in outputs])
 
@@ -141,6 +141,10 @@ def read_pairs(data: Options) -> tuple[list[str], list[str]]:
 
 def read_sources(data: Options) -> list[str]:
     """The texts to ask a model about: the column of sources, or the lines of a file without columns."""
+    if is_texts(data["name"]):
+        if empty := [i for i, text in enumerate(data["name"]) if not text.strip()]:
+            raise InputError(f"the text {empty[0]} is empty.", "texts with something in them")
+        return [text.strip() for text in data["name"]]
     path = str(data["name"])
     names, rows, lines = _table(data, path)
     place = _column(path, names, data, "source", 0)
