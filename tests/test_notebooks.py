@@ -166,5 +166,8 @@ def test_a_line_of_an_epoch_fits():
     record = {"epoch": 3, "loss": 0.123456, "accuracy": 0.98, "validation_loss": 0.2, "validation_accuracy": 0.97}
     record |= {"validation_expected_calibration_error": 0.1, "lr": 1e-3, "gradient_norm": 2.5}
     text = progress.line("epoch 13/30", record, 12.3, 400)
-    assert len(text) <= progress.WIDTH
-    assert text.startswith("epoch 13/30  loss 0.1235")
+    assert text == "epoch 13/30  loss 0.1235  val loss 0.2  val accuracy 0.97  val expected calibration error 0.1"
+    short = {name: value for name, value in record.items() if "calibration" not in name}
+    assert progress.line("epoch 13/30", short, 12.3, 400) == (
+        "epoch 13/30  loss 0.1235  accuracy 0.98  validation loss 0.2  validation accuracy 0.97  12.3 s"
+    )

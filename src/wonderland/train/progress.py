@@ -196,13 +196,22 @@ def line(head: str, record: Record, seconds: float, steps: int) -> str:
     >>> len(line("epoch 1/3", many, 2.0, 10)) <= WIDTH
     True
     """
-    told = shown(record)
-    time_taken = f"{seconds:.1f} s"
-    rate = f"{steps / seconds:.0f} steps/s" if seconds else ""
-    usual = [text for text in told if not text.startswith(("lr ", "gradient norm "))]
-    for parts in ([*told, time_taken, rate], [*told, time_taken], [*usual, time_taken]):
-        for full, short in ((" ", " "), ("validation ", "val ")):
-            text = "  ".join([head, *(part.replace(full, short) for part in parts)]).rstrip()
+    of_optimizer = ("lr", "gradient_norm")
+    usual = {name: value for name, value in record.items() if name not in of_optimizer}
+    # what was measured on both parts says more where it was not trained on
+    telling = {name: value for name, value in usual.items() if name == "loss" or f"validation_{name}" not in usual}
+    taken = f"{seconds:.1f} s"
+    rate = [f"{steps / seconds:.0f} steps/s"] if seconds else []
+    ways = [
+        [*shown(record), taken, *rate],
+        [*shown(record), taken],
+        [*shown(usual), taken],
+        [*shown(telling), taken],
+        shown(telling),
+    ]
+    for parts in ways:
+        for short in ("validation ", "val "):
+            text = "  ".join([head, *(part.replace("validation ", short) for part in parts)])
             if len(text) <= WIDTH:
                 return text
     return shortened(text, WIDTH)
