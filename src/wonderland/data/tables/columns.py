@@ -239,8 +239,9 @@ def _as_said(table: Table, column: Column, part: Column, said: Mapping[str, obje
         return Guess("constant", "everything is missing")
     if kind in ("number", "count"):
         found = guess_kind(column, None)
-        decimal = NumberEncoding.fit(part).decimal if found.kind in ("number", "count") else "."
-        _check_kind(table, column, kind, read_numbers(part, decimal).words, there)
+        fitted = NumberEncoding.fit(part) if found.kind in ("number", "count") else None
+        form = (fitted.decimal, fitted.unit) if fitted else ()
+        _check_kind(table, column, kind, read_numbers(part, *form).words, there)
         return Guess(kind)
     if kind == "date":
         own = guess_kind(column, None)

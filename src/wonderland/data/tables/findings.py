@@ -153,7 +153,7 @@ def _ranked(column: ColumnSchema, table: Table) -> np.ndarray | None:
     """The values of a column that has an order, NaN where missing; None for others."""
     values, encoding = table[column.name], column.encoding
     if isinstance(encoding, NumberEncoding):
-        return read_numbers(values, encoding.decimal).numbers
+        return read_numbers(values, encoding.decimal, encoding.unit).numbers
     if isinstance(encoding, DateEncoding):
         moments, _ = read_dates(values, encoding.source, encoding.day_first)
         return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))

@@ -11,7 +11,7 @@ import numpy as np
 from .categories import MOST
 from .dates import day_or_month_first, parse_dates
 from .distinct import distinct, used_texts
-from .numbers import decimal_mark, parse_numbers, skewness
+from .numbers import decimal_mark, parse_numbers, skewness, unit_of, without_unit
 from .table import Column
 
 # fmt: off
@@ -203,7 +203,9 @@ def _of_number_texts(name: str, part: Column, sample: Sequence[str]) -> Guess:
     if len(sample) > MOST and any(len(text) > 15 and text.strip().isdigit() for text in sample):
         return Guess("identifier", "numbers of more than 15 digits")
     texts, codes = used_texts(part.select(np.arange(0, len(part), max(1, len(part) // (4 * SAMPLE)))))
-    numbers = Column(name, np.append(parse_numbers(texts, decimal_mark(sample)), np.nan)[codes])
+    unit = unit_of(sample)
+    found = parse_numbers(texts, decimal_mark(without_unit(sample, unit)), unit)
+    numbers = Column(name, np.append(found, np.nan)[codes])
     return _of_numbers(numbers, numbers, ~numbers.missing)
 
 
@@ -250,9 +252,11 @@ def _ending(sample: Sequence[str], weight: np.ndarray) -> tuple[str, str] | None
 
 
 def _numbers_in(sample: Sequence[str]) -> np.ndarray:
-    if _share(~np.isnan(parse_numbers(sample[:50]))) + _share(~np.isnan(parse_numbers(sample[:50], ","))) < 0.2:
+    first = without_unit(sample[:50], unit_of(sample[:50]))
+    if _share(~np.isnan(parse_numbers(first))) + _share(~np.isnan(parse_numbers(first, ","))) < 0.2:
         return np.zeros(len(sample), bool)  # words: no need to look at thousands
-    return ~np.isnan(parse_numbers(sample, decimal_mark(sample)))
+    bare = without_unit(sample, unit_of(sample))
+    return ~np.isnan(parse_numbers(bare, decimal_mark(bare)))
 
 
 def _dates_in(sample: Sequence[str]) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -29,6 +30,11 @@ _GROUPS = {
     ".": re.compile(r"[+-]?\d{1,3}(?:[,'\u2019\u00a0\u202f ]\d{3})+(?:\.\d*)?"),
     ",": re.compile(r"[+-]?\d{1,3}(?:[.'\u2019\u00a0\u202f ]\d{3})+(?:,\d*)?"),
 }
+# a number, whose last character is a digit, and what stands behind it: letters, or a sign such as ° or '
+_UNIT = re.compile(
+    r"[+\-\u2212]?[\d.][^a-zA-Z]*?(?:[eE][+-]?\d{1,3})?(?<=\d)\s?"
+    r"([^\W\d_][^\d\s,;:()+-]{0,9}|°[A-Z]?|['\"])"
+)
 _SPACES = re.compile(r"['\u2019\u00a0\u202f ]")
 _COMMA = re.compile(r"[+-]?(?:\d*,(?:\d{1,2}|\d{4,})|\d{1,3}(?:\.\d{3})+,\d+|0,\d+)")
 _POINT = re.compile(r"[+-]?(?:\d*\.(?:\d{1,2}|\d{4,})|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,})")
@@ -71,11 +77,31 @@ def _bare(text: str) -> str:
     return (sign or "") + rest
 
 
-def parse_numbers(texts: Sequence[str], decimal: str = ".") -> np.ndarray:
-    """The numbers of texts; NaN where one is none."""
-    found = np.array([parse_number(text, decimal) for text in texts], np.float64)
+def parse_numbers(texts: Sequence[str], decimal: str = ".", unit: str = "") -> np.ndarray:
+    """The numbers of texts, which may end with a unit; NaN where one is none."""
+    found = np.array([parse_number(text, decimal) for text in without_unit(texts, unit)], np.float64)
     found[np.isinf(found)] = np.nan  # 1e999
     return found
+
+
+def unit_of(texts: Iterable[str]) -> str:
+    """The unit that almost all texts have behind their number; "" if there is none, or several.
+
+    >>> unit_of(["12 mm", "3.5 mm", "7mm"]), unit_of(["12 mm", "3 cm"]), unit_of(["12", "3"]), unit_of(["A1", "B7"])
+    ('mm', '', '', '')
+
+    Units of currency, and per cent, may differ from row to row as they always could; others are one for a column,
+    because 3 cm and 3 mm are not the same.
+    """
+    some = [text.strip() for text in islice((text for text in texts if text.strip()), SAMPLE)]
+    ends = Counter(found.group(1) for text in some if (found := _UNIT.fullmatch(text)))
+    unit, count = ends.most_common(1)[0] if ends else ("", 0)
+    return unit if count >= 0.95 * len(some) and math.isnan(parse_number(f"1 {unit}")) else ""
+
+
+def without_unit(texts: Sequence[str], unit: str) -> Sequence[str]:
+    """The texts without the unit at their ends."""
+    return [text.strip().removesuffix(unit).rstrip() for text in texts] if unit else texts
 
 
 def decimal_mark(texts: Iterable[str]) -> str:
@@ -101,7 +127,7 @@ class Values:
     first: dict[str, int]  # the row of the first
 
 
-def read_numbers(column: Column, decimal: str = ".") -> Values:
+def read_numbers(column: Column, decimal: str = ".", unit: str = "") -> Values:
     """The numbers of any column.
 
     >>> found = read_numbers(Column("x", np.array([0, 1, -1, 1], np.int32), ("1,000", "many")))
@@ -119,7 +145,7 @@ def read_numbers(column: Column, decimal: str = ".") -> Values:
         words = {"a date": len(there)} if len(there) else {}
         return Values(np.full(len(column), np.nan), words, {"a date": int(there[0])} if len(there) else {})
     texts, codes = used_texts(column)
-    parsed = parse_numbers(texts, decimal)
+    parsed = parse_numbers(texts, decimal, unit)
     return Values(np.append(parsed, np.nan)[codes], *_words(texts, codes, np.isnan(parsed)))
 
 
@@ -184,7 +210,8 @@ class NumberEncoding:
 
     `shape` says what g is: "linear"; "log", log(1 + x), for counts; "tails" for heavy tails, asinh of the distance from
     the median in units of the middle half, which is linear near the median and a logarithm far away.
-    `words` are texts of the training rows that were no numbers and count as missing; `decimal` is the mark in texts.
+    `words` are texts of the training rows that were no numbers and count as missing; `decimal` is the mark in texts,
+    and `unit` what stands behind their numbers.
     """
 
     form: ClassVar[str] = "number"
@@ -197,6 +224,7 @@ class NumberEncoding:
     indicator: bool = False
     decimal: str = "."
     words: tuple[str, ...] = ()
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if self.scale <= 0 or self.spread <= 0:
@@ -207,9 +235,11 @@ class NumberEncoding:
     @classmethod
     def fit(cls, column: Column, count: bool = False, decimal: str | None = None) -> NumberEncoding:
         """The encoding that suits the rows of a column."""
+        texts = used_texts(column)[0] if column.kind == "text" else []
+        unit = unit_of(texts)
         if decimal is None:
-            decimal = decimal_mark(used_texts(column)[0]) if column.kind == "text" else "."
-        found = read_numbers(column, decimal)
+            decimal = decimal_mark(without_unit(texts, unit))
+        found = read_numbers(column, decimal, unit)
         missing = np.isnan(found.numbers)
         present = found.numbers[~missing]
         if not len(present):
@@ -219,7 +249,8 @@ class NumberEncoding:
         rough = cls(fill, 0.0, 1.0, shape, spread)
         shaped = rough._shaped(np.where(missing, fill, found.numbers))
         center, scale = center_and_scale(shaped)
-        return cls(fill, center, scale, shape, spread, bool(missing.any()), decimal, tuple(list(found.words)[:20]))
+        words = tuple(list(found.words)[:20])
+        return cls(fill, center, scale, shape, spread, bool(missing.any()), decimal, words, unit)
 
     def names(self, column: str) -> list[str]:
         """The names of the features."""
@@ -227,7 +258,7 @@ class NumberEncoding:
 
     def encode(self, column: Column, out: np.ndarray, place: Callable[[int], str]) -> list[str]:
         """Write the features of a column to `out`; returns notes."""
-        found = read_numbers(column, self.decimal)
+        found = read_numbers(column, self.decimal, self.unit)
         there = len(column) - int(column.missing.sum())
         notes = unreadable(
             found.words, found.first, there, name=column.name, what="number", known=self.words, place=place
@@ -250,7 +281,8 @@ class NumberEncoding:
         """How the column is encoded, in a few words."""
         how = {"linear": "", "log": "log, ", "tails": "tails tamed, "}[self.shape]
         words = f"; words count as missing: {', '.join(map(_short, self.words[:3]))}" if self.words else ""
-        return f"{how}median {_figure(self.fill)}{', indicator' if self.indicator else ''}{words}"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{how}median {_figure(self.fill)}{unit}{', indicator' if self.indicator else ''}{words}"
 
 
 def center_and_scale(x: np.ndarray) -> tuple[float, float]:
