@@ -6,7 +6,7 @@ import argparse
 import sys
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import FileError, InputError, SizeError, WonderlandError
@@ -87,8 +87,21 @@ def run(options: argparse.Namespace) -> None:
     print(f"test {shown(done.results)}   ({seconds:.0f} s)")
     for line in doubts(done.results):
         print(textwrap.fill(f"note: {line}", 100, subsequent_indent="  "), file=sys.stderr)
+    said = ("majority", "mean") if doubts(done.results) else ()
+    for line in found_out([one for one in done.findings if one.get("kind") not in said]):
+        print(textwrap.fill(line, 100, subsequent_indent="  "), file=sys.stderr)
     for path in done.files:
         print(f"wrote {path}")
+
+
+def found_out(findings: Sequence[Mapping[str, str]], most: int = 3) -> list[str]:
+    """The worst findings in a line each; what is merely good to know stands in the report.
+
+    >>> found_out([{"severity": "warning", "text": "It overfits.", "remedy": "more data."}, {"severity": "note"}])
+    ['warning: It overfits. Remedy: more data.']
+    """
+    worst = [one for one in findings if one.get("severity") != "note"]
+    return [f"{one['severity']}: {one['text']} Remedy: {one['remedy']}" for one in worst[:most]]
 
 
 def doubts(results: Mapping[str, Any]) -> list[str]:

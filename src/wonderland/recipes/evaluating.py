@@ -17,7 +17,7 @@ from ..storage.safetensors import load
 from .catalogue import build
 from .inputs import Options, own, same_source
 from .intervals import with_intervals, with_sets
-from .kept import described, model_file, read_history, read_results, read_settings, recipe_of
+from .kept import described, model_file, read_findings, read_history, read_results, read_settings, recipe_of
 from .predictions import Predictions, Row
 from .table_inputs import is_table, schema_of
 from .tasks import TASKS, Task
@@ -74,6 +74,11 @@ class Run:
         if self._results is None:
             self._results = read_results(self._file("results.json"))
         return dict(self._results)
+
+    @property
+    def findings(self) -> list[dict[str, str]]:
+        """What should be known of the model before it is used, the worst first: severity, text, remedy and kind."""
+        return read_findings(self._file("results.json"))
 
     @property
     def history(self) -> train.History:

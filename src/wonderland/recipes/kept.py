@@ -81,6 +81,16 @@ def read_results(path: str) -> Options:
     return dict(found["test"])
 
 
+def read_findings(path: str) -> list[dict[str, str]]:
+    """What a run found out about its model, the worst first: severity, text, remedy and kind."""
+    found = _read_json(path)
+    listed = found.get("findings", []) if isinstance(found, dict) else None
+    sound = isinstance(listed, list) and all(isinstance(one, dict) for one in listed)
+    if not sound or not all(isinstance(value, str) for one in listed for value in one.values()):
+        raise FileError(f"{path} is damaged: its findings are no list of texts.", REMEDY)
+    return listed
+
+
 def read_history(path: str) -> train.History:
     """The records of the epochs."""
     records = []

@@ -93,10 +93,7 @@ def run(
         data.about.update(of_run(task, model, data))
         path = os.path.join(folder, "model.safetensors")
         files = _write_schema(folder, data)
-        files += [
-            _write_json(os.path.join(folder, "results.json"), {"test": results, "examples": len(data.test[0])}),
-            _save(path, model, settings, task, data),
-        ]
+        files.append(_save(path, model, settings, task, data))
         files += _report(folder, settings, how, task, data, model, history, results, png)
     made = (model, task, data.shape, data.about, settings.data, path)
     return Run(*made, history=history, results=results, files=tuple(files))
@@ -318,9 +315,15 @@ def _report(
 ) -> list[str]:
     from .. import report  # only now: it has much to load
 
+    outcome = task.outcome(model, data)
+    evidence = task.evidence(model, data, outcome)
+    diagnosis = None if evidence is None else report.examine(**evidence, history=history)
+    found = {} if diagnosis is None else diagnosis.to_dict()
+    measured = {"test": results, "examples": len(data.test[0]), **found}
+    written = _write_json(os.path.join(folder, "results.json"), measured)
     batch = task.first(data.train, data.about)
     gradients = train.watching.probe(model, _loss(task, how, data), train.supervised, batch)
-    return report.write(
+    pages = report.write(
         os.path.join(folder, "report.html"),
         title=f"{settings.model['name']} on {os.path.basename(os.path.normpath(data.name))}",
         history=history,
@@ -328,6 +331,8 @@ def _report(
         settings={"model": settings.model, "data": settings.data, "train": asdict(how), "test": results},
         results=results,
         gradients={path: np.asarray(g) for path, g in gradients.items()},
+        diagnosis=diagnosis,
         png=png,
-        **task.outcome(model, data),
+        **outcome,
     )
+    return [written, *pages]

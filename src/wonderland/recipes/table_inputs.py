@@ -44,6 +44,7 @@ class TableData:
     inputs: dict[str, Any]  # what a run keeps
     plan: str
     notes: list[str] = field(default_factory=list)
+    test_table: Table | None = None
 
 
 def is_table(name: object, run: Options | None = None) -> bool:
@@ -91,7 +92,8 @@ def read_parts(data: Options, validation: float, seed: int, run: Options | None 
         "split": dict(zip(("kind", "column"), split, strict=True)),
         "dtype": "float32",
     }
-    return TableData(table.name, first, held, test, schema, inputs, schema.plan(), notes)
+    asked = table.select(rows[2]) if rows[2] is not None else None
+    return TableData(table.name, first, held, test, schema, inputs, schema.plan(), notes, asked)
 
 
 def read_whole(data: Options, run: Options, targets: bool) -> Whole:

@@ -76,8 +76,7 @@ def class_baselines(
         },
     }
     if (pair := _features(train_x, test_x)) is not None and len(np.unique(train_y)) > 1:
-        some = _some(len(train_y))
-        weights = logistic_weights(pair[0][some], train_y[some], classes)
+        weights = logistic_weights(pair[0], train_y[_some(len(train_y))], classes)
         found["linear model"] = class_measures(_softmax(pair[1] @ weights), true)
     return found
 
@@ -95,8 +94,7 @@ def number_baselines(
         "median": number_measures(np.broadcast_to(np.median(train_y, axis=0), true.shape), true),
     }
     if (pair := _features(train_x, test_x)) is not None:
-        some = _some(len(train_y))
-        found["linear model"] = number_measures(pair[1] @ ridge_weights(pair[0][some], train_y[some]), true)
+        found["linear model"] = number_measures(pair[1] @ ridge_weights(pair[0], train_y[_some(len(train_y))]), true)
     return found
 
 
@@ -153,16 +151,16 @@ def logistic_weights(x: Array, y: Array, classes: int) -> Array:
     return weights
 
 
-def standardised(train_x: Array, test_x: Array) -> tuple[Array, Array]:
-    """Features (n, d) in units of their deviations on the training rows, finite ones only, within eight of them."""
-    rows = train_x[_some(len(train_x))].astype(np.float64)
-    finite = np.isfinite(rows)
+def standardised(rows: Array, others: Array) -> tuple[Array, Array]:
+    """Features (n, d) in units of their deviations on the first rows, finite ones only, within eight of them."""
+    numbers = rows.astype(np.float64)
+    finite = np.isfinite(numbers)
     count = np.maximum(finite.sum(axis=0), 1)
-    centre = np.where(finite, rows, 0.0).sum(axis=0) / count
-    scale = np.sqrt((np.where(finite, rows - centre, 0.0) ** 2).sum(axis=0) / count)
+    centre = np.where(finite, numbers, 0.0).sum(axis=0) / count
+    scale = np.sqrt((np.where(finite, numbers - centre, 0.0) ** 2).sum(axis=0) / count)
     scale = np.where(scale > 1e-12 * (1 + np.abs(centre)), scale, np.inf)  # what never changes says nothing
     with np.errstate(invalid="ignore", over="ignore"):
-        both = [np.nan_to_num((part.astype(np.float64) - centre) / scale) for part in (train_x, test_x)]
+        both = [np.nan_to_num((part - centre) / scale) for part in (numbers, others)]
     return both[0].clip(-8, 8), both[1].clip(-8, 8)
 
 
@@ -174,11 +172,11 @@ def flat_features(x: Array | None) -> Array | None:
 
 
 def _features(train_x: Array | None, test_x: Array | None) -> tuple[Array, Array] | None:
-    """Standardised features with a 1 behind them."""
+    """Standardised features with a 1 behind them, of some training rows and of all test rows."""
     first, second = flat_features(train_x), flat_features(test_x)
     if first is None or second is None or first.shape[1] != second.shape[1] or first.shape[1] > MOST_FEATURES:
         return None
-    both = standardised(first, second)
+    both = standardised(first[_some(len(first))], second)
     return np.insert(both[0], first.shape[1], 1.0, axis=1), np.insert(both[1], first.shape[1], 1.0, axis=1)
 
 

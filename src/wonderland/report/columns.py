@@ -32,11 +32,15 @@ def baselines_section(found: Diagnosis) -> Section | None:
     names = [name for name in found.measures if name in NAMES]
     rows = [["model", *_cells(found.measures, names)]]
     rows += [[baseline, *_cells(measures, names)] for baseline, measures in found.baselines.items()]
-    html = table(["", *(NAMES[name] for name in names)], rows, caption="On the test data")
+    html = table(["", *(NAMES[name] for name in names)], rows, caption=_caption(*found.rows))
     if found.interval is not None:
         low, high = found.interval
         html += paragraph(f"With 95 % confidence the accuracy lies between {percent(low)} and {percent(high)}.")
     return Section("Beside baselines", html)
+
+
+def _caption(looked_at: int, there: int) -> str:
+    return "On the test data" if looked_at == there else f"On {looked_at:,} of {there:,} rows of the test data"
 
 
 def _cells(measures: Measures, names: Sequence[str]) -> list[object]:

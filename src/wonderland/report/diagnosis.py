@@ -34,6 +34,7 @@ from .importance import Dependence, Importance, Predict, partial_dependence, per
 from .outcomes import Classified, Estimated, read
 
 BATCH = 256  # examples at a time
+MOST_TEST = 20_000  # test rows that are looked at
 ON_TRAINING = 2_000  # rows on which the model is measured once more
 MOST_CURVES = 6  # columns whose dependence is drawn
 MOST_NEAREST = 6  # mistakes whose neighbours are shown
@@ -79,6 +80,7 @@ class Diagnosis:
     importance_note: str = ""
     dependence: list[Dependence] = field(default_factory=list)
     near: list[Near] = field(default_factory=list)
+    rows: tuple[int, int] = (0, 0)  # test rows that were looked at, and how many there are
 
     def to_dict(self) -> dict[str, object]:
         """The baselines and the findings as plain data, for a file of results."""
@@ -142,15 +144,25 @@ def examine(
     groups: Iterable[Any] | None = None,
     table: Table | None = None,
     predictions: ArrayLike | None = None,
-    forecast: bool = False,
+    form: str = "features",
     explained: bool = True,
 ) -> Diagnosis:
     """All that `diagnose` finds, and with `explained` which columns matter and what is near to mistakes.
 
-    `predictions` for the data, if they are known already: probabilities or numbers. With `forecast` inputs are windows
-    (n, steps, channels) and targets what follows them.
+    `predictions` for the data, if they are known already: probabilities or numbers. `form` is what inputs are:
+    "features", numbers of which each means something, as columns or pixels; "windows" (n, steps, channels) of series,
+    whose targets follow them; or "codes", as tokens, which nothing can be computed with. Of very many test rows some
+    are looked at.
     """
+    if form not in ("features", "windows", "codes"):
+        raise InputError(f"examine: form={form!r}.", '"features", "windows" or "codes"')
     x, y = _pair("data", data)
+    everything = len(x)
+    if everything > MOST_TEST:
+        chosen = np.linspace(0, everything - 1, MOST_TEST).astype(np.int64)
+        x, y = x[chosen], y[chosen]
+        predictions = None if predictions is None else np.asarray(predictions)[chosen]
+        table = table.select(chosen) if table is not None else None
     known = None if training is None else _pair("training", training)
     classes = bool(class_names) or _are_classes(y)
     predict = predictor(model, classes)
@@ -162,12 +174,12 @@ def examine(
     if known is not None:
         some = np.linspace(0, len(known[0]) - 1, min(len(known[0]), ON_TRAINING)).astype(np.int64)
         on_training = read(predict(known[0][some]), known[1][some], class_names)
-    sources = _sources(x, feature_names, groups, table)
-    flat = None if forecast else flat_features(x)
+    sources = _sources(x, feature_names, groups, table) if form == "features" else []
+    flat = flat_features(x) if form == "features" else None
     told = Evidence(
         found,
         _measures(found),
-        _baselines(found, x, train_x, train_y, forecast),
+        _baselines(found, x, train_x, train_y, form),
         on_training,
         flat,
         None if flat is None else flat_features(train_x),
@@ -179,10 +191,11 @@ def examine(
     right = int(np.count_nonzero(~found.wrong)) if isinstance(found, Classified) else 0
     interval = wilson_interval(right, len(found.true)) if isinstance(found, Classified) else None
     if not explained:
-        return Diagnosis(findings, told.measures, told.baselines, interval)
+        return Diagnosis(findings, told.measures, told.baselines, interval, rows=(len(x), everything))
     importance, note, dependence = _explained(predict, x, found, sources)
     near = _near(told)
-    return Diagnosis(findings, told.measures, told.baselines, interval, importance, note, dependence, near)
+    rows = len(x), everything
+    return Diagnosis(findings, told.measures, told.baselines, interval, importance, note, dependence, near, rows)
 
 
 def predictor(model: Module | Predict, classes: bool) -> Predict:
@@ -240,14 +253,17 @@ def _measures(found: Classified | Estimated) -> Measures:
 
 
 def _baselines(
-    found: Classified | Estimated, x: Array, train_x: Array | None, train_y: Array | None, forecast: bool
+    found: Classified | Estimated, x: Array, train_x: Array | None, train_y: Array | None, form: str
 ) -> Baselines:
     if train_x is None or train_y is None:
         return {}
     if isinstance(found, Classified):
-        return class_baselines(train_y, found.true, len(found.names), train_x, x)
-    if forecast:
+        pair = (train_x, x) if form == "features" else (None, None)
+        return class_baselines(train_y, found.true, len(found.names), *pair)
+    if form == "windows":
         return forecast_baselines(train_x, train_y, x[found.places], found.true)
+    if form == "codes":
+        return number_baselines(train_y, found.true)
     return number_baselines(train_y, found.true, train_x, x[found.places])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..core.typing import Array
-from ..data.drift import drift_report
+from ..data.drift import classifier_test, ks_test
 from .baselines import standardised
 from .evidence import Evidence, Source
 from .findings import Finding, listed, percent
@@ -203,16 +203,19 @@ def drift(told: Evidence) -> Iterator[Finding]:
         both = [np.stack([part.mean(axis=1), part.std(axis=1)], axis=1) for part in both]
         names, what = ["mean of an example", "spread of an example"], "measures"
     first, second = (np.nan_to_num(part) for part in both)
-    told_by = drift_report(first, second, names=[f"{k}" for k in range(len(names))], alpha=DRIFT_SURE)
-    moved = [k for k in map(int, told_by.features) if told_by.ks.statistic[k] >= MOVED]
-    if moved:
-        order = sorted(moved, key=lambda k: -told_by.ks.statistic[k])
-        shown = list(dict.fromkeys(f"{names[k]!r} (mean {told_by.shifts[k]:+.1f} deviations)" for k in order))
-        text = f"The test data differ from the training data in some {what}: {listed(shown, 3)}."
-    elif told_by.classifier is not None and told_by.drifted and told_by.classifier.statistic >= TOLD_APART:
-        share = percent(float(told_by.classifier.statistic))
+    found = ks_test(first, second)
+    moved = np.flatnonzero((found.pvalue < DRIFT_SURE / len(names)) & (found.statistic >= MOVED))
+    if len(moved):
+        spread = first.std(axis=0)
+        shifts = (second.mean(axis=0) - first.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        order = moved[np.argsort(-found.statistic[moved], kind="stable")]
+        shown = {names[k]: f"{names[k]!r} (mean {shifts[k]:+.1f} deviations)" for k in order[::-1]}
+        text = f"The test data differ from the training data in some {what}: {listed(list(shown.values())[::-1], 3)}."
+    else:  # two columns may move together, which none shows alone
+        rule = classifier_test(first, second)
+        if rule.pvalue >= DRIFT_SURE or rule.statistic < TOLD_APART:
+            return
+        share = percent(float(rule.statistic))
         text = f"The test data differ from the training data: a simple rule tells them apart in {share} of the cases."
-    else:
-        return
     remedy = "train on data like those to be predicted; if time or place has changed, the accuracy will change with it."
     yield Finding("warning", text, remedy, "drift")

@@ -107,6 +107,16 @@ class Forecasting(Task):
         x, y = data.test
         return {"predictions": answers(model, x, ())[:, -1], "targets": y[:, -1]}
 
+    def evidence(self, model: nn.Module, data: Prepared, outcome: Options) -> Options | None:
+        (x, y), (seen, known) = data.test, data.train
+        return {
+            "model": lambda windows: answers(model, windows, ())[:, -1],
+            "data": (x, y[:, -1]),
+            "training": (seen, known[:, -1]),
+            "predictions": outcome["predictions"],
+            "form": "windows",
+        }
+
     def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """The next steps of a series: `steps` of them, each from the ones before it."""
         options = dict(data)

@@ -113,6 +113,16 @@ class Supervised(Task):
         found = {"predictions": answers(model, x, names), "targets": y, "class_names": tuple(names), "examples": x}
         return {**found, "example_names": data.test_ids}
 
+    def evidence(self, model: nn.Module, data: Prepared, outcome: Options) -> Options | None:
+        told: dict[str, Any] = {"model": model, "data": data.test, "training": data.train}
+        told |= {name: outcome[name] for name in ("predictions", "class_names")}
+        if is_table(None, data.about):
+            schema = schema_of(data.about)
+            told |= {"feature_names": schema.feature_names, "groups": schema.groups, "table": data.test_table}
+        elif len(names := (data.about["inputs"].get("schema") or {}).get("features", ())) == data.shape[-1]:
+            told["feature_names"] = list(names)
+        return told
+
     def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         found = self.read_all(data, about, targets=False, sequences=len(shape) == 2)
         check_alike(found.x, shape)
@@ -131,7 +141,8 @@ def _of_table(found: TableData) -> Prepared:
         about["units"] = units_of(found.train[1])
     parts = (found.train, found.validation, found.test)
     shape, outputs = found.train[0].shape[1:], len(target.classes or (1,))
-    return Prepared(found.name, *parts, shape, outputs, about, plan=found.plan, notes=tuple(found.notes))
+    notes, table = tuple(found.notes), found.test_table
+    return Prepared(found.name, *parts, shape, outputs, about, plan=found.plan, notes=notes, test_table=table)
 
 
 def answers(model: nn.Module, x: np.ndarray, names: Sequence[str]) -> np.ndarray:

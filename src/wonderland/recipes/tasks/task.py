@@ -32,6 +32,7 @@ class Prepared:
     outputs: int  # how many numbers a model gives
     about: dict[str, Any] = field(default_factory=dict)  # plain data that stay with the model, as names of classes
     plan: str = field(default="", kw_only=True)  # how the columns of a table become numbers
+    test_table: Table | None = field(default=None, kw_only=True)  # the rows to test with, as they were read
     test_ids: tuple[str, ...] = field(default=(), kw_only=True)  # names of the examples to test with, as of files
     notes: tuple[str, ...] = field(default=(), kw_only=True)  # what there is to say before training
 
@@ -145,6 +146,10 @@ class Task:
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         """What a report shows beside curves and the model: predictions, targets, examples, names of classes."""
         return {}
+
+    def evidence(self, model: nn.Module, data: Prepared, outcome: Options) -> Options | None:
+        """What a diagnosis looks at, the arguments of `wl.report.examine`; None where there is none."""
+        return None
 
     def predict(self, model: nn.Module, data: Options, shape: tuple[int, ...], about: Options) -> Predictions:
         """What the model says about other inputs."""

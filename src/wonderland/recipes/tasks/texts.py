@@ -73,6 +73,10 @@ class Texts(Supervised):
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         return {**super().outcome(model, data), "examples": None}
 
+    def evidence(self, model: nn.Module, data: Prepared, outcome: Options) -> Options | None:
+        told = super().evidence(model, data, outcome)
+        return None if told is None else {**told, "form": "codes"}
+
 
 def _trained(texts: list[str], data: Options) -> Tokenizer:
     size = int(data.get("vocabulary", 10_000))
