@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,25 @@ class TestCsv:
         (tmp_path / "t.csv").write_bytes("a,b\n1,2\n3,é\n".encode("latin-1"))
         with pytest.raises(InputError, match="UTF-8 text, found byte 0xe9 in line 3"):
             wl.data.read_csv(tmp_path / "t.csv")
+
+
+def test_other_tables_become_the_same_records(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = wl.data.load(write(TABLE), target="label")
+    columns = {"age": [31, 54, 28], "city": ["Rome", "Pisa", "Rome"], "score": [0.5, 1.5, 2.5]}
+    columns["label"] = ["yes", "no", "yes"]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    lines = write("\n".join(map(json.dumps, rows)), "t.jsonl")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TABLE.encode())))
+    for source in (columns, rows, lines, wl.data.read_table(columns), "-"):
+        record = wl.data.load(source, target="label")
+        np.testing.assert_array_equal(record.features, wanted.features)
+        np.testing.assert_array_equal(record.targets, wanted.targets)
+        assert record.feature_names == wanted.feature_names
+        assert record.target_names == wanted.target_names
+    with pytest.raises(DTypeError, match="column 'a' holds dates"):
+        wl.data.load({"a": np.array(["2020-01-01"], "datetime64[D]"), "b": [1]})
+    with pytest.raises(InputError, match="bytes, found"):
+        wl.data.load(lines, expect_size=1)
 
 
 class TestParquet:

@@ -27,7 +27,9 @@ from .formats.media_files import media_kind
 from .formats.numpy_files import npz_record, read_npy
 from .formats.parquet import read_parquet
 from .formats.sounds import SoundFolder, SoundForm
+from .formats.tables import read_records
 from .record import DatasetRecord
+from .tables.reading import is_table_source
 
 
 class Entry(NamedTuple):
@@ -79,8 +81,8 @@ def list_datasets(kind: str | None = None) -> list[Entry]:
     return [entry for entry in entries if kind in (None, entry.kind)]
 
 
-def load(source: PathLike, **options: Any) -> Any:
-    """A dataset by its name, or from a file or folder; the options are those of what reads it.
+def load(source: Any, **options: Any) -> Any:
+    """A dataset by its name, from a file or folder, or of a table in memory; the options are those of what reads it.
 
     >>> import wonderland as wl
     >>> wl.data.load("moons", n_samples=50, noise=0.1)
@@ -93,6 +95,7 @@ def load(source: PathLike, **options: Any) -> Any:
     | a name of `wl.data.list()` | `digits`, `make_moons`, `from_sklearn` ... |
     | CSV, TSV (also .gz) | `read_csv`, with `target=` the column to predict |
     | Parquet | `read_parquet` |
+    | JSON lines, JSON, Arrow, a data frame, columns by name, "-" | `read_table`; the options are those of `read_csv` |
     | `.npz` | `read_npz`; `features=` and `targets=` name its arrays, if these are not called x and y |
     | `.npy`, IDX | `read_npy`, `read_idx`; `targets=` is the path of the labels |
     | CIFAR's `.bin` | `read_cifar10` or `read_cifar100`, by the length of its records |
@@ -103,8 +106,10 @@ def load(source: PathLike, **options: Any) -> Any:
     return reader_of(source)(**options)
 
 
-def reader_of(source: PathLike) -> Callable[..., Any]:
+def reader_of(source: Any) -> Callable[..., Any]:
     """The function of options alone that reads a source as `load` does; its signature says which options it has."""
+    if (not isinstance(source, (str, os.PathLike)) or source == "-") and is_table_source(source):
+        return partial(read_records, source)
     if isinstance(source, str):
         if source in _BUNDLED:
             return _BUNDLED[source][0]
@@ -154,9 +159,11 @@ def _file_reader(path: Path) -> Callable[..., Any]:
         return read_csv
     if ending == "bin":
         return _cifar
+    if is_table_source(path):
+        return read_records
     raise InputError(
         f"load: {str(path)!r} is of no known kind (it begins with {head[:4]!r}).",
-        "CSV, Parquet, NPY, NPZ, IDX, CIFAR's .bin, or a folder of images or sounds",
+        "CSV, JSON lines, Parquet, Arrow, NPY, NPZ, IDX, CIFAR's .bin, or a folder of images or sounds",
     )
 
 

@@ -31,6 +31,8 @@ def read_records(
     on_missing: str = "error",
     dtype: DTypeLike = np.float32,
     like: TableSchema | None = None,
+    expect_size: int | None = None,
+    expect_sha256: str | None = None,
 ) -> DatasetRecord:
     """The record of anything that `read_table` takes: a data frame, columns by name, JSON lines, Arrow.
 
@@ -41,7 +43,7 @@ def read_records(
     The options are those of `read_csv`.
     """
     return record_of_table(
-        read_table(source),
+        read_table(source, expect_size=expect_size, expect_sha256=expect_sha256),
         target=target,
         columns=columns,
         categorical=categorical,
