@@ -17,6 +17,7 @@ from ...graphs import Batch, Graph
 from ...graphs.sampling import NeighborSampler
 from ..graph_inputs import options_like
 from ..inputs import Options
+from ..targets import restored
 from .task import Arrays, Prepared, Task
 
 
@@ -120,7 +121,8 @@ class GraphTask(Task):
     head: str = ""  # of `GraphNet`
 
     def around(self, model: nn.Module, x: np.ndarray, about: Options) -> nn.Module:
-        return GraphNet(model, self.head)
+        net, *rest = restored(GraphNet(model, self.head), about)
+        return nn.Sequential(net, *rest) if rest else net
 
     def drawn_anew(self, part: Arrays, about: Options) -> Callable[..., object]:
         return part_of(part).make

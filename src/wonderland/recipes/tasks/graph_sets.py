@@ -10,6 +10,7 @@ from ...data import DatasetRecord
 from ..graph_inputs import known_targets, read_graphs, scaled
 from ..inputs import Options
 from ..predictions import Predictions
+from ..targets import units_of
 from .graph_outcomes import before_last
 from .graph_parts import GraphPart, OfManyGraphs, part_of
 from .nodes import OfGraphs
@@ -45,7 +46,9 @@ class GraphSets(OfGraphs):
         assert made[0] is not None
         assert made[2] is not None
         outputs = len(found.classes) or y.shape[1]
-        about = {"class_names": list(found.classes), "inputs": found.inputs}
+        about: dict[str, object] = {"class_names": list(found.classes), "inputs": found.inputs}
+        if not found.classes:
+            about["units"] = units_of(y[first])
         return Prepared(found.name, made[0], made[1], made[2], (found.width,), outputs, about)
 
     def everything(self, data: Options, run: Options, sequences: bool) -> tuple[Arrays, int, list[str]]:

@@ -15,6 +15,7 @@ from ...metrics.metric import Metric
 from ..graph_inputs import GraphData, checked_masks, known_targets, read_graphs, scaled
 from ..inputs import Options
 from ..predictions import Predictions
+from ..targets import number_loss, units_of
 from .graph_outcomes import attention, before_last
 from .graph_parts import Asked, GraphPart, GraphTask, InOneGraph, Neighborhoods, part_of
 from .supervised import parts
@@ -35,7 +36,7 @@ class OfGraphs(GraphTask):
         return bool(about["class_names"])
 
     def loss(self, smoothing: float, about: Options) -> nn.Module:
-        return nn.CrossEntropyLoss(label_smoothing=smoothing) if about["class_names"] else nn.MSELoss()
+        return nn.CrossEntropyLoss(label_smoothing=smoothing) if about["class_names"] else number_loss(about)
 
     def metrics(self, about: Options) -> list[Metric]:
         return [metrics.Accuracy()] if about["class_names"] else [metrics.MeanAbsoluteError(), metrics.R2()]
@@ -92,7 +93,9 @@ class Nodes(OfGraphs):
         assert made[0] is not None
         assert made[2] is not None
         outputs = len(found.classes) or y.shape[1]
-        about = {"class_names": list(found.classes), "inputs": found.inputs}
+        about: dict[str, object] = {"class_names": list(found.classes), "inputs": found.inputs}
+        if not found.classes:
+            about["units"] = units_of(y[first])
         every = np.where(np.isin(np.arange(len(y)), rows), y, -1) if found.classes else None
         return PreparedNodes(found.name, made[0], made[1], made[2], (found.width,), outputs, about, every)
 
