@@ -186,6 +186,8 @@ def test_help_of_training_has_every_setting_with_its_meaning(capsys):
     assert "the highest learning rate; float: above 0" in capsys.readouterr().out
     assert main(["list", "mlp"]) == 0
     assert "model.hidden = [256, 128]" in capsys.readouterr().out
+    assert main(["list", "from"]) == 0
+    assert "model.from = none" in capsys.readouterr().out
     assert main(["list", "learning"]) == 2
     assert "there is no 'learning'" in capsys.readouterr().err
 

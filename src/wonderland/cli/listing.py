@@ -78,18 +78,19 @@ def settings() -> str:
     heads = (
         "  of training: --set NAME=VALUE; a model has habits of its own, which come before these defaults",
         "  of data: --set data.NAME=VALUE",
+        "  of every model: --set model.NAME=VALUE",
     )
-    parts = (meanings.of_training(), meanings.of_data())
+    parts = (meanings.of_training(), meanings.of_data(), meanings.of_any_model())
     return "\n\n".join(f"{head}\n\n{described(part)}" for head, part in zip(heads, parts, strict=True)) + (
-        "\n\n  of models: `wonderland list models`, or `wonderland list NAME`"
+        "\n\n  of one model: `wonderland list models`, or `wonderland list NAME`"
     )
 
 
 def one(name: str) -> str:
     """A model with its options and habits, or a setting."""
     meanings = known()
-    every = [*meanings.of_training(), *meanings.of_data()]
-    if found := [setting for setting in every if name in (setting.name, setting.name.removeprefix("data."))]:
+    every = [*meanings.of_training(), *meanings.of_data(), *meanings.of_any_model()]
+    if found := [setting for setting in every if name in (setting.name, setting.name.rpartition(".")[2])]:
         return described(found)
     if name not in meanings.MODELS:
         raise UsageError(f"list: there is no {name!r}\n  try: models, data, settings, a model or a setting")

@@ -27,6 +27,7 @@ examples:
   wonderland train --data flowers.csv --set data.target=species
   wonderland train --data houses.csv --set data.target=price --set data.columns.sold=ignore
   wonderland train --data photos                          a folder with a subfolder for each class
+  wonderland train --data new_photos --set model.from=runs/photos-resnet --set freeze=backbone
   wonderland train --model mlp --data digits --set epochs=60 --set model.hidden=[128,64]
   wonderland train --model gpt --data shakespeare.txt
   wonderland train --model seq2seq --data pairs.tsv

@@ -179,6 +179,12 @@ def of_data() -> list[Setting]:
     ]
 
 
+def of_any_model() -> list[Setting]:
+    """The options that all models have."""
+    meaning = "a run with whose layers the model begins, all that fit but the head; without --model it is that run's"
+    return [Setting("model.from", "text", "none", meaning, "the folder of a run")]
+
+
 def of_model(name: str) -> list[Setting]:
     """The options of a model."""
     found = []
