@@ -161,7 +161,9 @@ def test_numbers_of_nodes(tmp_path):
     graph = wl.graphs.erdos_renyi(120, 0.05)
     x = rng.normal(size=(120, 3)).astype(np.float32)
     mean = np.asarray(graph.add_self_loops().normalize("sym").to_dense()) @ x
-    wl.graphs.save(graph.with_(x=x, y=(mean @ [1.0, -2.0, 0.5]).astype(np.float32)), tmp_path / "numbers.npz")
+    wl.graphs.save(
+        graph.with_(x=x, y=(4e5 + 1e5 * mean @ [1.0, -2.0, 0.5]).astype(np.float32)), tmp_path / "numbers.npz"
+    )
     changes = ["lr=0.05", "epochs=100", "weight_decay=0.0", "model.dropout=0.0", "model.depth=1"]
     done = quick(tmp_path / "run", *changes, data=str(tmp_path / "numbers.npz"))
     assert done.results["r2"] > 0.8

@@ -111,6 +111,34 @@ def test_runs_that_did_not_know_units_are_read_as_they_were(tmp_path):
     assert run.evaluate()["loss"] == pytest.approx(np.mean(error**2), rel=1e-5)
 
 
+def test_data_that_a_program_has_in_memory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = Settings.of(data=HOUSES, model="linear", changes=["data.target=price", "epochs=3"])
+    with wl.using_backend("numpy"):
+        done = recipes.run(settings, progress=False, png=False)
+        other = recipes.run(
+            Settings.of(
+                data=tmp_path / written(tmp_path / "h.csv", HOUSES),
+                model="linear",
+                changes=["data.target=price", "epochs=3"],
+            ),
+            progress=False,
+            png=False,
+        )
+        assert done.folder == "runs/data-linear"
+        assert done.results == other.results
+        assert recipes.open_run(done.folder).predict(HOUSES).predictions == done.predict(HOUSES).predictions
+        changed = {**HOUSES, "area": HOUSES["area"] + 1}
+        with pytest.raises(InputError, match="a run with other settings"):
+            recipes.run(
+                Settings.of(data=changed, model="linear", changes=["data.target=price", "epochs=3"]),
+                progress=False,
+                png=False,
+            )
+    with pytest.raises(WonderlandError, match="in memory"):
+        recipes.evaluate(done.folder)
+
+
 # --- messy tables
 
 CITIES = ("Bari", "Pisa", "Rome")

@@ -18,6 +18,7 @@ import os
 import shutil
 import sys
 import textwrap
+import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
@@ -44,6 +45,8 @@ from .targets import named_loss
 from .tasks import TASKS, Prepared, Task
 from .tasks.task import Arrays
 from .transfer import freeze, take, with_source
+
+IN_MEMORY = "in memory:"  # before what is said of data that are no file
 
 
 def run(
@@ -74,6 +77,7 @@ def run(
     found = entry_for(settings.model, settings.data)
     task, how = TASKS[found.task], settings.training(found.train)
     data = task.prepare(settings.data, how.validation, how.seed, sequences=found.sequences)
+    settings = replace(settings, data={**settings.data, "name": _name(settings.data.get("name"), data)})
     if progress is not False:
         _say(data)
     if found.by_size is not None:
@@ -242,9 +246,19 @@ def _optimizer(how: TrainSettings, model: nn.Module) -> optim.Optimizer:
     return OPTIMIZERS[how.optimizer](model, how.lr, weight_decay=how.weight_decay)
 
 
+def _name(source: object, data: Prepared) -> str:
+    """What data are called in files: their name or path; of what was in memory what it was, told apart from others."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    found = zlib.crc32(json.dumps(data.about).encode())  # scales, for example: inputs may be equal in their units
+    for part in data.train:
+        found = zlib.crc32(np.ascontiguousarray(part).data, found)
+    return f"{IN_MEMORY} {type(source).__name__} {found:08x}"
+
+
 def _folder(settings: Settings) -> str:
     given = settings.data["name"]
-    name = os.path.basename(os.path.normpath(given)).partition(".")[0] if isinstance(given, str) else "data"
+    name = "data" if given.startswith(IN_MEMORY) else os.path.basename(os.path.normpath(given)).partition(".")[0]
     name = {"-": "input", "": "data"}.get(name, name)
     return os.path.join("runs", f"{name}-{settings.model['name']}")
 

@@ -113,19 +113,21 @@ class Settings:
     def of(
         cls,
         model: str | None = None,
-        data: str | None = None,
+        data: Any = None,
         file: str | os.PathLike[str] | None = None,
         changes: Iterable[str] = (),
     ) -> Settings:
         """Settings from a TOML file, then names, then changes such as `lr=0.01` or `model.hidden=[64, 32]`.
 
-        With data and without a model, the model is one that suits the data; `chosen` then says why.
+        Data are a name, a path, or what a program has in memory: a DataFrame, columns by name, arrays. With data and
+        without a model, the model is one that suits the data; `chosen` then says why.
         """
         table = {} if file is None else _read(file)
         settings = cls.from_dict(table)
         if model is not None and model != settings.model.get("name"):
             settings.model = {"name": model}
-        if data is not None and data != settings.data.get("name"):
+        data = os.fspath(data) if isinstance(data, os.PathLike) else data
+        if data is not None and not (isinstance(data, str) and data == settings.data.get("name")):
             settings.data = {"name": data}
         usual = data is None and file is None and model is not None
         if usual:
