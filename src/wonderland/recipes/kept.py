@@ -85,8 +85,9 @@ def read_findings(path: str) -> list[dict[str, str]]:
     """What a run found out about its model, the worst first: severity, text, remedy and kind."""
     found = _read_json(path)
     listed = found.get("findings", []) if isinstance(found, dict) else None
-    sound = isinstance(listed, list) and all(isinstance(one, dict) for one in listed)
-    if not sound or not all(isinstance(value, str) for one in listed for value in one.values()):
+    if not isinstance(listed, list) or not all(
+        isinstance(one, dict) and all(isinstance(value, str) for value in one.values()) for one in listed
+    ):
         raise FileError(f"{path} is damaged: its findings are no list of texts.", REMEDY)
     return listed
 

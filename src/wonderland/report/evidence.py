@@ -10,7 +10,9 @@ import numpy as np
 
 from ..core.errors import InputError, ShapeError
 from ..core.typing import Array
-from ..data.tables import Table
+from ..data.tables import Column, Table
+from ..data.tables.dates import read_dates
+from ..data.tables.numbers import parse_numbers, unit_of
 from ..train.history import History
 from .baselines import Baselines, Measures
 from .outcomes import Classified, Estimated
@@ -26,6 +28,7 @@ class Source:
     start: int
     stop: int
     values: Array
+    kind: str = ""  # of the schema, if there is one
 
     @property
     def is_number(self) -> bool:
@@ -61,34 +64,44 @@ def sources_of(
     known = [f"feature {k}" for k in range(d)] if names is None else [str(name) for name in names]
     if len(known) != d:
         raise ShapeError(f"report: {len(known)} feature_names for {d} features.", f"{d} names, or None")
-    triples = [(name, k, k + 1) for k, name in enumerate(known)] if groups is None else [_triple(g) for g in groups]
+    each = [(name, k, k + 1, "") for k, name in enumerate(known)] if groups is None else [_group(g) for g in groups]
     found = []
-    for name, start, stop in triples:
+    for name, start, stop, kind in each:
         if not 0 <= start < stop <= d:
             raise InputError(f"report: the group {name!r} from {start} to {stop} of {d} features.", "parts of them")
+        values = None
         if table is not None and name in table.columns and len(table) == len(x):
-            found.append(Source(name, start, stop, _values(table, name)))
-        else:
-            found.append(Source(name, start, stop, _decoded(x[:, start:stop], known[start:stop], name)))
+            values = _values(table[name], kind)
+        if values is None:
+            values = _decoded(x[:, start:stop], known[start:stop], name)
+        found.append(Source(name, start, stop, values, kind))
     return found
 
 
-def _triple(group: Any) -> tuple[str, int, int]:
+def _group(group: Any) -> tuple[str, int, int, str]:
     if isinstance(group, Sequence):
-        name, start, stop = group[:3]
+        name, start, stop, *kind = group
     else:
-        name, start, stop = group.column, group.start, group.stop
-    return str(name), int(start), int(stop)
+        name, start, stop, kind = group.column, group.start, group.stop, [group.kind]
+    return str(name), int(start), int(stop), str(kind[0]) if kind else ""
 
 
-def _values(table: Table, name: str) -> Array:
-    column = table[name]
-    if column.kind == "number":
-        return column.values
-    if column.kind == "text":
+def _values(column: Column, kind: str) -> Array | None:
+    """The values as the user knows them: numbers, years or texts; None if most of them cannot be read."""
+    if column.kind == "text" and kind not in ("date", "number", "count"):
         return np.where(column.missing, "missing", column.strings()).astype(str)
-    days = column.values.astype("datetime64[D]").astype(np.float64)
-    return np.where(column.missing, np.nan, 1970.0 + days / DAYS_OF_YEAR)  # dates as years
+    if column.kind == "date" or kind == "date":
+        moments, _ = read_dates(column)
+        days = moments.astype("datetime64[D]").astype(np.float64)
+        found = np.where(np.isnat(moments), np.nan, 1970.0 + days / DAYS_OF_YEAR)
+    elif column.kind == "text":
+        texts = column.strings().tolist()
+        found = parse_numbers(texts, unit=unit_of(texts))
+    elif kind in ("category", "ordinal"):
+        return np.where(column.missing, "missing", column.strings()).astype(str)
+    else:
+        found = column.values
+    return found if np.isfinite(found).mean() > 0.5 else None
 
 
 def _decoded(block: Array, names: Sequence[str], column: str) -> Array:

@@ -21,6 +21,7 @@ MOST_COLUMNS = 200
 DEPENDENCE_ROWS = 300
 PLACES = 15  # of a curve
 MOST_CATEGORIES = 12
+WITHOUT_ORDER = ("text", "image", "sound")  # kinds whose values are all different
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,14 @@ def _losses(found: Measures, true: Array) -> tuple[float, float]:
 
 
 def partial_dependence(predict: Predict, x: Array, source: Source, *, seed: int = 0) -> Dependence | None:
-    """The mean answer over some rows, for values of one column; None if it has one value only.
+    """The mean answer over some rows, for values of one column; None if it has one value, or texts and the like.
 
     The features that stand for a value are those of a row that has it, so encodings need not be known.
     """
     rng = np.random.default_rng(seed)
     rows = _some(len(x), DEPENDENCE_ROWS, rng)
+    if source.kind in WITHOUT_ORDER:
+        return None
     if source.is_number:
         finite = np.flatnonzero(np.isfinite(source.values))
         if not len(finite):
