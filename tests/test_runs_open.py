@@ -153,3 +153,16 @@ def test_images_and_folders_without_classes_are_named_by_their_files(tmp_path):
     assert alone.predictions == found.predictions[1:]
     assert alone.confidence == pytest.approx(found.confidence[1:], rel=1e-5)
     assert run.evaluate(tmp_path / "all")["examples"] == 16
+
+
+def test_one_sound_and_a_folder_of_them(tmp_path):
+    root = wl.data.write_sounds(tmp_path / "sounds", 20)
+    run = train(tmp_path / "run", root, "data.seconds=0.05")
+    one = next(root.rglob("*.wav"))
+    (tmp_path / "new").mkdir()
+    for name in ("a.wav", "b.wav"):
+        (tmp_path / "new" / name).write_bytes(one.read_bytes())
+    found, alone = run.predict(tmp_path / "new"), run.predict(one)
+    assert [row["file"] for row in found] == ["a.wav", "b.wav"]
+    assert alone.predictions * 2 == found.predictions
+    assert found.confidence == pytest.approx(np.repeat(alone.confidence, 2), rel=1e-4)
