@@ -9,6 +9,7 @@ import importlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def _vega(name: str, target: str, classes: bool) -> PublicTable:
     return table.select(np.flatnonzero([value is not None for value in columns[target]]))
 
 
-def _value(value: object) -> Value:
+def _value(value: Any) -> Value:
     """A number, a day, a text, or nothing."""
     if value is None or value == "":
         return None

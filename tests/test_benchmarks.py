@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
-from benchmarks import measuring
+from benchmarks import measuring, tables
+from benchmarks.messy import messy
 from benchmarks.options import SECTIONS, Options, parse
 from benchmarks.printed import Ratios, Table, geometric_mean
+from benchmarks.public_tables import PublicTable
 from benchmarks.rivals import OURS, Rival, run
 from benchmarks.steps import Results, compete
 
@@ -113,11 +116,75 @@ def test_geometric_mean():
     assert geometric_mean([None]) is None
 
 
+# --- tables
+
+
+def made_table(classes, n=60):
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, n)).round(3).tolist()
+    target = ["yes" if a > 0.4 else "no" for a in x] if classes else [2 * a for a in x]
+    return PublicTable("made", {"x": x, "z": z, "w": [*range(n)], "y": target}, "y", classes)
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_messy_tables_are_the_same_each_time_and_keep_their_target(classes):
+    table = made_table(classes)
+    first, second = messy(table), messy(table)
+    assert first == second
+    assert set(table.columns) < set(first.columns)
+    assert list(first.columns) != [*table.columns, *(name for name in first.columns if name not in table.columns)]
+    assert len(first) < len(table)  # a class is rarer, or large numbers are
+    kept = iter(table.columns["y"])
+    assert all(value in kept for value in first.columns["y"])  # rows are left out, and no target changes
+    written = [value for name in ("x", "z") for value in first.columns[name]]
+    assert None in written
+    assert any(isinstance(value, str) for value in written)
+    assert len(set(first.columns["number"])) == len(first)
+    assert len(set(first.columns["unit"])) == 1
+
+
+def test_folds_hold_every_row_out_once():
+    table = made_table(True)
+    parts = tables.folds(table, 5)
+    assert sorted(w for _, test in parts for w in test.columns["w"]) == table.columns["w"]
+    for train, test in parts:
+        assert not set(train.columns["w"]) & set(test.columns["w"])
+        assert len(train) + len(test) == len(table)
+        assert 0 < test.columns["y"].count("yes") < len(test)
+
+
+def test_scores_of_tables():
+    truth = np.array([1.0, 2.0, 3.0])
+    assert tables.score(truth, truth, False) == 1
+    assert tables.score(truth, np.full(3, 2.0), False) == 0
+    assert tables.score(np.array(["a", "b"]), np.array(["a", "a"]), True) == 0.5
+
+
+def test_tables_beside_scikit_learn(capsys, monkeypatch):
+    pytest.importorskip("sklearn")
+    found = []
+
+    def once(train, test):  # the smallest table, through files; the messy one is not trained a second time
+        found.append(ours(train, test) if not found else (np.zeros(len(test)), ["columns"]))
+        return found[-1]
+
+    ours = tables.ours
+    monkeypatch.setattr(tables, "ours", once)
+    tables.main(Options(only=("linnerud",), rounds=1))
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert [line.split()[-1] for line in lines[2:4]] == ["ok", "columns"]
+    assert lines[-1].startswith("mean")
+    assert np.isfinite(found[0][0]).all()
+    with pytest.raises(SystemExit, match="no table"):
+        tables.main(Options(only=("iriss",)))
+
+
 def test_the_command_line(capsys):
     assert parse([]).sections == SECTIONS
     options = parse(["steps", "mlp", "cnn", "--rounds", "1", "--skip", "jax", "--peers", "python"])
     assert (options.sections, options.workloads) == (("steps",), ("mlp", "cnn"))
     assert (options.rounds, options.skip, options.peers) == (1, ("jax",), "python")
+    assert parse(["tables", "--only", "iris", "cars"]).only == ("iris", "cars")
     with pytest.raises(SystemExit):
         parse(["mlp"])
     assert "no section" in capsys.readouterr().err
