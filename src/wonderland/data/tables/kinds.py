@@ -217,7 +217,7 @@ def _words(name: str, sample: Sequence[str], different: int, present: int) -> Gu
             return Guess("identifier", "almost every value is different")
         if different > MOST:
             return Guess("identifier", f"{different} different, named as an identifier", repeats=True)
-    if different >= ALMOST * present and present >= 20 and words < 1.5:
+    if different >= ALMOST * present and present >= 10 and words < 1.5:
         return Guess("identifier", "almost every value is different")
     if different <= 20 and (present < 20 or different <= present / 2) and (words < 6 or different <= present / 5):
         return Guess("category")

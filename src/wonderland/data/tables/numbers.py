@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
@@ -200,7 +200,7 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True)
 class NumberEncoding:
-    r"""A number: missing ones become the median, then \((g(x) - \text{center}) / \text{scale}\), at most ±8.
+    r"""A number: missing ones become the median, then \((x - \text{center}) / \text{scale}\), at most ±8.
 
     >>> import numpy as np
     >>> x = Column("age", np.array([20.0, 30.0, np.nan, 40.0]))
@@ -208,8 +208,10 @@ class NumberEncoding:
     >>> encoding.names("age"), encoding.fill, encoding.indicator
     (['age', 'age is missing'], 30.0, True)
 
-    `shape` says what g is: "linear"; "log", log(1 + x), for counts; "tails" for heavy tails, asinh of the distance from
-    the median in units of the middle half, which is linear near the median and a logarithm far away.
+    Where a few values are far from all others the rest would look alike. Such a column also has a feature that is bent:
+    `shape` is "log", log(1 + x), for counts, or "tails", asinh of the distance from the median in units of `spread`,
+    half the range of the middle half: linear near the median, a logarithm far away. What is proportional to x and what
+    is proportional to its logarithm can both be learned. "linear" stands for no such feature.
     `words` are texts of the training rows that were no numbers and count as missing; `decimal` is the mark in texts,
     and `unit` what stands behind their numbers.
     """
@@ -221,14 +223,16 @@ class NumberEncoding:
     scale: float
     shape: str = "linear"
     spread: float = 1.0
+    bent_center: float = 0.0
+    bent_scale: float = 1.0
     indicator: bool = False
     decimal: str = "."
     words: tuple[str, ...] = ()
     unit: str = ""
 
     def __post_init__(self) -> None:
-        if self.scale <= 0 or self.spread <= 0:
-            raise InputError(f"the scale of a number is {min(self.scale, self.spread)}.", "more than zero")
+        if min(self.scale, self.spread, self.bent_scale) <= 0:
+            raise InputError("the scale of a number is not more than zero.")
         if self.shape not in ("linear", "log", "tails") or self.decimal not in (".", ","):
             raise InputError(f"the shape {self.shape!r} or the decimal mark {self.decimal!r} is not known.")
 
@@ -246,15 +250,24 @@ class NumberEncoding:
             raise InputError(f"column {column.name!r}: no value is a number.", "another kind, or 'ignore'")
         fill = float(np.median(present))
         shape, spread = ("log", 1.0) if count else _shape_of(present)
-        rough = cls(fill, 0.0, 1.0, shape, spread)
-        shaped = rough._shaped(np.where(missing, fill, found.numbers))
-        center, scale = center_and_scale(shaped)
-        words = tuple(list(found.words)[:20])
-        return cls(fill, center, scale, shape, spread, bool(missing.any()), decimal, words, unit)
+        x = np.where(missing, fill, found.numbers)
+        center, scale = center_and_scale(x)
+        rough = cls(fill, center, scale, shape, spread)
+        bent_center, bent_scale = center_and_scale(rough._bent(x))
+        return replace(
+            rough,
+            bent_center=bent_center,
+            bent_scale=bent_scale,
+            indicator=bool(missing.any()),
+            decimal=decimal,
+            words=tuple(list(found.words)[:20]),
+            unit=unit,
+        )
 
     def names(self, column: str) -> list[str]:
         """The names of the features."""
-        return [column, f"{column} is missing"] if self.indicator else [column]
+        bent = {"linear": [], "log": [f"{column} log"], "tails": [f"{column} tamed"]}[self.shape]
+        return [column, *bent] + [f"{column} is missing"] * self.indicator
 
     def encode(self, column: Column, out: np.ndarray, place: Callable[[int], str]) -> list[str]:
         """Write the features of a column to `out`; returns notes."""
@@ -264,22 +277,24 @@ class NumberEncoding:
             found.words, found.first, there, name=column.name, what="number", known=self.words, place=place
         )
         missing = np.isnan(found.numbers)
-        shaped = self._shaped(np.where(missing, self.fill, found.numbers))
-        out[:, 0] = np.clip((shaped - self.center) / self.scale, -LIMIT, LIMIT)
+        x = np.where(missing, self.fill, found.numbers)
+        out[:, 0] = np.clip((x - self.center) / self.scale, -LIMIT, LIMIT)
+        if self.shape != "linear":
+            out[:, 1] = np.clip((self._bent(x) - self.bent_center) / self.bent_scale, -LIMIT, LIMIT)
         if self.indicator:
-            out[:, 1] = missing
+            out[:, -1] = missing
         elif count := int(missing.sum()):
             notes.append(f"{column.name}: {count} missing, none in training; the median {_figure(self.fill)} is used")
         return notes
 
-    def _shaped(self, x: np.ndarray) -> np.ndarray:
+    def _bent(self, x: np.ndarray) -> np.ndarray:
         if self.shape == "log":
             return np.sign(x) * np.log1p(np.abs(x))  # a negative count in new data stays finite
         return np.arcsinh((x - self.fill) / self.spread) if self.shape == "tails" else x
 
     def describe(self) -> str:
         """How the column is encoded, in a few words."""
-        how = {"linear": "", "log": "log, ", "tails": "tails tamed, "}[self.shape]
+        how = {"linear": "", "log": "also log, ", "tails": "also tails tamed, "}[self.shape]
         words = f"; words count as missing: {', '.join(map(_short, self.words[:3]))}" if self.words else ""
         unit = f" {self.unit}" if self.unit else ""
         return f"{how}median {_figure(self.fill)}{unit}{', indicator' if self.indicator else ''}{words}"
