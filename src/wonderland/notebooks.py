@@ -9,7 +9,7 @@ import base64
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,12 @@ from .core.tensor import Tensor
 from .core.typing import Array
 from .data.transforms.preview import png_bytes, tile
 from .viz.plot import Curve, plot
+
+if TYPE_CHECKING:
+    from .nn.analysis.summary import Summary
+    from .nn.module.module import Module
+    from .nn.module.parameter import Parameter
+    from .train.history import History
 
 SHOWN = 8  # rows and columns of a table, half of them from each end
 CURVE = 24  # numbers from which on a vector is a curve
@@ -87,7 +93,7 @@ def _ends(n: int) -> list[int | None]:
     return [*range(SHOWN // 2), None, *range(n - SHOWN // 2, n)]
 
 
-def _number(value: Any) -> str:
+def _number(value: np.generic) -> str:
     return f"{value:.4g}" if isinstance(value, np.floating) else str(value)
 
 
@@ -142,7 +148,7 @@ def _image(pixels: Array) -> str:
 # --- modules, summaries, histories
 
 
-def module(found: Any) -> str:
+def module(found: Module) -> str:
     """A tree that folds: settings, parameters with their shapes, and how many numbers there are.
 
     >>> import wonderland as wl
@@ -152,30 +158,31 @@ def module(found: Any) -> str:
     return f'<div style="font-family: ui-monospace, Menlo, Consolas, monospace;">{_branch("", found, 0)}</div>'
 
 
-def _branch(name: str, found: Any, depth: int) -> str:
+def _branch(name: str, found: Module, depth: int) -> str:
     """A module, with its own parameters, the functions and the modules in it."""
     title = (
         f"{escape(f'{name}: ' if name else '')}<b>{escape(type(found).__name__)}</b>({escape(found.extra_repr())}) "
         f'<span style="{SOFT}">{found.num_parameters():,} parameters</span>'
     )
     inner = [f"<div>{escape(path)}: {_cell(p)}</div>" for path, p in found.named_parameters() if "." not in path]
+    children = dict(found.named_children())
     for path, part in found._shown():
-        if hasattr(part, "named_parameters"):
-            inner.append(_branch(path, part, depth + 1))
+        if path in children and depth < DEEPEST:
+            inner.append(_branch(path, children[path], depth + 1))
         else:
             inner.append(f"<div>{escape(path)}: {escape(getattr(part, '__name__', repr(part)))}</div>")
-    if not inner or depth == DEEPEST:
+    if not inner:
         return f"<div>{title}</div>"
     indented = f'<div style="margin-left: 1.2em;">{"".join(inner)}</div>'
     return f"<details{'' if depth else ' open'}><summary>{title}</summary>{indented}</details>"
 
 
-def _cell(p: Any) -> str:
+def _cell(p: Parameter) -> str:
     frozen = "" if p.trainable else ", frozen"
     return f'{p.dtype}{list(p.shape)} <span style="{SOFT}">{p.size:,}{frozen}</span>'
 
 
-def summary(found: Any) -> str:
+def summary(found: Summary) -> str:
     """The rows of a summary as a table."""
     rows = [
         [
@@ -191,7 +198,7 @@ def summary(found: Any) -> str:
     return table(["path", "module", "output shape", "parameters", "multiply-adds"], rows, left=3)
 
 
-def history(found: Any) -> str | None:
+def history(found: History) -> str | None:
     """The first, the best and the last epoch, and the losses as curves."""
     if not found.records:
         return None
