@@ -22,4 +22,4 @@ def wilson_interval(right: int, of: int, z: float = 1.959964) -> tuple[float, fl
     share, inverse = right / of, z * z / of
     middle = (share + inverse / 2) / (1 + inverse)
     half = z / (1 + inverse) * math.sqrt(share * (1 - share) / of + inverse / (4 * of))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return (middle - half if right else 0.0), (middle + half if right < of else 1.0)

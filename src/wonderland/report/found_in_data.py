@@ -26,7 +26,6 @@ ROOM = 100  # times as many different rows as there are: with less, rows are equ
 ALONE = 0.995  # share of right answers, or correlation, from which one column gives the target away
 ENOUGH = 40  # rows, below which nothing is said about leakage and drift
 MOST_COLUMNS = 200
-BINS = 64
 DRIFT_ROWS = 1_000  # of both parts
 DRIFT_SURE = 1e-3  # probability of a false alarm
 MOVED = 0.15  # Kolmogorov's distance from which a change matters: of many rows any change is certain
@@ -87,10 +86,10 @@ def one_column_alone(told: Evidence) -> Iterator[Finding]:
     leaking = []
     for source in told.sources[:MOST_COLUMNS]:
         if isinstance(found, Classified):
-            how = class_by_column(source, found.true, len(found.names))
+            enough = class_by_column(source, found.true, len(found.names))
         else:
-            how = _number_by_column(source.values[found.places], found.true)
-        if how is not None and how >= ALONE:
+            enough = _correlation(source.values[found.places], found.true) >= ALONE
+        if enough:
             leaking.append(repr(source.name))
     if leaking:
         many = len(leaking) > 1
@@ -103,35 +102,38 @@ def one_column_alone(told: Evidence) -> Iterator[Finding]:
         )
 
 
-def class_by_column(source: Source, true: Array, classes: int) -> float | None:
-    """The accuracy of the most frequent class of each value, or of each range; learned from one half of the rows.
+def class_by_column(source: Source, true: Array, classes: int) -> bool:
+    """Whether one column is enough to tell the classes: half of the rows say those of the others.
 
-    None if always saying the same is nearly as good, or if the values are all different.
+    A number has the class of the nearest one, a category the one that is most frequent with it. One mistake is
+    forgiven, where two ranges meet.
     """
+    half = len(true) // 2
     order = np.random.default_rng(0).permutation(len(true))
+    first, second = order[:half], order[half:]
     if source.is_number:
-        finite = source.values[np.isfinite(source.values)]
-        edges = np.unique(np.quantile(finite, np.linspace(0, 1, BINS + 1)[1:-1])) if len(finite) else np.zeros(0)
-        codes = np.searchsorted(edges, np.nan_to_num(source.values), side="right")
+        values = np.nan_to_num(source.values, nan=np.inf)
+        known = first[np.argsort(values[first], kind="stable")]
+        after = np.searchsorted(values[known], values[second]).clip(1, half - 1)
+        with np.errstate(invalid="ignore"):  # two missing ones
+            nearer = np.abs(values[known[after]] - values[second]) < np.abs(values[known[after - 1]] - values[second])
+        guess = true[known[np.where(nearer | (values[known[after]] == values[second]), after, after - 1)]]
     else:
         codes = np.unique(source.values, return_inverse=True)[1]
         if codes.max() + 1 > len(true) / 4:
-            return None
-    half = len(true) // 2
-    first, second = order[:half], order[half:]
-    counts = np.zeros((int(codes.max()) + 1, classes), np.int64)
-    np.add.at(counts, (codes[first], true[first]), 1)
-    usual = int(counts.sum(axis=0).argmax())
-    rule = np.where(counts.sum(axis=1) > 0, counts.argmax(axis=1), usual)
-    right = float(np.mean(rule[codes[second]] == true[second]))
-    plain = float(np.mean(true[second] == usual))
-    return right if 1 - right <= 0.05 * (1 - plain) and plain < 1 else None
+            return False
+        counts = np.zeros((int(codes.max()) + 1, classes), np.int64)
+        np.add.at(counts, (codes[first], true[first]), 1)
+        guess = counts.argmax(axis=1)[codes[second]]
+    usual = int(np.bincount(true[first]).argmax())
+    wrong, plain = (int(np.count_nonzero(answer != true[second])) for answer in (guess, usual))
+    return 0 < plain and wrong <= max(1.0, (1 - ALONE) * len(second)) and wrong <= 0.05 * plain
 
 
-def _number_by_column(values: Array, true: Array) -> float | None:
+def _correlation(values: Array, true: Array) -> float:
     """The largest correlation of numbers, or of their ranks, with an output."""
     if values.dtype.kind != "f" or not np.isfinite(values).all() or np.ptp(values) == 0:
-        return None
+        return 0.0
     found = 0.0
     for output in true.T:
         if np.ptp(output) > 0:
