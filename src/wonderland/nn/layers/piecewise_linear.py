@@ -16,6 +16,7 @@ from ..module.parameter import Buffer
 __all__ = ["PiecewiseLinear"]
 
 LEAST = 20  # examples in a bin: with fewer it would be fitted to chance
+MOST = 100_000  # examples that are looked at, about: more would not move a quantile
 
 
 class PiecewiseLinear(Module):
@@ -56,6 +57,7 @@ class PiecewiseLinear(Module):
             raise InputError(f"PiecewiseLinear: data of shape {data.shape}.", f"some examples of shape ({features},)")
         if not np.isfinite(data).all():
             raise InputError("PiecewiseLinear: the data have NaN or infinities.", "data without them")
+        data = data[:: max(len(data) // MOST, 1)]
         levels = np.linspace(0, 1, min(bins, max(len(data) // LEAST, 2)) + 1)
         lows, rates = np.zeros((2, features, bins))
         for j, column in enumerate(data.T.astype(np.float64)):
