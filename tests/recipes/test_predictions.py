@@ -13,6 +13,7 @@ import pytest
 
 from wonderland.errors import FileError, InputError
 from wonderland.recipes import Predictions
+from wonderland.recipes.predictions import short
 
 CHANCES = np.array([[0.7, 0.2, 0.1], [0.1, 0.45, 0.45], [0.0, 0.0, 1.0]], np.float32)
 NAMES = ("a,b", 'say "c"', "<d>")
@@ -110,3 +111,19 @@ def test_parquet_and_pandas(classes, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match="pandas is not installed"):
         classes.to_pandas()
+
+
+def test_numbers_are_short_and_exact():
+    rng = np.random.default_rng(1)
+    values = (rng.normal(size=2000) * 10.0 ** rng.integers(-30, 30, 2000)).astype(np.float32)
+    found = short(values)
+    np.testing.assert_array_equal(np.array(found).astype(np.float32), values)
+    assert short(np.array([0.1, 0.7, 361291.12, -0.0], np.float32)) == [0.1, 0.7, 361291.12, 0.0]
+
+
+def test_a_row_of_many():
+    many = Predictions.of(np.arange(10.0), ids=list("abcdefghij"), id_name="node")
+    assert many[-1] == {"node": "j", "prediction": 9.0}
+    assert many.part(slice(2, 4)).predictions == [2.0, 3.0]
+    with pytest.raises(IndexError):
+        many[10]

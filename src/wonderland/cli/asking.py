@@ -59,11 +59,9 @@ def add_to(commands: Commands) -> None:
     command.add_argument("--out", metavar="FILE", help="write there: .csv, .json, .jsonl or .parquet, by its ending")
     command.add_argument("--probabilities", action="store_true", help="a column for the probability of each class")
     command.add_argument(
-        "--interval", type=float, metavar="P", help="numbers: ends with the truth between, at 0.9 for 90 %%"
+        "--interval", type=float, metavar="P", help="numbers: ends that have the truth between, as 0.9"
     )
-    command.add_argument(
-        "--sets", type=float, metavar="P", help="classes: a set with the true one in it, at 0.9 for 90 %%"
-    )
+    command.add_argument("--sets", type=float, metavar="P", help="classes: a set that has the true one, as 0.9")
     command.add_argument("--threshold", type=float, metavar="P", help="two classes: the second from this probability")
     command = add_command(commands, "generate", "let a model write", GENERATE, run_generate)
     command.add_argument("run_folder", metavar="RUN_OR_FOLDER", help="the folder of a run, or of a published model")

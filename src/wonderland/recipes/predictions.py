@@ -85,7 +85,19 @@ class Predictions:
         return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
     def __getitem__(self, row: int) -> Row:
-        return {name: values[row] for name, values in self.to_dict().items()}
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        return next(iter(self.part(slice(row, row + 1 or None))))
+
+    def part(self, rows: slice) -> Predictions:
+        """The predictions of some rows."""
+        cut = {
+            name: value[rows]
+            for name in ("predictions", "confidence", "lower", "upper", "sets", "ids")
+            if (value := getattr(self, name)) is not None
+        }
+        chances = self.probabilities and {name: values[rows] for name, values in self.probabilities.items()}
+        return replace(self, probabilities=chances, **cut)
 
     def __repr__(self) -> str:
         first = ", ".join(map(str, self.predictions[:3])) + (", ..." if len(self) > 3 else "")
@@ -200,9 +212,9 @@ class Predictions:
         WRITERS[ending(path)](self, path, probabilities)
 
     def _repr_html_(self) -> str:
-        columns = self.to_dict(len(self.probabilities or ()) <= 5)
+        columns = self.part(slice(SHOWN)).to_dict(len(self.probabilities or ()) <= 5)
         head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-        rows = list(zip(*(values[:SHOWN] for values in columns.values()), strict=True))
+        rows = list(zip(*columns.values(), strict=True))
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(str(_cell(value)))}</td>" for value in row) + "</tr>" for row in rows
         )
@@ -238,7 +250,19 @@ def short(values: np.ndarray) -> list[Value]:
     [0.1, 2.5]
     """
     found = np.asarray(values)
-    return (found.astype(str).astype(np.float64) if found.dtype == np.float32 else found).tolist()
+    if found.dtype != np.float32:
+        return found.tolist()
+    exact = found.astype(np.float64)
+    size = np.where(np.isfinite(exact) & (exact != 0), np.abs(exact), 1.0)
+    shift = -np.floor(np.log10(size))
+    out, todo = exact.copy(), np.isfinite(exact)
+    for digits in (7, 8, 9):  # nine are always enough
+        by = shift + (digits - 1)
+        up, down = 10.0 ** np.maximum(by, 0), 10.0 ** np.maximum(-by, 0)
+        tried = np.rint(exact * up / down) / up * down
+        fits = todo & (tried.astype(np.float32) == found)
+        out[fits], todo = tried[fits], todo & ~fits
+    return out.tolist()
 
 
 def _plain(value: object) -> object:
