@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from itertools import combinations
+from functools import cache
 
 import numpy as np
 from matplotlib.font_manager import FontProperties
@@ -35,14 +35,19 @@ def look_of(element, rules):
     return look
 
 
+@cache
+def width_of(words, size, weight, family):
+    font = FontProperties(family=family, weight=weight, size=size)
+    return TextToPath().get_text_width_height_descent(words, font, ismath=False)[0]
+
+
 def corners(element, rules, origin):
     """The four corners of a text, around."""
     look = look_of(element, rules)
     words = "".join(element.itertext())
     size = float(look["font-size"].removesuffix("px"))
     family = "DejaVu Sans Mono" if "monospace" in look.get("font-family", "") else "DejaVu Sans"
-    font = FontProperties(family=family, weight=int(look.get("font-weight", 400)), size=size)
-    width, _, _ = TextToPath().get_text_width_height_descent(words, font, ismath=False)
+    width = width_of(words, size, int(look.get("font-weight", 400)), family)
     x, y = float(element.get("x", 0)), float(element.get("y", 0))
     left = x - ANCHORS[look.get("text-anchor", "start")] * width
     box = np.array([[left, y - 0.74 * size], [left + width, y - 0.74 * size], [left + width, y + 0.2 * size]])
@@ -90,8 +95,10 @@ def faults(svg):
     for words, box in found:
         if (box < [left - 0.5, top - 0.5]).any() or (box > [left + width + 0.5, top + height + 0.5]).any():
             wrong.append(f"{words!r} is cut off: {box.round(1).tolist()} in {width:g} x {height:g}")
-    for (one, a), (other, b) in combinations(found, 2):
-        boxed = (a.max(axis=0) < b.min(axis=0)) | (b.max(axis=0) < a.min(axis=0))
-        if not boxed.any() and not apart(a, b):
-            wrong.append(f"{one!r} lies over {other!r}")
+    boxes = np.array([box for _, box in found]).reshape(-1, 4, 2)
+    low, high = boxes.min(axis=1), boxes.max(axis=1)
+    close = ((low[:, None] <= high) & (low <= high[:, None])).all(axis=-1)
+    for i, j in np.argwhere(np.triu(close, 1)):
+        if not apart(boxes[i], boxes[j]):
+            wrong.append(f"{found[i][0]!r} lies over {found[j][0]!r}")
     return wrong

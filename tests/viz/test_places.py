@@ -118,3 +118,17 @@ def test_powers_of_ten_stand_on_a_logarithmic_axis():
         viz.plot([([0], [1])], y_scale="log", y_range=(0.0, 1.0))
     with pytest.raises(wl.errors.InputError, match="no finite point"):
         viz.plot([([0, 1], [0.0, -1.0])], y_scale="log")
+
+
+@pytest.mark.parametrize("values", [[0.3, 0.1, -0.05], [3.0e9, 1.0, 0.0], [2e-13, 1e-13, 0.0], [0.0, 0.0, 0.0]])
+def test_bars_with_names(values):
+    errors = 0.2 * np.abs(values)
+    for names in (["age", "b", "c"], [LONG, "W" * 60, "ü"]):
+        for width in (300, 520):
+            svg = viz.ranking(names, values, errors, title=LONG, x_label=LONG, width=width)
+            assert faults(svg) == []
+    assert svg.count('class="bar"') == 3
+    with pytest.raises(wl.errors.ShapeError, match="2 names"):
+        viz.ranking(["a", "b"], values)
+    with pytest.raises(wl.errors.InputError, match="not finite"):
+        viz.ranking(["a"], [np.nan])

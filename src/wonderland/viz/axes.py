@@ -158,6 +158,11 @@ def ticks_of(scale: str, ends: tuple[float, float], count: int) -> list[Tick]:
     return list(map(Tick, found, numbers(found)))
 
 
+def _aside(found: Sequence[Tick]) -> float:
+    """The room on the right for the half of the last tick's text."""
+    return max(20.0, text_width(found[-1].words) / 2 + 5) if found else 20.0
+
+
 @dataclass(frozen=True)
 class Frame:
     """The rectangle inside a drawing in which data are shown, between the ends of two ranges, and its labels.
@@ -177,13 +182,12 @@ class Frame:
     @cached_property
     def x_ticks(self) -> list[Tick]:
         """As many as have room beside each other."""
-        width = self.size[0] - 82.0
         low, high = self.x_range
         for count in range(6 if self.size[0] >= 400 else 4, 0, -1):
             found = ticks_of(self.x_scale, self.x_range, count)
             widest = max((text_width(words) for _, words in found), default=0.0)
             closest = min((b.place - a.place for a, b in pairwise(found)), default=high - low)
-            if closest / (high - low) * width >= widest + APART:
+            if closest / (high - low) * (self.size[0] - self._left - _aside(found)) >= widest + APART:
                 return found
         return found[:1]
 
@@ -207,11 +211,14 @@ class Frame:
     @cached_property
     def sides(self) -> tuple[float, float, float, float]:
         """Left, right, top and bottom, in pixels: what is written beside them has room."""
-        widest = max((text_width(words) for _, words in self.y_ticks), default=0.0)
-        left = max(62.0, 9 + widest + (28 if self.y_label else 6))
-        half = text_width(self.x_ticks[-1].words) / 2 if self.x_ticks else 0.0
         top, bottom = self._upright
-        return left, self.size[0] - max(20.0, half + 5), top, bottom
+        return self._left, self.size[0] - _aside(self.x_ticks), top, bottom
+
+    @property
+    def _left(self) -> float:
+        """The room for the numbers on the left."""
+        widest = max((text_width(words) for _, words in self.y_ticks), default=0.0)
+        return max(62.0, 9 + widest + (28 if self.y_label else 6))
 
     def across(self, x: Place) -> Place:
         left, right, _, _ = self.sides
