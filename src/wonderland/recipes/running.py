@@ -329,12 +329,15 @@ def _report(
 ) -> list[str]:
     from .. import report  # only now: it has much to load
 
+    examples, data = len(data.test[0]), task.shown(data)
     outcome = task.outcome(model, data)
     evidence = task.evidence(model, data, outcome)
     diagnosis = None if evidence is None else report.examine(**evidence, history=history)
     found = {} if diagnosis is None else diagnosis.to_dict()
-    measured = {"test": results, "examples": len(data.test[0]), **found}
+    measured = {"test": results, "examples": examples, **found}
     written = _write_json(os.path.join(folder, "results.json"), measured)
+    few = {"examples": f"{examples:,}, of which {len(data.test[0]):,} are shown"}
+    told = {**results, **(few if len(data.test[0]) < examples else {})}
     batch = task.first(data.train, data.about)
     gradients = train.watching.probe(model, _loss(task, how, data), train.supervised, batch)
     pages = report.write(
@@ -342,7 +345,7 @@ def _report(
         title=f"{settings.model['name']} on {os.path.basename(os.path.normpath(data.name))}",
         history=history,
         model=model,
-        settings={"model": settings.model, "data": settings.data, "train": asdict(how), "test": results},
+        settings={"model": settings.model, "data": settings.data, "train": asdict(how), "test": told},
         results=results,
         gradients={path: np.asarray(g) for path, g in gradients.items()},
         diagnosis=diagnosis,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ... import metrics, nn, train
-from ...arrays import softmax
+from ...arrays import asarray, softmax
 from ...core.arguments import shown
-from ...core.errors import InputError
+from ...core.errors import InputError, NonFiniteError
 from ...data import DatasetRecord, train_test_split
 from ...metrics.metric import Metric
 from ..inputs import Options, check_alike, check_finite, check_type, kept, read, read_again
@@ -20,6 +22,8 @@ from ..table_inputs import TableData, is_table, options_like, read_parts, read_w
 from ..table_models import look_at
 from ..targets import number_loss, restored, units_of
 from .task import Arrays, Known, Prepared, Task, Whole
+
+SHOWN = 20_000  # examples of the test part that a report looks at
 
 
 class Supervised(Task):
@@ -92,9 +96,17 @@ class Supervised(Task):
         return [metrics.Accuracy()] if about["class_names"] else [metrics.MeanAbsoluteError(), metrics.R2()]
 
     def measure(self, model: nn.Module, part: Arrays, about: Options) -> dict[str, Any]:
-        found = super().measure(model, part, about)
+        outputs = train.predict(model, part[0], batch_size=self.batch)  # once for the loss and all metrics
+        found = {"loss": float(self.loss(0.0, about)(outputs, asarray(part[1])))}
+        if math.isnan(found["loss"]):
+            raise NonFiniteError(
+                "measure: the loss is nan.", "data and parameters without NaN; a smaller learning rate"
+            )
+        for name, metric in train.evaluation.named_metrics(self.metrics(about)).items():
+            metric.update(outputs, part[1])
+            found[name] = train.evaluation.plain(metric.compute())
         if names := about["class_names"]:
-            probabilities = answers(model, part[0], names)
+            probabilities = np.asarray(softmax(outputs))
             found["f1"] = metrics.F1(len(names), "macro")(probabilities, part[1])
             found["ece"] = metrics.CalibrationError()(probabilities, part[1])
         return found
@@ -106,6 +118,16 @@ class Supervised(Task):
 
     def answers(self, model: nn.Module, part: Arrays, about: Options) -> np.ndarray | None:
         return answers(model, part[0], about["class_names"])
+
+    def shown(self, data: Prepared) -> Prepared:
+        n = len(data.test[0])
+        if n <= SHOWN:
+            return data
+        rows = np.sort(np.random.default_rng(0).choice(n, SHOWN, replace=False))
+        ids = tuple(data.test_ids[i] for i in rows) if data.test_ids else ()
+        table = None if data.test_table is None else data.test_table.select(rows)
+        x, y = data.test
+        return replace(data, test=(x[rows], y[rows]), test_ids=ids, test_table=table)
 
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         x, y = data.test

@@ -143,6 +143,10 @@ class Task:
 
     batch: int = 256  # examples at a time when a model is measured or asked
 
+    def shown(self, data: Prepared) -> Prepared:
+        """The data of a report: with fewer examples to test with, if there are very many."""
+        return data
+
     def outcome(self, model: nn.Module, data: Prepared) -> dict[str, Any]:
         """What a report shows beside curves and the model: predictions, targets, examples, names of classes."""
         return {}
