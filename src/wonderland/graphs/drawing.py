@@ -10,6 +10,7 @@ import numpy as np
 from ..core.errors import InputError, ShapeError
 from ..core.typing import Array, ArrayLike
 from ..storage.svg import SVG
+from ..viz.extents import fitted, text_width
 from ..viz.marks import PLOT_LOOKS, Drawing, Looks, Mark, circle, line, polyline, rect, shortened, text
 from ..viz.plot import PALETTE
 from .graph import Graph
@@ -83,24 +84,22 @@ def drawing(
     radius = _radius(n)
     beside = any(len(word) > 3 for word in words) or (bool(words) and radius < 8)
     points = _on_paper(at, size, bool(title), key, radius, beside)
-    marks = [text("title", size[0] / 2, 28, title)] if title else []
+    marks = [text("title", size[0] / 2, 28, fitted(title, size[0] - 24, 15, bold=True))] if title else []
     marks += _edges(graph, points, radius, edge_values)
+    spots = _spots(words, points, radius, size, key, bool(title)) if beside else {}
     for i, (x, y) in enumerate(points.tolist()):
         said = f"{words[i] or i}" if words else str(i)
         said += f": {shown[i]}" if shown is not None else ""
         said += f", not {truth[i]}" if wrong[i] and truth is not None else ""
         stroke, width = (WRONG, 2.5) if wrong[i] else ("#ffffff", 1.2)
         marks.append(circle(x, y, radius, said, fill=fills[i], stroke=stroke, stroke_width=width))
-        if words and words[i]:
-            if beside:
-                word = shortened(words[i], 16)
-                wide = 6.2 * len(word) + 4  # paper behind it, or edges would cross it out
-                marks += [
-                    rect("", x - wide / 2, y + radius + 2.5, wide, 12, fill="#ffffff", fill_opacity="0.8"),
-                    text("beside", x, y + radius + 12, word),
-                ]
-            else:
-                marks.append(text("inside on-light" if _is_light(fills[i]) else "inside", x, y + 3.6, words[i]))
+        if words and words[i] and not beside:
+            marks.append(text("inside on-light" if _is_light(fills[i]) else "inside", x, y + 3.6, words[i]))
+    for word, x, y, wide in spots.values():  # paper behind each, or edges would cross it out
+        marks += [
+            rect("", x - wide / 2, y - 9.5, wide, 12, fill="#ffffff", fill_opacity="0.8"),
+            text("beside", x, y, word),
+        ]
     marks += _legend(key, size, bool(wrong.any()))
     spoken = title or f"a graph with {n} nodes and {graph.num_edges} edges"
     return Drawing(size, marks, spoken, {"wl-plot": PLOT_LOOKS, "wl-network": NETWORK_LOOKS})
@@ -154,6 +153,30 @@ def shade(share: float) -> str:
     return "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in zip(LIGHT, DARK, strict=True))
 
 
+def _spots(
+    words: Sequence[str], points: Array, radius: float, size: tuple[int, int], key: Key, titled: bool
+) -> dict[int, tuple[str, float, float, float]]:
+    """Where words stand and how wide they are, by node: below, above or beside it; what has no room is left out, and
+    is said when the node is pointed at."""
+    right = size[0] - (_key_width(key) if key else 0) - 2
+    taken = np.empty((0, 4))
+    found = {}
+    for i, (x, y) in enumerate(points.tolist()):
+        if not words[i]:
+            continue
+        word = shortened(words[i], 16)
+        wide = text_width(word, 11) + 4
+        side = radius + 4 + wide / 2
+        for at in ((x, y + radius + 12), (x, y - radius - 5), (x + side, y + 4), (x - side, y + 4)):
+            box = np.array([at[0] - wide / 2, at[1] - 10, at[0] + wide / 2, at[1] + 4])
+            inside = box[0] >= 2 and box[1] >= (36 if titled else 2) and box[2] <= right and box[3] <= size[1] - 2
+            if inside and not ((taken[:, :2] < box[2:]) & (box[:2] < taken[:, 2:])).all(axis=1).any():
+                taken = np.vstack([taken, box])
+                found[i] = (word, *at, wide)
+                break
+    return found
+
+
 def _is_light(colour: str) -> bool:
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return 0.3 * red + 0.59 * green + 0.11 * blue > 150
@@ -179,7 +202,7 @@ def _on_paper(at: Array, size: tuple[int, int], titled: bool, key: Key, radius: 
 
 
 def _key_width(key: Key) -> float:
-    return 34 + 7.0 * max(len("wrong"), *(len(shortened(name, 18)) for _, name in key))
+    return 26 + max(text_width(shortened(name, 18)) for name in ("wrong", *(name for _, name in key)))
 
 
 def _legend(key: Key, size: tuple[int, int], wrong: bool) -> list[Mark]:
