@@ -25,6 +25,7 @@ SECTIONS = (
     "decode",
     "long",
     "tables",
+    "tables_reading",
 )
 
 

@@ -197,6 +197,8 @@ def test_encodings_that_are_wrong(write: Any) -> None:
         read_table(write("a,b\n1,é\n".encode("latin-1")), encoding="utf-8")
     with pytest.raises(InputError, match=r"ascii text, found byte 0xc3 in line 2"):
         read_table(write("a,b\n1,é\n"), encoding="ascii")
+    with pytest.raises(InputError, match="byte 0xef in line 1"):  # a mark that breaks off
+        read_table(write(b"\xef"), encoding="utf-8-sig")
     with pytest.raises(InputError, match="encoding='nonsense'"):
         read_table(write("a,b\n1,2\n"), encoding="nonsense")
     with pytest.raises(InputError, match="encoding='zlib'"):

@@ -391,8 +391,9 @@ def test_json(tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch) -> 
         assert values(read_table(tmp_path / name)) == FOUND
     assert read_table(tmp_path / "t.jsonl").place(1) == "line 3"
     assert read_table(tmp_path / "t.json").place(1) == "row 1"
-    (tmp_path / "c.json").write_text(json.dumps({"a": [1, 2], "b": ["x", None]}, indent=1))
-    assert values(read_table(tmp_path / "c.json")) == {"a": [1, 2], "b": ["x", None]}
+    for indent in (None, 1):
+        (tmp_path / "c.json").write_text(json.dumps({"a": [1, 2], "b": ["x", None]}, indent=indent))
+        assert values(read_table(tmp_path / "c.json")) == {"a": [1, 2], "b": ["x", None]}
 
 
 @pytest.mark.parametrize(

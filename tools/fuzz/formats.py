@@ -25,7 +25,7 @@ from wonderland import nn, recipes, train
 from wonderland.models.pretrained import IgnoredSettingWarning
 from wonderland.recipes.settings import as_value
 from wonderland.recipes.tasks.language import read_text
-from wonderland.recipes.tasks.texts import read_column
+from wonderland.recipes.tasks.texts import read_texts
 from wonderland.storage import safetensors
 from wonderland.train import resuming
 from wonderland.train.checkpoints import FORMAT, read
@@ -166,9 +166,20 @@ def _parquet() -> list[bytes]:
     ] + [_written(lambda f: pq.write_table(table, f, write_page_checksum=True, row_group_size=20))]
 
 
-def _arrow() -> list[bytes]:
+def _json_tables() -> list[bytes]:
+    rows = [{"a": 1, "b": "x", "c": {"d": True}}, {"a": None, "b": 2.5}, {"a": 2**60, "c": {"d": None, "e": "é"}}]
+    return ["\n".join(map(json.dumps, rows)).encode(), json.dumps(rows).encode(), b'{"a": [1, 2], "b": ["x", null]}']
+
+
+def _read_table(path: Path) -> Any:
+    table = wl.data.read_table(path)
+    return [column.strings() for column in table.columns.values()], [table.place(i) for i in range(len(table))]
+
+
+def _arrow(lists: bool = True) -> list[bytes]:
     pa = _library("pyarrow")
-    table = pa.table({"a": np.arange(20.0), "b": ["x", "yy"] * 10, "c": [[1, 2]] * 20})
+    columns: dict[str, Any] = {"a": np.arange(20.0), "b": ["x", "yy"] * 10}
+    table = pa.table(columns | {"c": [[1, 2]] * 20 if lists else [None, np.datetime64(5, "s")] * 10})
 
     def write(kind: Any, **options: Any) -> bytes:
         sink = io.BytesIO()
@@ -479,11 +490,15 @@ def formats(folder: str) -> list[Format]:
         Format("read_npy repacked", ".npy.gz", _packed(_npy), lambda p: _values(data.read_npy(p)), _repacked),
         Format("read_csv", ".csv", _tables, lambda p: data.read_csv(p, target=-1, on_missing="nan").features),
         Format("read_csv gz", ".csv.gz", _packed(_tables), lambda p: data.read_csv(p, on_missing="drop"), _repacked),
-        Format(
-            "read_column", ".csv", lambda: _tables()[-1:], lambda p: read_column({"name": str(p)}, "text", "data.text")
-        ),
+        Format("read_texts", ".csv", lambda: _tables()[-1:], lambda p: read_texts({"name": str(p)}, "text")),
         Format("read_parquet", ".parquet", _parquet, lambda p: data.read_parquet(p, on_missing="nan").features),
         Format("ArrowDataset", ".arrow", _arrow, _read_arrow),
+        Format("read_table", ".csv", _tables, _read_table),
+        Format("read_table gz", ".csv.gz", _packed(_tables), _read_table, _repacked),
+        Format("read_table json", ".json", lambda: _json_tables()[1:], _read_table, either),
+        Format("read_table jsonl", ".jsonl", _json_tables, _read_table),
+        Format("read_table arrow", ".arrow", lambda: _arrow(lists=False), _read_table),
+        Format("read_table parquet", ".parquet", _parquet, _read_table),
         Format("read_cifar10", ".bin", lambda: [bytes([3]) + bytes(3072)], lambda p: _values(data.read_cifar10(p)[0])),
         Format("read_wav", ".wav", _sounds, lambda p: _values(wl.audio.read_wav(p).samples)),
         *(
@@ -561,6 +576,8 @@ def bombs() -> list[tuple[str, Callable[[], bytes]]]:
         ("safetensors", lambda: struct.pack("<Q", 2**63) + b"{}"),
         ("safetensors", tensors),
         ("tokenizer", lambda: json.dumps(_doubling()).encode()),
+        ("read_table gz", lambda: b"".join(_deflated(31, b"a,b\n", size))),
+        ("read_table parquet", _many_rows),
         ("read_parquet", _many_rows),
         ("read_parquet", _long_texts),
     ]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def list_datasets(kind: str | None = None) -> list[Entry]:
     return [entry for entry in entries if kind in (None, entry.kind)]
 
 
-def load(source: Any, **options: Any) -> Any:
+def load(source: object, **options: Any) -> Any:
     """A dataset by its name, from a file or folder, or of a table in memory; the options are those of what reads it.
 
     >>> import wonderland as wl
@@ -106,7 +106,7 @@ def load(source: Any, **options: Any) -> Any:
     return reader_of(source)(**options)
 
 
-def reader_of(source: Any) -> Callable[..., Any]:
+def reader_of(source: object) -> Callable[..., Any]:
     """The function of options alone that reads a source as `load` does; its signature says which options it has."""
     if (not isinstance(source, (str, os.PathLike)) or source == "-") and is_table_source(source):
         return partial(read_records, source)
@@ -120,7 +120,7 @@ def reader_of(source: Any) -> Callable[..., Any]:
         if not any(mark in source for mark in "./\\~") and not os.path.exists(source):
             names = ", ".join(entry.name for entry in list_datasets())
             raise InputError(f"load: there is no dataset or file {source!r}.", f"a path, or one of {names}")
-    path = as_path("load", source)
+    path = as_path("load", cast(PathLike, source))  # which refuses what is no path
     return partial((_folder_reader if path.is_dir() else _file_reader)(path), path)
 
 

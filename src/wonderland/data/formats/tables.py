@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ MOST_CATEGORIES = 1000  # as columns of zeros and ones; more are names of rows r
 
 
 def read_records(
-    source: Any,
+    source: object,
     *,
     target: str | int | None = None,
     columns: Sequence[str | int] | None = None,

@@ -26,7 +26,7 @@ from ..formats.files import GZIP, as_path, damaged
 
 _BLOCK = 1 << 20
 _MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -34,7 +34,6 @@ _MARKS = (
 )
 # letters beyond ASCII in UTF-8: in a file of one byte a character they are pairs that nobody writes
 _UTF8_LETTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_AS_IT_IS = ("utf-8", "utf-8-sig")
 _ONE_BYTE = "cp1252"  # Latin-1 with the letters that Windows puts among its control characters
 
 
@@ -46,7 +45,7 @@ class TextFile:
     >>> _ = path.write_bytes(b"\\xef\\xbb\\xbfa,b\\r\\n1,2\\r\\n")
     >>> file = TextFile("demo", path)
     >>> file.encoding, list(file.blocks())
-    ('utf-8-sig', [b'a,b\\r\\n1,2\\r\\n'])
+    ('utf-8', [b'a,b\\r\\n1,2\\r\\n'])
     """
 
     def __init__(
@@ -138,7 +137,7 @@ class TextFile:
 
     def blocks(self, size: int = _BLOCK) -> Iterator[bytes]:
         """The text from the beginning as blocks of UTF-8, whatever it is in the file."""
-        decoder = None if self.encoding in _AS_IT_IS else codecs.getincrementaldecoder(self.encoding)()
+        decoder = None if self.encoding == "utf-8" else codecs.getincrementaldecoder(self.encoding)()
         with self.content() as file:
             if decoder is None and self.head.startswith(codecs.BOM_UTF8):
                 file.read(len(codecs.BOM_UTF8))
@@ -155,7 +154,7 @@ class TextFile:
             raise InputError(
                 f"{self.who}: encoding={encoding!r} is none.", "'utf-8', 'latin-1', 'cp1252' or 'utf-16'"
             ) from None
-        return "utf-8-sig" if name == "utf-8" else name
+        return "utf-8" if name == "utf-8-sig" else name  # a mark is left out anyway
 
     def _found(self) -> str:
         """The encoding by the mark at the beginning, by zeros in every second byte, or by what can be decoded."""
@@ -195,7 +194,7 @@ class TextFile:
 
     def _decode(self) -> None:
         decoder, line = codecs.getincrementaldecoder(self.encoding)(), 1
-        plain = self.encoding in ("utf-8", "utf-8-sig", _ONE_BYTE)
+        plain = self.encoding in ("utf-8", _ONE_BYTE)
         with self.content() as file:
             while True:
                 block = file.read(_BLOCK)
@@ -215,7 +214,7 @@ class TextFile:
         what, line = found.args
         if what == "a zero byte":
             return damaged(self.who, self.name, f"text, found a zero byte in line {line}")
-        shown = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8"}.get(self.encoding, self.encoding)
+        shown = "UTF-8" if self.encoding == "utf-8" else self.encoding
         return InputError(
             f"{self.who}: {self.name!r} is damaged or of another kind: expected {shown} text, found {what} in "
             f"line {line}.",

@@ -22,7 +22,7 @@ from .table import Column, Table
 _WHO = "read_table"
 
 
-def is_frame(source: Any) -> bool:
+def is_frame(source: object) -> bool:
     """Whether something of pandas or polars is a data frame, whose rows are there: not a series or a lazy frame."""
     return hasattr(source, "get_columns") or (hasattr(source, "iloc") and hasattr(source, "columns"))
 
@@ -43,7 +43,7 @@ def table_of_frame(frame: Any) -> Table:
     return _table(f"the {library} frame", {column.name: column for column in columns})
 
 
-def table_of_columns(columns: Mapping[str, Any], name: str = "the dict") -> Table:
+def table_of_columns(columns: Mapping[str, object], name: str = "the dict") -> Table:
     """The table of columns by name, or of one row by the names of its values.
 
     >>> table_of_columns({"age": [31, None], "city": ["Rome", "Pisa"]})["age"].values
@@ -73,19 +73,21 @@ def table_of_columns(columns: Mapping[str, Any], name: str = "the dict") -> Tabl
     return _table(name, found)
 
 
-def table_of_rows(rows: Sequence[Mapping[str, Any]], name: str = "the list") -> Table:
+def table_of_rows(rows: Sequence[object], name: str = "the list") -> Table:
     """The table of rows by the names of their values. What a row does not name is missing.
 
     >>> table_of_rows([{"age": 31}, {"city": "Rome"}])["city"].strings().tolist()
     ['', 'Rome']
     """
+    found: list[Mapping[str, object]] = []
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise DTypeError(f"{_WHO}: row {i} of {name} is a {type(row).__name__}.", "a dict for each row")
-    names = list(dict.fromkeys(key for row in rows for key in row))
+        found.append(row)
+    names = list(dict.fromkeys(key for row in found for key in row))
     shown = _names(name, names)
     columns = {
-        text: column_of_values(text, [row.get(key) for row in rows]) for text, key in zip(shown, names, strict=True)
+        text: column_of_values(text, [row.get(key) for row in found]) for text, key in zip(shown, names, strict=True)
     }
     return _table(name, columns)
 
@@ -157,7 +159,7 @@ def _taken(known: Column, codes: np.ndarray) -> Column:
 # --- one column
 
 
-def column_of(name: str, values: Any) -> Column:
+def column_of(name: str, values: object) -> Column:
     """The column of an array, a tensor or a sequence of values.
 
     >>> column_of("open", np.array([True, False])).strings().tolist()
@@ -263,7 +265,7 @@ def _instant(value: Any) -> np.datetime64:
     return np.datetime64(value, "us")
 
 
-def _written(name: str, value: Any) -> str:
+def _written(name: str, value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -278,7 +280,7 @@ def _written(name: str, value: Any) -> str:
     return str(value)
 
 
-def _is_scalar(value: Any) -> bool:
+def _is_scalar(value: object) -> bool:
     return (
         isinstance(value, (str, bytes))
         or not (hasattr(value, "__len__") or hasattr(value, "__iter__"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from typing import Any
+from itertools import islice
 
 import numpy as np
 
@@ -79,22 +79,23 @@ def joined(parts: list[Column]) -> Column:
     return Column(name, np.concatenate(values), tuple(coded.texts))
 
 
-def _take(rows: Iterator[tuple[dict[str, Any], int]]) -> list[tuple[dict[str, Any], int]]:
+def _take(rows: Iterator[tuple[dict[str, object], int]]) -> list[tuple[dict[str, object], int]]:
     return [row for _, row in zip(range(ROWS), rows, strict=False)]
 
 
 def _is_lines(file: TextFile) -> bool:
-    """Whether the first line is an object of its own, and not the beginning of a longer one or of a list."""
-    first = next((line for line in text_lines(file.blocks()) if line.strip()), "")
-    if not first.lstrip().startswith("{"):
+    """Whether the first line is an object of its own: not the beginning of a longer one or of a list, nor columns."""
+    lines = list(islice(filter(str.strip, text_lines(file.blocks())), 2))
+    if not lines or not lines[0].lstrip().startswith("{"):
         return False
     try:
-        return isinstance(parse_json(first), dict)
+        found = parse_json(lines[0])
     except ValueError:
         return False
+    return len(lines) > 1 or not any(isinstance(value, list) for value in found.values())
 
 
-def _rows_of_lines(file: TextFile) -> Iterator[tuple[dict[str, Any], int]]:
+def _rows_of_lines(file: TextFile) -> Iterator[tuple[dict[str, object], int]]:
     for number, line in enumerate(text_lines(file.blocks()), 1):
         if not line.strip():
             continue
@@ -107,7 +108,7 @@ def _rows_of_lines(file: TextFile) -> Iterator[tuple[dict[str, Any], int]]:
         yield _flat(file, value, f"line {number}"), number
 
 
-def _rows_of_document(file: TextFile) -> Iterator[tuple[dict[str, Any], int]] | Table:
+def _rows_of_document(file: TextFile) -> Iterator[tuple[dict[str, object], int]] | Table:
     content = io.BytesIO()
     for block in file.blocks():
         content.write(block)
@@ -126,16 +127,16 @@ def _rows_of_document(file: TextFile) -> Iterator[tuple[dict[str, Any], int]] | 
     return _rows_of_list(file, value)
 
 
-def _rows_of_list(file: TextFile, rows: list[Any]) -> Iterator[tuple[dict[str, Any], int]]:
+def _rows_of_list(file: TextFile, rows: list[object]) -> Iterator[tuple[dict[str, object], int]]:
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
             raise damaged(file.who, file.name, f"a list of objects, found a {type(row).__name__} in row {i}")
         yield _flat(file, row, f"row {i}"), i
 
 
-def _flat(file: TextFile, row: Mapping[str, Any], place: str, lists: bool = False) -> dict[str, Any]:
+def _flat(file: TextFile, row: Mapping[str, object], place: str, lists: bool = False) -> dict[str, object]:
     """A row without objects inside; a list has no place in it unless the row is one of columns."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, value in row.items():
         inner = {f"{name}.{key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value}
         for key, part in inner.items():

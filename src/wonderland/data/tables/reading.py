@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ _FRAMES = ("pandas", "polars")
 
 
 def read_table(
-    source: Any,
+    source: object,
     *,
     header: bool | None = None,
     delimiter: str | None = None,
@@ -122,7 +121,7 @@ def _without(reason: str, **options: object) -> None:
         raise InputError(f"{_WHO}: {given[0]} is {reason}.", "without it")
 
 
-def is_table_source(source: Any) -> bool:
+def is_table_source(source: object) -> bool:
     """Whether `read_table` takes a source, by its type, its ending and its first bytes.
 
     >>> is_table_source({"age": [31, 54]}), is_table_source([1, 2]), is_table_source("iris")
