@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.errors import InputError, ModuleError, ShapeError
 from ..core.naming import near
-from ..core.typing import Array
+from ..core.typing import Array, ArrayLike, DTypeLike
 
 
 class PlainEstimator:
@@ -24,16 +24,19 @@ class PlainEstimator:
     {'size': 4}
     """
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    n_features_in_: int
+    feature_names_in_: Array
+
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """The parameters by name; `deep` includes those of estimators among them, as `inner__name`."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for name in list(inspect.signature(type(self)).parameters):
             value = found[name] = getattr(self, name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
                 found |= {f"{name}__{inner}": v for inner, v in value.get_params().items()}
         return found
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Change parameters. Returns the estimator."""
         known = self.get_params(deep=False)
         for name, value in params.items():
@@ -63,9 +66,10 @@ class PlainClassifier:
 
     predict: Callable[..., Array]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> float:
         right = np.asarray(self.predict(X)) == np.asarray(y)
-        return float(np.average(right, weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return float(np.average(right, weights=weights))
 
 
 class PlainRegressor:
@@ -73,29 +77,32 @@ class PlainRegressor:
 
     predict: Callable[..., Array]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        y = np.asarray(y, np.float64)
-        error = (y - np.asarray(self.predict(X), np.float64)) ** 2
-        center = np.average(y, axis=0, weights=sample_weight)
-        shares = [np.average(part, axis=0, weights=sample_weight) for part in (error, (y - center) ** 2)]
+    def score(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> float:
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        targets = np.asarray(y, np.float64)
+        error = (targets - np.asarray(self.predict(X), np.float64)) ** 2
+        center = np.average(targets, axis=0, weights=weights)
+        shares = [np.average(part, axis=0, weights=weights) for part in (error, (targets - center) ** 2)]
         return float(np.mean(1.0 - shares[0] / shares[1]))
 
 
 class PlainClusters:
     """`fit_predict`, the labels of the data that a clustering was fitted to."""
 
-    fit: Callable[..., Any]
+    fit: Callable[..., PlainClusters]
+    labels_: Array
 
-    def fit_predict(self, X: Any, y: Any = None) -> Array:
+    def fit_predict(self, X: object, y: object = None) -> Array:
         return self.fit(X).labels_
 
 
 class PlainTransformer:
     """`fit_transform`."""
 
-    fit: Callable[..., Any]
+    fit: Callable[..., PlainTransformer]
+    transform: Callable[..., Array]
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: object, y: object = None) -> Array:
         return self.fit(X, y).transform(X)
 
 
@@ -104,14 +111,20 @@ class PlainNames:
 
     _n_features_out: int
 
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
+    def get_feature_names_out(self, input_features: object = None) -> Array:
         name = type(self).__name__.lower()
         return np.array([f"{name}{i}" for i in range(self._n_features_out)], object)
 
 
 def _validate_plainly(
-    estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True, dtype: Any = np.float64, **settings: Any
-) -> Any:
+    estimator: PlainEstimator,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    reset: bool = True,
+    dtype: DTypeLike = np.float64,
+    **settings: object,
+) -> Array | tuple[Array, Array]:
     """Inputs (n, features) and targets as arrays, after a look at both."""
     name = type(estimator).__name__
     if reset:
@@ -129,19 +142,20 @@ def _validate_plainly(
         raise ShapeError(
             f"{name}: {x.shape[1]} features, but it was fitted to {estimator.n_features_in_}.", "the same features"
         )
-    if isinstance(y, str):
+    if y is None:
         return x
-    if len(y) != len(x):
-        raise ShapeError(f"{name}: {len(x)} inputs and {len(y)} targets.", "one target for each")
-    return x, np.asarray(y)
+    targets = np.asarray(y)
+    if len(targets) != len(x):
+        raise ShapeError(f"{name}: {len(x)} inputs and {len(targets)} targets.", "one target for each")
+    return x, targets
 
 
-def _check_plainly(estimator: Any) -> None:
+def _check_plainly(estimator: object) -> None:
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(estimator)):
         raise ModuleError(f"{type(estimator).__name__}: it has not been fitted.", "fit(X, y) first")
 
 
-def _weights_plainly(weights: Any, X: Array, dtype: Any = None) -> Array:
+def _weights_plainly(weights: ArrayLike | None, X: Array, dtype: DTypeLike = np.float64) -> Array:
     found = np.ones(len(X), dtype) if weights is None else np.asarray(weights, dtype)
     if found.shape != (len(X),):
         raise ShapeError(f"sample_weight: shape {found.shape} for {len(X)} examples.", "one weight for each")
@@ -179,7 +193,7 @@ else:
     check_classes = importlib.import_module("sklearn.utils.multiclass").check_classification_targets
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: object) -> int:
     """A seed from what scikit-learn calls a random state: a number, NumPy's generators, or None for another each time.
 
     >>> seed_of(3)

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.errors import InputError
-from ..core.typing import Array
+from ..core.typing import Array, ArrayLike
 from ..models.classical import gaussian_mixture, kmeans, lasso, least_squares, logistic, nearest, pca
+from ..nn.module.module import Module
 from ..random.keys import key
 from .bases import (
     BaseEstimator,
@@ -33,34 +34,35 @@ class _Estimator(BaseEstimator):
         """The least number of examples."""
         return 1
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         raise NotImplementedError
 
-    def _inputs(self, X: Any) -> Array:
+    def _inputs(self, X: object) -> Array:
         check_is_fitted(self)
         return validate(self, X, reset=False, dtype=np.float64)
 
 
 class _Classifier(ClassifierMixin, _Estimator):
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: object, y: object) -> Self:
         """Fit to inputs (n, features) and labels (n,), numbers or names."""
-        x, y = validate(self, X, y, dtype=np.float64, ensure_min_samples=self._least())
-        check_classes(y)
-        self.classes_, places = np.unique(y, return_inverse=True)
+        x, labels = validate(self, X, y, dtype=np.float64, ensure_min_samples=self._least())
+        check_classes(labels)
+        self.classes_, places = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
                 f"{type(self).__name__}: the labels are all of one class, {self.classes_.tolist()}.",
                 "examples of two or more classes",
             )
-        self.model_ = self._make().fit(x, places.reshape(-1))
+        self.model_ = self._make()
+        self.model_.fit(x, places.reshape(-1))
         return self
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: object) -> Array:
         """The probabilities (n, classes)."""
         x = self._inputs(X)
         return np.asarray(self.model_.predict_proba(x))
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """The most probable class of each example."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
@@ -74,9 +76,9 @@ class _Regressor(RegressorMixin, _Estimator):
         tags.target_tags.multi_output = self._many_targets
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: object, y: object) -> Self:
         """Fit to inputs (n, features) and numbers (n,)."""
-        x, y = validate(
+        x, targets = validate(
             self,
             X,
             y,
@@ -85,10 +87,11 @@ class _Regressor(RegressorMixin, _Estimator):
             multi_output=self._many_targets,
             ensure_min_samples=self._least(),
         )
-        self.model_ = self._make().fit(x, np.asarray(y, np.float64))
+        self.model_ = self._make()
+        self.model_.fit(x, np.asarray(targets, np.float64))
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """The outputs for inputs (n, features)."""
         x = self._inputs(X)
         return np.asarray(self.model_.predict(x))
@@ -101,7 +104,7 @@ class _Linear(_Regressor):
         return np.asarray(self.model_.coef_).T
 
     @property
-    def intercept_(self) -> Any:
+    def intercept_(self) -> Array | float:
         """The bias."""
         return np.asarray(self.model_.intercept_)[()]
 
@@ -117,7 +120,7 @@ class LinearRegression(_Linear):
     def __init__(self, *, bias: bool = True) -> None:
         self.bias = bias
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return least_squares.LinearRegression(self.bias)
 
 
@@ -128,7 +131,7 @@ class Ridge(_Linear):
         self.alpha = alpha
         self.bias = bias
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return least_squares.Ridge(self.alpha, self.bias)
 
 
@@ -142,7 +145,7 @@ class ElasticNet(_Linear):
         self.l1_ratio = l1_ratio
         self.bias = bias
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return lasso.ElasticNet(self.alpha, self.l1_ratio, self.bias)
 
 
@@ -155,7 +158,7 @@ class Lasso(_Linear):
         self.alpha = alpha
         self.bias = bias
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return lasso.Lasso(self.alpha, self.bias)
 
 
@@ -174,7 +177,7 @@ class LogisticRegression(_Classifier):
         self.l2 = l2
         self.bias = bias
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return logistic.LogisticRegression(self.l2, self.bias)
 
     @property
@@ -194,7 +197,7 @@ class KNeighborsClassifier(_Classifier):
     def _least(self) -> int:
         return self.n_neighbors
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return nearest.KNeighborsClassifier(self.n_neighbors, self.weights, self.metric)
 
 
@@ -209,7 +212,7 @@ class KNeighborsRegressor(_Regressor):
     def _least(self) -> int:
         return self.n_neighbors
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return nearest.KNeighborsRegressor(self.n_neighbors, self.weights, self.metric)
 
 
@@ -226,11 +229,11 @@ class KMeans(OutputNames, TransformerMixin, ClusterMixin, _Estimator):
         self,
         n_clusters: int = 8,
         *,
-        init: Any = "k-means++",
+        init: str | ArrayLike = "k-means++",
         n_init: int = 10,
         max_iter: int = 300,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: object = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.init = init
@@ -239,30 +242,31 @@ class KMeans(OutputNames, TransformerMixin, ClusterMixin, _Estimator):
         self.tol = tol
         self.random_state = random_state
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         drawn = key(seed_of(self.random_state))
         return kmeans.KMeans(self.n_clusters, self.init, self.n_init, self.max_iter, self.tol, drawn)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Find the centres of points (n, features)."""
-        self.model_ = self._make().fit(validate(self, X, dtype=np.float64))
+        self.model_ = self._make()
+        self.model_.fit(validate(self, X, dtype=np.float64))
         self.labels_ = np.asarray(self.model_.labels_)
         self.cluster_centers_ = np.asarray(self.model_.cluster_centers_)
         self.inertia_, self.n_iter_ = self.model_.inertia_, max(1, self.model_.n_iter_)
         self._n_features_out = len(self.cluster_centers_)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """The numbers (n,) of the nearest centres."""
         x = self._inputs(X)
         return np.asarray(self.model_.predict(x))
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: object) -> Array:
         """The distances (n, clusters) from the centres."""
         x = self._inputs(X)
         return np.asarray(self.model_.transform(x))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Minus the sum of the squared distances from the nearest centres."""
         x = self._inputs(X)
         return float(self.model_.score(x))
@@ -286,7 +290,7 @@ class GaussianMixture(_Estimator):
         reg_covar: float = 1e-6,
         max_iter: int = 100,
         n_init: int = 1,
-        random_state: Any = None,
+        random_state: object = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -296,7 +300,7 @@ class GaussianMixture(_Estimator):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return gaussian_mixture.GaussianMixture(
             self.n_components,
             self.covariance_type,
@@ -307,9 +311,10 @@ class GaussianMixture(_Estimator):
             key(seed_of(self.random_state)),
         )
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Find the weights, means and covariances for points (n, features)."""
-        self.model_ = self._make().fit(validate(self, X, dtype=np.float64, ensure_min_samples=2))
+        self.model_ = self._make()
+        self.model_.fit(validate(self, X, dtype=np.float64, ensure_min_samples=2))
         return self
 
     @property
@@ -327,26 +332,26 @@ class GaussianMixture(_Estimator):
         """The covariances, in the form of `covariance_type`."""
         return np.asarray(self.model_.covariances_)
 
-    def fit_predict(self, X: Any, y: Any = None) -> Array:
+    def fit_predict(self, X: object, y: object = None) -> Array:
         """`fit`, then the components of the same points."""
         return self.fit(X).predict(X)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """The most probable component of each point."""
         x = self._inputs(X)
         return np.asarray(self.model_.predict(x))
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: object) -> Array:
         """The probabilities (n, components)."""
         x = self._inputs(X)
         return np.asarray(self.model_.predict_proba(x))
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: object) -> Array:
         """The logarithm of the density at each point."""
         x = self._inputs(X)
         return np.asarray(self.model_.score_samples(x))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """The mean logarithm of the density."""
         return float(self.score_samples(X).mean())
 
@@ -362,23 +367,24 @@ class PCA(OutputNames, TransformerMixin, _Estimator):
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components
 
-    def _make(self) -> Any:
+    def _make(self) -> Module:
         return pca.PCA(self.n_components)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Find the directions of points (n, features)."""
-        self.model_ = self._make().fit(validate(self, X, dtype=np.float64, ensure_min_samples=2))
+        self.model_ = self._make()
+        self.model_.fit(validate(self, X, dtype=np.float64, ensure_min_samples=2))
         self.components_ = np.asarray(self.model_.components_)
         self.explained_variance_ratio_ = np.asarray(self.model_.explained_variance_ratio_)
         self._n_features_out = len(self.components_)
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: object) -> Array:
         """The coordinates (n, components) of points."""
         x = self._inputs(X)
         return np.asarray(self.model_.transform(x))
 
-    def inverse_transform(self, Z: Any) -> Array:
+    def inverse_transform(self, Z: object) -> Array:
         """The points (n, features) with these coordinates."""
         check_is_fitted(self)
         return np.asarray(self.model_.inverse_transform(np.asarray(Z, np.float64)))

@@ -24,7 +24,7 @@ from ..train.by_name import loss_named
 from ..train.callbacks import Callback
 from ..train.evaluation import predict
 from ..train.history import History
-from ..train.step import LossFunction, as_loss, supervised
+from ..train.step import Loss, LossFunction, as_loss, supervised
 from ..train.trainer import Trainer
 from .bases import (
     BaseEstimator,
@@ -60,10 +60,10 @@ class _Network(BaseEstimator):
 
     def __init__(
         self,
-        module: Any = None,
+        module: object = None,
         *,
-        loss: Any = None,
-        optimizer: Any = "adam",
+        loss: Loss | None = None,
+        optimizer: type[Optimizer] | str = "adam",
         lr: float | None = 0.01,
         epochs: int = 100,
         batch_size: int = 32,
@@ -72,7 +72,7 @@ class _Network(BaseEstimator):
         callbacks: Iterable[Callback] = (),
         compiled: bool = True,
         progress: str | bool = False,
-        random_state: Any = None,
+        random_state: object = None,
     ) -> None:
         self.module = module
         self.loss = loss
@@ -130,7 +130,7 @@ class _Network(BaseEstimator):
         self.n_iter_ = epochs if anew else self.n_iter_ + epochs
         self.module_.eval()
 
-    def _loss(self, weighted: bool) -> Any:
+    def _loss(self, weighted: bool) -> Module:
         loss = self.loss or self._usual_loss
         if not weighted:
             return as_loss(loss)
@@ -142,7 +142,7 @@ class _Network(BaseEstimator):
             f"{type(self).__name__}: sample_weight with the loss {loss!r}.", 'a name, or a loss with reduction="none"'
         )
 
-    def _outputs(self, X: Any) -> Tensor:
+    def _outputs(self, X: object) -> Tensor:
         check_is_fitted(self)
         x = validate(self, X, reset=False, dtype=np.float32, allow_nd=True)
         found = predict(self.module_, x, compiled=self.compiled and len(x) >= COMPILED_FROM)
@@ -175,39 +175,37 @@ class Classifier(ClassifierMixin, _Network):
 
     _usual_loss = "cross_entropy"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Train from the beginning on inputs (n, ...) and labels (n,), each with a weight if there are some."""
         return self._fit(X, y, sample_weight, None, self.epochs, anew=True)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
         """Train one epoch more. The first call needs `classes`, or data with all of them."""
         return self._fit(X, y, sample_weight, classes, 1, anew=not hasattr(self, "module_"))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any, epochs: int, anew: bool) -> Self:
-        x, y = validate(self, X, y, reset=anew, dtype=np.float32, allow_nd=True)
-        check_classes(y)
+    def _fit(self, X: object, y: object, sample_weight: object, classes: object, epochs: int, anew: bool) -> Self:
+        x, labels = validate(self, X, y, reset=anew, dtype=np.float32, allow_nd=True)
+        check_classes(labels)
         weights = None if sample_weight is None else check_weights(sample_weight, x, dtype=np.float32)
-        y = np.asarray(y)
-        if y.ndim > 1:
-            y = y.ravel()
+        labels = np.asarray(labels).reshape(len(x))
         if anew:
-            self.classes_ = np.unique(y if classes is None else np.asarray(classes))
+            self.classes_ = np.unique(labels if classes is None else np.asarray(classes))
             if len(self.classes_) < 2:
                 raise InputError(
                     f"Classifier: the labels are all of one class, {self.classes_.tolist()}.",
                     "examples of two or more classes",
                 )
-        places = np.searchsorted(self.classes_, y)
-        unknown = (places >= len(self.classes_)) | (self.classes_[np.minimum(places, len(self.classes_) - 1)] != y)
+        places = np.searchsorted(self.classes_, labels)
+        unknown = (places >= len(self.classes_)) | (self.classes_[np.minimum(places, len(self.classes_) - 1)] != labels)
         if unknown.any():
             raise InputError(
-                f"Classifier: the label {y[unknown][0]!r} is none of the classes {self.classes_.tolist()}.",
+                f"Classifier: the label {labels[unknown][0]!r} is none of the classes {self.classes_.tolist()}.",
                 "partial_fit(X, y, classes=...) with all of them in the first call",
             )
         self._train(x, places.astype(np.int64), weights, len(self.classes_), epochs, anew)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: object) -> Array:
         """The probabilities (n, classes)."""
         scores = self._outputs(X)
         if scores.shape[1:] != (len(self.classes_),):
@@ -218,7 +216,7 @@ class Classifier(ClassifierMixin, _Network):
         p = np.asarray(arrays.softmax(scores, axis=-1), np.float64)
         return p / p.sum(1, keepdims=True)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """The most probable class of each example."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
@@ -246,15 +244,15 @@ class Regressor(RegressorMixin, _Network):
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Train from the beginning on inputs (n, ...) and numbers (n,) or (n, m), each with a weight if asked for."""
         return self._fit(X, y, sample_weight, self.epochs, anew=True)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Train one epoch more; the scales are those of the first call."""
         return self._fit(X, y, sample_weight, 1, anew=not hasattr(self, "module_"))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, epochs: int, anew: bool) -> Self:
+    def _fit(self, X: object, y: object, sample_weight: object, epochs: int, anew: bool) -> Self:
         x, y = validate(self, X, y, reset=anew, dtype=np.float32, allow_nd=True, multi_output=True, y_numeric=True)
         weights = None if sample_weight is None else check_weights(sample_weight, x, dtype=np.float32)
         targets = np.asarray(y, np.float64)
@@ -268,7 +266,7 @@ class Regressor(RegressorMixin, _Network):
         self._train(x, scaled.reshape(len(x), -1), weights, self.n_outputs_, epochs, anew)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """The numbers (n,), or (n, m), in the units of the targets."""
         outputs = np.asarray(self._outputs(X), np.float64)
         if outputs.shape[1:] != (self.n_outputs_,):
