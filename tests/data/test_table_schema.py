@@ -419,6 +419,7 @@ def test_without_a_header_places_count() -> None:
         ([0, 1, 2, 3] * 10, "regression", None),
         ([0.5, 1.5] * 20, "classification", ("0.5", "1.5")),
         (["$1,000", "$2,500.5"] * 20, "auto", None),
+        ([f"{i} km" for i in range(40)], "auto", None),
         (["1", "2", "x"] * 5, "auto", ("1", "2", "x")),
     ],
 )
@@ -429,7 +430,7 @@ def test_targets(values: list, task: str, classes: tuple[str, ...] | None) -> No
     assert schema.target.classes == classes
     found = schema.encode_target(table)
     if classes is None:
-        numbers = [float(str(v).strip("$").replace(",", "")) for v in values]
+        numbers = [float(str(v).strip("$km ").replace(",", "")) for v in values]
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, numbers)
         assert schema.target.center == pytest.approx(np.mean(numbers))
@@ -452,6 +453,12 @@ def test_targets_that_are_wrong() -> None:
     x = np.arange(40.0) ** 0.5
     with pytest.raises(InputError, match="is always 'a'"):
         infer_schema(read_table({"x": x, "y": ["a"] * 40}), target="y")
+    with pytest.raises(InputError, match="is always '7'"):
+        infer_schema(read_table({"x": x, "y": [7.0] * 40}), target="y")
+    with pytest.raises(InputError, match=r"is always '7\.5'"):
+        infer_schema(read_table({"x": x, "y": [7.5] * 40}), target="y", task="regression")
+    with pytest.raises(InputError, match="is infinite in row 3"):
+        infer_schema(read_table({"x": x, "y": [*x[:3], np.inf, *x[4:]]}), target="y")
     with pytest.raises(InputError, match="missing in every row"):
         infer_schema(read_table({"x": x, "y": [None] * 40}), target="y")
     table = read_table({"x": x, "y": ["a", "b"] * 20})

@@ -75,7 +75,7 @@ def _about_target(table: Table, schema: Schema) -> Iterator[str]:
 def _about_rows(table: Table, schema: Schema) -> Iterator[str]:
     """Rows that occur twice, and equal features with different classes."""
     used = [column.name for column in schema.features if column.name in table.columns]
-    if len(table) < 10 or not used or _room(table, used) < 100 * len(table):
+    if len(table) < 10 or not used or _room(table, used) < np.log(100 * len(table)):
         return  # with few combinations rows are equal by chance
     features = _hashes([table[name] for name in used])
     target = schema.target
@@ -108,9 +108,9 @@ def _about_rows(table: Table, schema: Schema) -> Iterator[str]:
 
 
 def _room(table: Table, names: Sequence[str]) -> float:
-    """How many different rows the values of columns could make, judged by some of the rows."""
+    """The logarithm of how many different rows the values of columns could make, judged by some of the rows."""
     some = np.arange(len(table))[:: max(1, len(table) // 2000)]
-    return float(np.prod([float(len(np.unique(_bits(table[name].select(some))))) for name in names]))
+    return float(np.sum([np.log(len(np.unique(_bits(table[name].select(some))))) for name in names]))
 
 
 def _bits(column: Column) -> np.ndarray:

@@ -12,6 +12,7 @@ from ...core.arguments import shown
 from ...core.errors import FileError, InputError
 
 R = TypeVar("R")
+_HINTS: dict[object, dict[str, object]] = {}  # the types of fields, which take long to find
 
 
 def plain(record: object) -> dict[str, object]:
@@ -36,7 +37,9 @@ def restore(kind: type[R], values: object, where: str) -> R:
     wonderland.errors.FileError: a stored schema, column 'age': fill is 'x', where float belongs...
     """
     table = mapping(values, where)
-    hints = get_type_hints(kind)
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    hints = _HINTS[kind]
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     if strange := sorted(str(name) for name in table if name not in known):
         raise damaged(where, f"the field {strange[0]!r} is not known")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...core.errors import InputError
 from .categories import in_order
-from .distinct import canonical, distinct
+from .distinct import canonical, distinct, number_text, used_texts
 from .kinds import guess_kind
-from .numbers import center_and_scale, decimal_mark, parse_numbers, read_numbers
+from .numbers import center_and_scale, decimal_mark, parse_numbers, read_numbers, unit_of, without_unit
 from .table import Column, Table
 
 TASKS = ("auto", "classification", "regression")
@@ -40,6 +40,7 @@ class TargetSchema:
     missing: int = 0
     reason: str = ""
     decimal: str = "."
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if self.scale <= 0 or self.decimal not in (".", ","):
@@ -58,7 +59,7 @@ class TargetSchema:
         if not len(column):
             return np.zeros(0, np.int64 if self.classes is not None else np.float32)
         if self.classes is None:
-            found = read_numbers(column, self.decimal)
+            found = read_numbers(column, self.decimal, self.unit)
             if found.words:
                 row = min(found.first.values())
                 word = next(w for w, r in found.first.items() if r == row)
@@ -123,69 +124,111 @@ def infer_target(
         raise InputError(f"{table.name}: the target {name!r} is missing in every row.", "another column as the target")
     if column.kind == "date" or (column.kind == "text" and task == "auto" and guess_kind(column).kind == "date"):
         raise InputError(f"{table.name}: the target {name!r} is a date.", "a target of numbers or classes")
+    numbers = _as_numbers(column)
+    if numbers is not None and np.isinf(numbers.values).any():
+        row = int(np.argmax(np.isinf(numbers.values)))
+        raise InputError(f"{table.name}: the target {name!r} is infinite in {table.place(row)}.", "finite numbers")
+    if task == "regression" or (task == "auto" and numbers is not None and _many(numbers.values)):
+        return _number_schema(table, name, numbers, rows)
     values, codes = distinct(column)
     if len(values) == 1:
-        raise InputError(
-            f"{table.name}: the target {name!r} is always {values[0]!r}: there is nothing to predict.",
-            "another column as the target, or rows with other values",
-        )
-    numbers, decimal = _as_numbers(column, values)
-    classes, reason = (task == "classification", "") if task != "auto" else _are_classes(numbers, values, codes)
-    chosen = slice(None) if rows is None else rows
+        raise _constant(table, name, values[0])
+    classes, reason = (True, "") if task != "auto" else _are_classes(numbers, len(values))
     if not classes:
-        if numbers is None:
-            row = int(np.argmax(np.isin(codes, np.flatnonzero(np.isnan(parse_numbers(values, decimal))))))
-            raise InputError(
-                f"{table.name}: the target {name!r} is no number in {table.place(row)}: {values[codes[row]]!r}.",
-                'numbers, or task="classification"',
-            )
-        there = numbers[chosen][~np.isnan(numbers[chosen])]
-        if not len(there):
-            raise InputError(f"{table.name}: the training rows have no target {name!r}.", "rows with a target")
-        center, scale = center_and_scale(there)
-        whole = bool((there == np.floor(there)).all())
-        return TargetSchema(name, None, (), center, scale, whole, missing, reason, decimal)
+        return _number_schema(table, name, numbers, rows, reason)
+    found = _class_schema(table, name, values, codes, rows, order)
+    return replace(found, whole=numbers is not None and not numbers.unit, missing=missing, reason=reason)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Targets that are all numbers, and how their texts write them."""
+
+    values: np.ndarray
+    decimal: str = "."
+    unit: str = ""
+
+
+def _as_numbers(column: Column) -> _Numbers | None:
+    """All targets as numbers, if they are."""
+    if column.kind == "number":
+        return _Numbers(column.values)
+    texts = used_texts(column)[0]
+    unit = unit_of(texts)
+    decimal = decimal_mark(without_unit(texts, unit))
+    found = read_numbers(column, decimal, unit)
+    return None if found.words else _Numbers(found.numbers, decimal, unit)
+
+
+def _many(numbers: np.ndarray) -> bool:
+    """Whether numbers are too many to be classes, seen in some of them or in their fractions."""
+    there = numbers[~np.isnan(numbers)]
+    if len(np.unique(there[:10_000])) > MOST_CLASSES:
+        return True
+    return not bool((there == np.floor(there)).all()) and there.min() < there.max()
+
+
+def _are_classes(numbers: _Numbers | None, different: int) -> tuple[bool, str]:
+    """Whether targets, whole numbers or texts, are classes; and why, where it could be otherwise."""
+    if numbers is None or different == 2:
+        return True, ""
+    there = int((~np.isnan(numbers.values)).sum())
+    if different <= MOST_CLASSES and there >= 5 * different:
+        return True, 'few whole numbers; task="regression" for numbers'
+    return False, 'task="classification" for classes' if different <= MOST_CLASSES else ""
+
+
+def _constant(table: Table, name: str, value: str) -> InputError:
+    return InputError(
+        f"{table.name}: the target {name!r} is always {value!r}: there is nothing to predict.",
+        "another column as the target, or rows with other values",
+    )
+
+
+def _number_schema(
+    table: Table, name: str, numbers: _Numbers | None, rows: np.ndarray | None, reason: str = ""
+) -> TargetSchema:
+    column = table[name]
+    if numbers is None:
+        values, codes = distinct(column)
+        row = int(np.argmax(np.isin(codes, np.flatnonzero(np.isnan(parse_numbers(values, decimal_mark(values)))))))
+        raise InputError(
+            f"{table.name}: the target {name!r} is no number in {table.place(row)}: {values[codes[row]]!r}.",
+            'numbers, or task="classification"',
+        )
+    chosen = numbers.values if rows is None else numbers.values[rows]
+    there = chosen[~np.isnan(chosen)]
+    if not len(there):
+        raise InputError(f"{table.name}: the training rows have no target {name!r}.", "rows with a target")
+    if np.nanmin(numbers.values) == np.nanmax(numbers.values):
+        raise _constant(table, name, number_text(float(there[0])))
+    center, scale = center_and_scale(there)
+    return TargetSchema(
+        name,
+        center=center,
+        scale=scale,
+        whole=bool((there == np.floor(there)).all()),
+        missing=int(column.missing.sum()),
+        reason=reason,
+        decimal=numbers.decimal,
+        unit=numbers.unit,
+    )
+
+
+def _class_schema(
+    table: Table, name: str, values: list[str], codes: np.ndarray, rows: np.ndarray | None, order: tuple[str, ...]
+) -> TargetSchema:
     present = int((codes >= 0).sum())
     if len(values) > max(2, 0.9 * present) and present > 4:
         raise InputError(
             f"{table.name}: the target {name!r} has {len(values)} different values in {present} rows: no classes.",
-            "a target whose classes have several examples each" + ("" if numbers is None else ', or task="regression"'),
+            'a target whose classes have several examples each, or numbers and task="regression"',
         )
-    names = [o for o in order if canonical(o) in {canonical(v) for v in values}] if order else in_order(values)
-    if order and len(names) < len(values):
-        strange = next(v for v in values if canonical(v) not in {canonical(o) for o in order})
-        raise InputError(f"the order of the target {name!r} lacks {strange!r}.", "an order of all its classes")
-    places = {canonical(n): i for i, n in enumerate(names)}
-    found = np.array([places[canonical(v)] for v in values])[codes[chosen][codes[chosen] >= 0]]
-    counts = np.bincount(found, minlength=len(names)).tolist()
-    return TargetSchema(
-        name,
-        tuple(names),
-        tuple(map(float, counts)),
-        whole=numbers is not None,
-        missing=missing,
-        reason=reason,
-        decimal=decimal,
-    )
-
-
-def _as_numbers(column: Column, values: list[str]) -> tuple[np.ndarray | None, str]:
-    """All targets as numbers, if they are; words that mean nothing do not stand in the way of reading it so."""
-    if column.kind == "number":
-        return column.values, "."
-    decimal = decimal_mark(values)
-    numbers = read_numbers(column, decimal)
-    return (None, decimal) if numbers.words else (numbers.numbers, decimal)
-
-
-def _are_classes(numbers: np.ndarray | None, values: list[str], codes: np.ndarray) -> tuple[bool, str]:
-    if numbers is None:
-        return True, ""
-    there = numbers[~np.isnan(numbers)]
-    if not bool((there == np.floor(there)).all()) or len(values) > MOST_CLASSES:
-        return False, ""
-    if len(values) == 2:
-        return True, ""
-    if len(there) >= 5 * len(values):
-        return True, 'few whole numbers; task="regression" for numbers'
-    return False, 'task="classification" for classes'
+    known = {canonical(value) for value in values}
+    names = [level for level in order if canonical(level) in known] if order else in_order(values)
+    places = {canonical(level): i for i, level in enumerate(names)}
+    if strange := [value for value in values if canonical(value) not in places]:
+        raise InputError(f"the order of the target {name!r} lacks {strange[0]!r}.", "an order of all its classes")
+    chosen = codes if rows is None else codes[rows]
+    found = np.array([places[canonical(value)] for value in values])[chosen[chosen >= 0]]
+    return TargetSchema(name, tuple(names), tuple(map(float, np.bincount(found, minlength=len(names)))))
