@@ -145,6 +145,7 @@ MODULES: dict[str, dict[str, str]] = {
         "reduce_min": "wl.min(x, axis)",
         "fit": "wl.train.fit(model, loss, (x, y))",
         "DataLoader": "wl.data.DataLoader(dataset)",
+        "sklearn": "wl.estimators, for scikit-learn's pipelines and searches",
     },
     "nn": {
         "Dense": "nn.Linear(inputs, outputs), or nn.LazyLinear(outputs) to find the inputs at the first call",

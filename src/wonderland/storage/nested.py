@@ -48,7 +48,7 @@ def _holds_tensors(value: object) -> bool:
     return isinstance(value, (list, tuple))
 
 
-def taken_apart(values: Any) -> tuple[dict[str, Tensor], str]:
+def taken_apart(values: object) -> tuple[dict[str, Tensor], str]:
     """The tensors of a nested value by name, and its description.
 
     >>> tensors, text = taken_apart({"epoch": 3, "weights": [np.zeros(2), np.ones(1)]})
@@ -58,7 +58,7 @@ def taken_apart(values: Any) -> tuple[dict[str, Tensor], str]:
     tensors: dict[str, Tensor] = {}
     owners: dict[str, str] = {}
 
-    def describe(value: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
+    def describe(value: Any, path: tuple[str | int, ...]) -> dict[str, object]:
         place = "".join(f"[{part!r}]" for part in path) or "the value"
         if len(path) > _LEVELS:
             raise InputError(
@@ -94,7 +94,7 @@ def taken_apart(values: Any) -> tuple[dict[str, Tensor], str]:
     return tensors, json.dumps(describe(values, ()), separators=(",", ":"))
 
 
-def put_together(tensors: Mapping[str, Tensor], text: str) -> Any:
+def put_together(tensors: Mapping[str, Tensor], text: str) -> object:
     """The nested value of a description; ValueError says what is wrong with it."""
     description = parse_json(text)
     used = list(_names(description))
@@ -104,7 +104,7 @@ def put_together(tensors: Mapping[str, Tensor], text: str) -> Any:
     return _built(description, tensors)
 
 
-def _built(part: Any, tensors: Mapping[str, Tensor]) -> Any:
+def _built(part: object, tensors: Mapping[str, Tensor]) -> object:
     kind, content = _parts(part)
     if kind == "dict":
         return {key: _built(inner, tensors) for key, inner in content.items()}
@@ -114,7 +114,7 @@ def _built(part: Any, tensors: Mapping[str, Tensor]) -> Any:
     return tensors[content] if kind == "tensor" else content
 
 
-def _names(part: Any) -> Iterator[str]:
+def _names(part: object) -> Iterator[str]:
     kind, content = _parts(part)
     if kind == "tensor":
         yield content
@@ -132,7 +132,7 @@ _CONTENT: dict[str, tuple[type, ...]] = {
 }
 
 
-def _parts(part: Any) -> tuple[str, Any]:
+def _parts(part: object) -> tuple[str, Any]:
     """The kind and the content of a part, after a look at its form."""
     if not isinstance(part, dict) or len(part) != 1:
         raise ValueError("its structure makes no sense")

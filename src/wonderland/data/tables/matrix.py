@@ -45,7 +45,7 @@ def is_list_of_numbers(source: object) -> bool:
     return isinstance(source, (int, float, str, np.generic))
 
 
-def as_matrix(what: str, source: Any, *, targets: bool = False) -> Array:
+def as_matrix(what: str, source: object, *, targets: bool = False) -> Array:
     """A table of numbers as (rows, columns), a column as (rows,): float32; whole numbers in a column stay integers.
 
     >>> as_matrix("fit", {"age": [31, 42], "height": [1.8, 1.6]})
@@ -71,7 +71,7 @@ def as_matrix(what: str, source: Any, *, targets: bool = False) -> Array:
     return np.stack([part.astype(default_int if whole else default_float) for part in parts], axis=1)
 
 
-def split_off(what: str, source: Any, target: str) -> tuple[Array, Array]:
+def split_off(what: str, source: object, target: str) -> tuple[Array, Array]:
     """The other columns of a table as inputs, and one of them as targets.
 
     >>> split_off("fit", {"age": [31, 42], "ill": [0, 1]}, "ill")[1]
@@ -97,13 +97,13 @@ def _columns(source: Any) -> dict[str, Any] | None:
     return None
 
 
-def _values(column: Any) -> Any:
+def _values(column: object) -> Any:
     if isinstance(column, Column):
         return column.strings() if column.kind == "text" else column.values
     return column.to_numpy() if hasattr(column, "to_numpy") else column
 
 
-def _numeric(what: str, name: str | None, values: Any) -> Array:
+def _numeric(what: str, name: str | None, values: object) -> Array:
     """One column as float32, or int64 if its numbers are whole by type."""
     place = "" if name is None else f" in the column {name!r}"
     try:
@@ -125,13 +125,13 @@ def _numeric(what: str, name: str | None, values: Any) -> Array:
     return found.astype(default_float if kind == "f" else default_int)
 
 
-def _is_frame(source: Any) -> bool:
+def _is_frame(source: object) -> bool:
     """A frame of pandas or polars, or a table of pyarrow."""
     named = hasattr(source, "columns") and hasattr(source, "to_numpy")
     return not isinstance(source, type) and (named or hasattr(source, "column_names")) and hasattr(source, "shape")
 
 
-def _is_series(source: Any) -> bool:
+def _is_series(source: object) -> bool:
     return not isinstance(source, type) and hasattr(source, "to_numpy") and hasattr(source, "__len__")
 
 
