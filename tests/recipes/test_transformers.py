@@ -12,8 +12,9 @@ import pytest
 import wonderland as wl
 from wonderland import recipes
 from wonderland.cli import main
+from wonderland.optim.by_name import muon
 from wonderland.recipes import MODELS, Settings, build
-from wonderland.recipes.settings import TrainSettings, muon
+from wonderland.recipes.settings import TrainSettings
 from wonderland.recipes.tasks import TASKS
 from wonderland.recipes.tasks.masked import CLS, MASK, SEP, Hiding
 from wonderland.recipes.tasks.pairs import BOS, EOS, PAD, read_pairs
