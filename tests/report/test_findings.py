@@ -334,5 +334,7 @@ def test_bad_names_and_groups_are_explained():
         wl.report.diagnose(model, data, feature_names=["a", "b", "c"])
     with pytest.raises(wl.errors.InputError, match="from 1 to 4 of 2 features"):
         wl.report.diagnose(model, data, groups=[("a", 1, 4)])
+    with pytest.raises(wl.errors.InputError, match="the group"):
+        wl.report.diagnose(model, data, groups=[("a", 1)])
     with pytest.raises(wl.errors.InputError, match="form='pictures'"):
         wl.report.examine(model, data, form="pictures")

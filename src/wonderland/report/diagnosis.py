@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from .baselines import (
     number_baselines,
     number_measures,
 )
-from .evidence import Evidence, Source, sources_of
+from .evidence import Evidence, Groups, Source, sources_of
 from .findings import Finding, worst_first
 from .importance import Dependence, Importance, Predict, partial_dependence, permutation_importance
 from .outcomes import Classified, Estimated, read
@@ -100,7 +99,7 @@ def diagnose(
     history: History | None = None,
     class_names: Sequence[str] = (),
     feature_names: Sequence[str] | None = None,
-    groups: Iterable[Any] | None = None,
+    groups: Groups | None = None,
     table: Table | None = None,
 ) -> list[Finding]:
     """What should be known of a model before it is used, the worst first, each with a remedy.
@@ -141,7 +140,7 @@ def examine(
     history: History | None = None,
     class_names: Sequence[str] = (),
     feature_names: Sequence[str] | None = None,
-    groups: Iterable[Any] | None = None,
+    groups: Groups | None = None,
     table: Table | None = None,
     predictions: ArrayLike | None = None,
     form: str = "features",
@@ -267,7 +266,7 @@ def _baselines(
     return number_baselines(train_y, found.true, train_x, x[found.places])
 
 
-def _sources(x: Array, names: Sequence[str] | None, groups: Iterable[Any] | None, table: Table | None) -> list[Source]:
+def _sources(x: Array, names: Sequence[str] | None, groups: Groups | None, table: Table | None) -> list[Source]:
     """The columns of a table; inputs that are no table have none."""
     if x.ndim != 2 or x.dtype.kind not in "fiub" or (x.dtype.kind != "f" and names is None and groups is None):
         return []
@@ -310,7 +309,7 @@ def _near(told: Evidence) -> list[Near]:
         return []
     distances, rows = found_in_data.nearest(told.train_x, told.test_x[examples], NEIGHBOURS)
 
-    def name(value: Any) -> str:
+    def name(value: Array) -> str:
         if isinstance(found, Classified):
             return found.names[int(value)]
         return ", ".join(f"{number:.4g}" for number in np.ravel(value)[:6])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+from ..core.arguments import as_int
 from ..core.errors import InputError, ShapeError
 from ..core.typing import Array
-from ..data.tables import Column, Table
+from ..data.tables import Column, Group, Table
 from ..data.tables.dates import read_dates
 from ..data.tables.numbers import parse_numbers, unit_of
 from ..train.history import History
@@ -18,6 +19,7 @@ from .baselines import Baselines, Measures
 from .outcomes import Classified, Estimated
 
 DAYS_OF_YEAR = 365.2425
+Groups: TypeAlias = Iterable[Group | Sequence[object]]  # of a schema, or (name, start, stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class Evidence:
 
 
 def sources_of(
-    x: Array, names: Sequence[str] | None, groups: Iterable[Any] | None, table: Table | None = None
+    x: Array, names: Sequence[str] | None, groups: Groups | None, table: Table | None = None
 ) -> list[Source]:
     """The columns that features (n, d) come from, with their values: those of the table, or else of the features.
 
@@ -78,12 +80,13 @@ def sources_of(
     return found
 
 
-def _group(group: Any) -> tuple[str, int, int, str]:
-    if isinstance(group, Sequence):
-        name, start, stop, *kind = group
-    else:
-        name, start, stop, kind = group.column, group.start, group.stop, [group.kind]
-    return str(name), int(start), int(stop), str(kind[0]) if kind else ""
+def _group(group: Group | Sequence[object]) -> tuple[str, int, int, str]:
+    if isinstance(group, Group):
+        return group.column, group.start, group.stop, group.kind
+    if len(group) not in (3, 4) or not all(type(place) is int for place in group[1:3]):
+        raise InputError(f"report: the group {group!r}.", "(name, start, stop), or those of a schema")
+    name, start, stop, kind = (*group, "")[:4]
+    return str(name), as_int("report", "start", start), as_int("report", "stop", stop), str(kind)
 
 
 def _values(column: Column, kind: str) -> Array | None:

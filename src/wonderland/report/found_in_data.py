@@ -127,7 +127,7 @@ def class_by_column(source: Source, true: Array, classes: int) -> bool:
         guess = counts.argmax(axis=1)[codes[second]]
     usual = int(np.bincount(true[first]).argmax())
     wrong, plain = (int(np.count_nonzero(answer != true[second])) for answer in (guess, usual))
-    return 0 < plain and wrong <= max(1.0, (1 - ALONE) * len(second)) and wrong <= 0.05 * plain
+    return plain > 0 and wrong <= max(1.0, (1 - ALONE) * len(second)) and wrong <= 0.05 * plain
 
 
 def _correlation(values: Array, true: Array) -> float:

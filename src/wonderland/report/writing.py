@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from .classification import classification_section
 from .columns import baselines_section, columns_section, nearest_section
 from .curves import curves_section
 from .diagnosis import Diagnosis, examine
+from .evidence import Groups
 from .findings import findings_section
 from .graphs import graph_sections
 from .language import language_sections
@@ -50,7 +50,7 @@ def write(
     graphs: Mapping[str, object] | None = None,
     training: tuple[ArrayLike, ArrayLike] | None = None,
     feature_names: Sequence[str] | None = None,
-    groups: Iterable[Any] | None = None,
+    groups: Groups | None = None,
     table: Table | None = None,
     diagnosis: Diagnosis | None = None,
     png: bool = True,

@@ -56,7 +56,7 @@ class Supervised(Task):
                 "two classes or more",
             )
         outputs = len(names) or int(np.prod(y.shape[1:]))
-        about: dict[str, Any] = {"class_names": list(names), "inputs": kept(record)}
+        about: dict[str, object] = {"class_names": list(names), "inputs": kept(record)}
         if not names:
             about["units"] = units_of(y[rest])
         cut = rows_of(x, y, rest, held, test)
@@ -136,7 +136,7 @@ class Supervised(Task):
         return {**found, "example_names": data.test_ids}
 
     def evidence(self, model: nn.Module, data: Prepared, outcome: Options) -> Options | None:
-        told: dict[str, Any] = {"model": model, "data": data.test, "training": data.train}
+        told: dict[str, object] = {"model": model, "data": data.test, "training": data.train}
         told |= {name: outcome[name] for name in ("predictions", "class_names")}
         if is_table(None, data.about):
             schema = schema_of(data.about)
@@ -158,7 +158,7 @@ class Supervised(Task):
 def _of_table(found: TableData) -> Prepared:
     target = found.schema.target
     assert target is not None
-    about: dict[str, Any] = {"class_names": list(target.classes or ()), "inputs": found.inputs}
+    about: dict[str, object] = {"class_names": list(target.classes or ()), "inputs": found.inputs}
     if target.classes is None:
         about["units"] = units_of(found.train[1])
     parts = (found.train, found.validation, found.test)
