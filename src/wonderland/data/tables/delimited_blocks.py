@@ -51,11 +51,11 @@ def split_block(data: bytes, delimiter: int, width: int, line: int) -> Batch | N
     is_end = is_line_end | (letters == delimiter)
     if quotes is not None:
         is_end &= ~quotes.inside
-    places = np.flatnonzero(is_end)
-    rows = len(places) // width
-    if not rows or rows * width != len(places):
+    stops = np.flatnonzero(is_end)
+    rows = len(stops) // width
+    if not rows or rows * width != len(stops):
         return None
-    ends = places.reshape(rows, width)
+    ends = stops.reshape(rows, width)
     if not is_line_end[ends[:, -1]].all() or is_line_end[ends[:, :-1]].any():
         return None
     starts = np.empty_like(ends)
@@ -84,9 +84,10 @@ def split_block(data: bytes, delimiter: int, width: int, line: int) -> Batch | N
         escaped = None if escaped is None else escaped[filled]
     columns = []
     padded = np.concatenate([letters, np.zeros(_WIDEST, np.uint8)])
+    places = np.stack([starts.T, ends.T], axis=1)  # by column, side by side in memory
     for i in range(width):
         marked = np.flatnonzero(escaped[:, i]) if escaped is not None else ()
-        columns.append(_fields(data, padded, starts[:, i], ends[:, i], marked))
+        columns.append(_fields(data, padded, places[i, 0], places[i, 1], marked))
     return Batch(columns, lines)
 
 

@@ -21,6 +21,7 @@ from .table import Table
 BLOCK = 1 << 21  # bytes that are cut into fields at once
 CELLS = 1 << 16  # fields of a batch, where rows are read one by one
 MOST_COLUMNS = 100_000
+_BYTES_OF_A_COLUMN = 1 << 12  # of a block, at least
 _LONGEST_ROW = 1 << 24  # bytes in which a block without a line end is looked for one
 _SAMPLE = 1000  # rows in which a header is looked for
 _DELIMITERS = ",;\t|"
@@ -49,7 +50,7 @@ def read_delimited(
         raise no_rows(file)
     # columns that began with numbers and turned out to hold texts: their first rows are wanted as they were written
     row, unread = 0, [column.unread() for column in columns]
-    for batch in batches(file, form):
+    for batch in batches(file, form) if any(unread) else ():
         if row >= max(unread):
             break
         for column, fields, wanted in zip(columns, batch.columns, unread, strict=True):
@@ -81,7 +82,8 @@ def find_form(file: TextFile, header: bool | None, delimiter: str | None, known:
         delimiter = find_delimiter(list(islice(text_lines(file.blocks()), 21)))
     elif not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"\0':
         raise InputError(f"{file.who}: delimiter={delimiter!r}.", "one character, as ',' or ';'")
-    rows = [row for row, _ in islice(_rows(file, delimiter, file.blocks()), _SAMPLE)]
+    first = _rows(file, delimiter, file.blocks())
+    rows = [row for row, _ in islice(first, 1)]
     if not rows:
         raise InputError(f"{file.who}: {file.name!r} is empty.", "a file with rows")
     width = len(rows[0])
@@ -90,6 +92,7 @@ def find_form(file: TextFile, header: bool | None, delimiter: str | None, known:
             f"{file.who}: {file.name!r} has {width:,} columns in its first line, more than {MOST_COLUMNS:,}.",
             "rows as lines (a transposed table?), or the delimiter: delimiter=';'",
         )
+    rows += [row for row, _ in islice(first, min(_SAMPLE, max(20, CELLS // width)))]
     if header is None:
         header = any(name.strip() in known for name in rows[0]) or has_header(
             [row for row in rows if len(row) == width]
@@ -105,7 +108,9 @@ def find_form(file: TextFile, header: bool | None, delimiter: str | None, known:
 
 def batches(file: TextFile, form: Form) -> Iterator[Batch]:
     """The rows after the header that are not empty, all of one length."""
-    blocks, rest, line = file.blocks(BLOCK), b"", 0
+    # each column of a block costs some microseconds: wide tables want larger ones
+    size = min(max(BLOCK, _BYTES_OF_A_COLUMN * len(form.names)), 16 * BLOCK)
+    blocks, rest, line = file.blocks(size), b"", 0
     if form.header:
         rest, line = _after_header(file, form, blocks)
     mark = form.delimiter.encode("utf-8")
