@@ -105,7 +105,7 @@ def found_out(findings: Sequence[Mapping[str, str]], most: int = 3) -> list[str]
     return [f"{one['severity']}: {one['text']} Remedy: {one['remedy']}" for one in worst[:most]]
 
 
-def doubts(results: Mapping[str, Any]) -> list[str]:
+def doubts(results: Mapping[str, float]) -> list[str]:
     """What to say about results that are no better than no model at all.
 
     >>> doubts({"accuracy": 0.91, "baseline_accuracy": 0.91})[0][:60]

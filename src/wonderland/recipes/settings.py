@@ -9,7 +9,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.arguments import shown
 from ..core.errors import FileError, InputError
@@ -19,19 +19,21 @@ from ..optim.schedules import Schedule
 from ..storage.parsing import LONGEST_TOML, parse_toml
 from .catalogue import entry_for
 from .choosing import suited_model
+from .inputs import Options
 
 SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
 WEIGHTS = ("none", "balanced")
 FREEZE = ("none", "backbone")
 ONE_CYCLE_WARMUP = 0.3
+Value = TypeVar("Value")
 
 
-def said(default: Any, meaning: str, allowed: str, sound: Callable[[Any], bool] = lambda value: True) -> Any:
+def said(default: Value, meaning: str, allowed: str, sound: Callable[[Value], bool] = lambda value: True) -> Value:
     """A setting: its default, a sentence, what is allowed in words, and whether a value is."""
     return field(default=default, metadata={"meaning": meaning, "allowed": allowed, "sound": sound})
 
 
-def _chosen(default: str, meaning: str, names: Iterable[str]) -> Any:
+def _chosen(default: str, meaning: str, names: Iterable[str]) -> str:
     return said(default, meaning, f"one of {', '.join(names)}", lambda value: value in names)
 
 
@@ -113,7 +115,7 @@ class Settings:
     def of(
         cls,
         model: str | None = None,
-        data: Any = None,
+        data: object = None,
         file: str | os.PathLike[str] | None = None,
         changes: Iterable[str] = (),
     ) -> Settings:
@@ -194,7 +196,7 @@ class Settings:
             name, value = table, {**entries, inner: value}
         owner[name] = value
 
-    def training(self, defaults: Mapping[str, Any]) -> TrainSettings:
+    def training(self, defaults: Options) -> TrainSettings:
         """All training settings: what was said, else the defaults given, else those of `TrainSettings`."""
         known = {**defaults, **self.train}
         if "epochs" in self.train and "steps" not in self.train:
@@ -213,7 +215,7 @@ class Settings:
         return dataclasses.replace(how, **{name: getattr(TrainSettings, name) for name in unsuited})
 
 
-def _usual_data(model: Mapping[str, Any]) -> str:
+def _usual_data(model: Options) -> str:
     """The data that a model is trained on if nothing is said."""
     found = entry_for(model, {}).data
     if found is None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ class TableData:
     validation: Arrays | None
     test: Arrays
     schema: Schema
-    inputs: dict[str, Any]  # what a run keeps
+    inputs: dict[str, object]  # what a run keeps
     plan: str
     notes: list[str] = field(default_factory=list)
     test_table: Table | None = None
@@ -68,16 +67,16 @@ def read_parts(data: Options, validation: float, seed: int, run: Options | None 
     if len(table) < 5:
         raise InputError(f"{table.name}: {len(table)} examples are too few to train and to test.", "five or more")
     if run is None:
-        said = _said(table, target, data)
+        infer = _inferring(table, target, data)
         some = _some_rows(len(table), seed)
-        rough = infer_schema(table, rows=some, **said)
+        rough = infer(some)
         split = _split(table, rough, data, notes)
     else:
         rough, split = kept, (run["inputs"]["split"]["kind"], run["inputs"]["split"]["column"])
     y = rough.encode_target(table)
     classes = rough.target is not None and rough.target.classes is not None
     rows = cut_rows(table, y if classes else None, *split, validation, seed)
-    schema = rough if run is not None else infer_schema(table, rows=rows[0], **said)
+    schema = rough if run is not None else infer(rows[0])
     y = y if classes else y[:, None]
     made = [None if chosen is None else (_encoded(schema, table, chosen), y[chosen]) for chosen in rows]
     first, held, test = made
@@ -86,7 +85,7 @@ def read_parts(data: Options, validation: float, seed: int, run: Options | None 
     if run is None:
         _check_targets(table.name, first[1], schema)
         notes += findings(table, schema)
-    inputs = {
+    inputs: dict[str, object] = {
         "kind": "table",
         "schema": schema.to_dict(),
         "split": dict(zip(("kind", "column"), split, strict=True)),
@@ -250,8 +249,8 @@ def with_target(table: Table, target: str, notes: list[str]) -> Table:
 # --- what the columns are
 
 
-def _said(table: Table, target: str, data: Options) -> dict[str, Any]:
-    """What the settings say about a table, as arguments of `infer_schema`."""
+def _inferring(table: Table, target: str, data: Options) -> Callable[[np.ndarray | None], Schema]:
+    """`infer_schema` of a table, with what the settings say about it; the rows are still to be said."""
     columns = data.get("columns") or {}
     roles = {
         role: _column(table, f"data.{role}", data[role]) for role in ("group", "time") if data.get(role) is not None
@@ -267,7 +266,9 @@ def _said(table: Table, target: str, data: Options) -> dict[str, Any]:
     if isinstance(texts, (str, int)):
         texts = [texts]
     kinds = {_column(table, "data.categorical", name): "category" for name in texts}
-    return {"target": target, "task": str(data.get("task", "auto")), "columns": {**kinds, **columns}, **roles}
+    task, kinds = str(data.get("task", "auto")), {**kinds, **columns}
+    group, time = roles.get("group"), roles.get("time")
+    return lambda rows: infer_schema(table, target=target, task=task, columns=kinds, rows=rows, group=group, time=time)
 
 
 def _split(table: Table, rough: Schema, data: Options, notes: list[str]) -> tuple[str, str | None]:
