@@ -244,13 +244,13 @@ class NumberEncoding:
         if decimal is None:
             decimal = decimal_mark(without_unit(texts, unit))
         found = read_numbers(column, decimal, unit)
-        missing = np.isnan(found.numbers)
-        present = found.numbers[~missing]
+        missing, numbers = np.isnan(found.numbers), _bounded(found.numbers)
+        present = numbers[~missing]
         if not len(present):
             raise InputError(f"column {column.name!r}: no value is a number.", "another kind, or 'ignore'")
         fill = float(np.median(present))
         shape, spread = ("log", 1.0) if count else _shape_of(present)
-        x = np.where(missing, fill, found.numbers)
+        x = np.where(missing, fill, numbers)
         center, scale = center_and_scale(x)
         rough = cls(fill, center, scale, shape, spread)
         bent_center, bent_scale = center_and_scale(rough._bent(x))
@@ -277,10 +277,11 @@ class NumberEncoding:
             found.words, found.first, there, name=column.name, what="number", known=self.words, place=place
         )
         missing = np.isnan(found.numbers)
-        x = np.where(missing, self.fill, found.numbers)
-        out[:, 0] = np.clip((x - self.center) / self.scale, -LIMIT, LIMIT)
-        if self.shape != "linear":
-            out[:, 1] = np.clip((self._bent(x) - self.bent_center) / self.bent_scale, -LIMIT, LIMIT)
+        x = np.where(missing, self.fill, _bounded(found.numbers))
+        with np.errstate(over="ignore"):  # what is infinitely far is at the limit
+            out[:, 0] = np.clip((x - self.center) / self.scale, -LIMIT, LIMIT)
+            if self.shape != "linear":
+                out[:, 1] = np.clip((self._bent(x) - self.bent_center) / self.bent_scale, -LIMIT, LIMIT)
         if self.indicator:
             out[:, -1] = missing
         elif count := int(missing.sum()):
@@ -300,12 +301,17 @@ class NumberEncoding:
         return f"{how}median {_figure(self.fill)}{unit}{', indicator' if self.indicator else ''}{words}"
 
 
+def _bounded(x: np.ndarray) -> np.ndarray:
+    """Numbers whose squares do not overflow."""
+    return np.clip(x, -1e150, 1e150)
+
+
 def center_and_scale(x: np.ndarray) -> tuple[float, float]:
     """The mean and the deviation of numbers; the deviation is 1 where it is rounding alone."""
     largest = float(np.abs(x).max())
-    if largest > 1e150:  # squares would overflow
+    if largest > 1e100 or 0 < largest < 1e-100:  # squares would overflow, or vanish
         center, scale = center_and_scale(x / largest)
-        return center * largest, scale * largest
+        return center * largest, max(scale * largest, 1e-300)
     center, scale = float(x.mean()), float(x.std())
     return center, scale if scale > 10 * np.finfo(np.float64).eps * largest else 1.0
 
@@ -318,7 +324,7 @@ def _shape_of(x: np.ndarray) -> tuple[str, float]:
     squares = np.square((x - center) / scale)
     if len(x) < 20 or float((squares * squares).mean()) - 3.0 < HEAVY:
         return "linear", 1.0
-    spread = float(high - low) / 2
+    spread = max(float(high - low) / 2, 1e-12 * scale)
     if spread <= 1e-3 * scale:  # half of the values are the same: most of the rest has to say what is far
         away = np.abs(x - np.median(x))
         spread = float(np.median(away[away > 0]))

@@ -14,6 +14,7 @@ from .numbers import center_and_scale, decimal_mark, parse_numbers, read_numbers
 from .table import Column, Table
 
 TASKS = ("auto", "classification", "regression")
+LARGEST = 1e37  # a number of 32 bits has room for a little more
 MOST_CLASSES = 20  # different whole numbers that may be classes
 
 
@@ -68,6 +69,7 @@ class TargetSchema:
                     "numbers, or rows without it",
                 )
             self._refuse_missing(table, np.isnan(found.numbers))
+            _check_finite(table, self.name, found.numbers)
             return found.numbers.astype(np.float32)
         values, codes = distinct(column)
         self._refuse_missing(table, codes < 0)
@@ -102,6 +104,16 @@ class TargetSchema:
         return f"{len(self.classes)} classes: {', '.join(shown)}{', ...' if len(self.classes) > 4 else ''}{why}"
 
 
+def _check_finite(table: Table, name: str, numbers: np.ndarray) -> None:
+    wild = np.abs(numbers) > LARGEST
+    if wild.any():
+        row = int(np.argmax(wild))
+        raise InputError(
+            f"{table.name}: the target {name!r} is {numbers[row]:.3g} in {table.place(row)}, too large for 32 bits.",
+            "rows without it, or other units",
+        )
+
+
 _TRUTH = {"1": "True", "0": "False"}
 
 
@@ -121,16 +133,17 @@ def infer_target(
         raise InputError(f"task: {task!r} is not known.", f"one of {', '.join(TASKS)}")
     missing = int(column.missing.sum())
     if missing == len(column):
-        raise InputError(f"{table.name}: the target {name!r} is missing in every row.", "another column as the target")
+        raise _nothing(table, name)
     if column.kind == "date" or (column.kind == "text" and task == "auto" and guess_kind(column).kind == "date"):
         raise InputError(f"{table.name}: the target {name!r} is a date.", "a target of numbers or classes")
     numbers = _as_numbers(column)
-    if numbers is not None and np.isinf(numbers.values).any():
-        row = int(np.argmax(np.isinf(numbers.values)))
-        raise InputError(f"{table.name}: the target {name!r} is infinite in {table.place(row)}.", "finite numbers")
+    if numbers is not None:
+        _check_finite(table, name, numbers.values)
     if task == "regression" or (task == "auto" and numbers is not None and _many(numbers.values)):
         return _number_schema(table, name, numbers, rows)
     values, codes = distinct(column)
+    if not values:  # blanks alone
+        raise _nothing(table, name)
     if len(values) == 1:
         raise _constant(table, name, values[0])
     classes, reason = (True, "") if task != "auto" else _are_classes(numbers, len(values))
@@ -176,6 +189,10 @@ def _are_classes(numbers: _Numbers | None, different: int) -> tuple[bool, str]:
     if different <= MOST_CLASSES and there >= 5 * different:
         return True, 'few whole numbers; task="regression" for numbers'
     return False, 'task="classification" for classes' if different <= MOST_CLASSES else ""
+
+
+def _nothing(table: Table, name: str) -> InputError:
+    return InputError(f"{table.name}: the target {name!r} is missing in every row.", "another column as the target")
 
 
 def _constant(table: Table, name: str, value: str) -> InputError:
