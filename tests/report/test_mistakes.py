@@ -11,6 +11,7 @@ from PIL import Image
 
 import wonderland as wl
 from tests.report.reading import Reader
+from wonderland.data.tables import Column, Table
 from wonderland.report.mistakes import MOST, as_bytes, mistakes_section
 from wonderland.report.outcomes import read
 
@@ -100,3 +101,13 @@ def test_examples_have_the_names_of_their_files():
     assert [row[0] for row in rows] == ["a.png", "c<1>.png"]
     with pytest.raises(wl.errors.ShapeError, match="2 names of 3 examples"):
         mistakes_section(read(p, y), np.zeros((3, 2)), names[:2])
+
+
+def test_rows_of_a_table_are_shown_as_they_were_written():
+    p, y = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([1, 1])
+    city = Column("city", np.array([0, -1], np.int32), ("Rome",))
+    asked = Table("t", {"age": Column("age", np.array([31.0, 4.5])), "city": city})
+    section = mistakes_section(read(p, y, ["cat", "dog"]), np.zeros((2, 3)), asked=asked)
+    assert Reader(section.html).table("example", "true", "predicted")[0][-1] == "age 31, city Rome"
+    wrong = mistakes_section(read(p[::-1], y), np.zeros((2, 3)), asked=asked)
+    assert Reader(wrong.html).table("example")[0][-1] == "age 4.5, city missing"

@@ -349,6 +349,8 @@ def _report(
         results=results,
         gradients={path: np.asarray(g) for path, g in gradients.items()},
         diagnosis=diagnosis,
+        training=None if evidence is None else evidence["training"],
+        table=data.test_table,
         png=png,
         **outcome,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InputError, ShapeError
+from ..data.tables import Table
 from ..viz.marks import shortened
 from .outcomes import Array, Classified, Estimated
 from .page import figure, paragraph, shown, table
@@ -18,8 +19,13 @@ MOST_VALUES = 12  # of an example that is no image
 LARGEST = 128  # pixels of a side
 
 
-def mistakes_section(found: Classified | Estimated, examples: object, names: Sequence[str] = ()) -> Section:
-    """A picture or a row of values for each of the worst mistakes; `names` are what the examples are called."""
+def mistakes_section(
+    found: Classified | Estimated, examples: object, names: Sequence[str] = (), asked: Table | None = None
+) -> Section:
+    """A picture or a row of values for each of the worst mistakes; `names` are what the examples are called.
+
+    Rows of a table that was `asked` about are shown as they were written.
+    """
     rows = worst(found)
     if not rows:
         return Section("Mistakes", paragraph("Every prediction is right."))
@@ -42,8 +48,23 @@ def mistakes_section(found: Classified | Estimated, examples: object, names: Seq
         cards = "".join(figure(picture, text) for picture, text in zip(pictures, texts, strict=True))
         return Section("Mistakes", paragraph(text) + f'<div class="images">{cards}</div>', {"mistakes": [*pictures]})
     head = ["example", *rows[0][1], "values"]
-    listing = [[name, *what.values(), _values(x)] for name, (_, what), x in zip(called, rows, chosen, strict=True)]
+    if asked is not None and len(asked) == len(features):
+        words = _as_written(asked, [place for place, _ in rows])
+    else:
+        words = [_values(x) for x in chosen]
+    listing = [[name, *what.values(), said] for name, (_, what), said in zip(called, rows, words, strict=True)]
     return Section("Mistakes", paragraph(text) + table(head, listing))
+
+
+def _as_written(asked: Table, places: list[int]) -> list[str]:
+    """Rows of a table in words."""
+    names = asked.names[:MOST_VALUES]
+    parts = [asked[name].select(np.array(places)).strings().tolist() for name in names]
+    more = ", …" if len(asked.names) > len(names) else ""
+    return [
+        ", ".join(f"{name} {shortened(value, 40) or 'missing'}" for name, value in zip(names, row, strict=True)) + more
+        for row in zip(*parts, strict=True)
+    ]
 
 
 def worst(found: Classified | Estimated) -> list[tuple[int, dict[str, object]]]:

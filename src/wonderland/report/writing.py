@@ -126,7 +126,7 @@ def write(
         found = read(predictions, targets, class_names)
         sections += classification_section(found) if isinstance(found, Classified) else [regression_section(found)]
         if examples is not None:
-            sections.append(mistakes_section(found, examples, example_names))
+            sections.append(mistakes_section(found, examples, example_names, table))
     if diagnosis is not None:
         seen = None if training is None else np.asarray(training[0])
         sections.append(nearest_section(diagnosis, None if examples is None else np.asarray(examples), seen))
