@@ -642,3 +642,41 @@ def test_imbalance_gaps_and_useless_columns_are_found() -> None:
 def test_names_at_the_top() -> None:
     assert wl.data.Schema is Schema
     assert wl.data.infer_schema is infer_schema
+
+
+# --- anything at all
+
+ODD_TEXTS = ["1", "3.5", "x", "-", " ", "2020-01-01", "3/4/21", "a b c", "\x00", "True", "low", "high", "1e999", "inf",
+             "5e-324", "-1e308", "12 mm", "a.png", "²", "٣", "12:30", "25:00"]  # fmt: skip
+ODD_NUMBERS = [0.0, 1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 3.5, 1.6e9, 20200101.0]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_odd_tables_are_encoded_or_refused(seed: int) -> None:
+    """No warning, no other error, only finite features, and a row alone is as among others."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([1, 5, 12, 60]))
+    columns = {}
+    for name in ("x", "id", "date", "y"):
+        if rng.random() < 0.4:
+            columns[name] = Column(name, rng.choice(ODD_NUMBERS, n))
+        else:
+            some = rng.choice(ODD_TEXTS, int(rng.integers(2, 8)), replace=False)
+            columns[name] = Column(name, rng.integers(-1, len(some), n).astype(np.int32), tuple(some.tolist()))
+    table = Table("odd", columns)
+    try:
+        schema = infer_schema(table, target=[None, "y"][seed % 2], task=["auto", "regression"][seed % 3 == 0])
+    except InputError:
+        return
+    whole = schema.encode(table).features
+    assert np.isfinite(whole).all()
+    assert Schema.of_dict(json.loads(json.dumps(schema.to_dict(), allow_nan=False))) == schema
+    findings(table, schema)
+    propose_split(table, schema)
+    for row in range(min(n, 5)):
+        try:
+            alone = schema.encode(table.select([row])).features
+        except InputError as error:
+            assert "values are no" in str(error)  # noqa: PT017 - words that are few among others are all here
+        else:
+            np.testing.assert_array_equal(alone[0], whole[row])

@@ -10,7 +10,7 @@ from .categories import CategoryEncoding, OrdinalEncoding
 from .columns import ColumnSchema
 from .dates import DateEncoding, read_dates
 from .distinct import distinct
-from .numbers import NumberEncoding, read_numbers
+from .numbers import NumberEncoding, bounded, center_and_scale, read_numbers
 from .schema import Schema
 from .table import Column, Table
 
@@ -153,7 +153,7 @@ def _ranked(column: ColumnSchema, table: Table) -> np.ndarray | None:
     """The values of a column that has an order, NaN where missing; None for others."""
     values, encoding = table[column.name], column.encoding
     if isinstance(encoding, NumberEncoding):
-        return read_numbers(values, encoding.decimal, encoding.unit).numbers
+        return bounded(read_numbers(values, encoding.decimal, encoding.unit).numbers)
     if isinstance(encoding, DateEncoding):
         moments, _ = read_dates(values, encoding.source, encoding.day_first)
         return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
@@ -168,7 +168,7 @@ def _leak_of_numbers(column: ColumnSchema, table: Table, y: np.ndarray) -> str:
     if there.mean() < 0.5 or there.sum() < FEWEST:
         return ""
     a, b = x[there], y[there].astype(np.float64)
-    if a.std() == 0 or b.std() == 0:
+    if a.min() == a.max() or b.min() == b.max():
         return ""
     linear = abs(_correlation(a, b))
     if linear > 1 - 1e-9:
@@ -180,8 +180,8 @@ def _leak_of_numbers(column: ColumnSchema, table: Table, y: np.ndarray) -> str:
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
-    return float((a * b).mean())
+    (a_center, a_scale), (b_center, b_scale) = center_and_scale(a), center_and_scale(b)
+    return float(((a - a_center) / a_scale * ((b - b_center) / b_scale)).mean())
 
 
 def _ranks(x: np.ndarray) -> np.ndarray:

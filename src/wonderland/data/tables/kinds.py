@@ -172,7 +172,7 @@ def _row_numbers(column: Column) -> bool:
     values = column.values
     if len(values) < 10 or values[0] not in (0, 1) or set(name_pieces(column.name)) & _TIMES:
         return False
-    return bool((np.diff(values) == 1).all())
+    return bool((values[1:] == values[:-1] + 1).all())
 
 
 def _of_texts(name: str, part: Column, present: int) -> Guess:

@@ -244,7 +244,7 @@ class NumberEncoding:
         if decimal is None:
             decimal = decimal_mark(without_unit(texts, unit))
         found = read_numbers(column, decimal, unit)
-        missing, numbers = np.isnan(found.numbers), _bounded(found.numbers)
+        missing, numbers = np.isnan(found.numbers), bounded(found.numbers)
         present = numbers[~missing]
         if not len(present):
             raise InputError(f"column {column.name!r}: no value is a number.", "another kind, or 'ignore'")
@@ -277,7 +277,7 @@ class NumberEncoding:
             found.words, found.first, there, name=column.name, what="number", known=self.words, place=place
         )
         missing = np.isnan(found.numbers)
-        x = np.where(missing, self.fill, _bounded(found.numbers))
+        x = np.where(missing, self.fill, bounded(found.numbers))
         with np.errstate(over="ignore"):  # what is infinitely far is at the limit
             out[:, 0] = np.clip((x - self.center) / self.scale, -LIMIT, LIMIT)
             if self.shape != "linear":
@@ -301,7 +301,7 @@ class NumberEncoding:
         return f"{how}median {_figure(self.fill)}{unit}{', indicator' if self.indicator else ''}{words}"
 
 
-def _bounded(x: np.ndarray) -> np.ndarray:
+def bounded(x: np.ndarray) -> np.ndarray:
     """Numbers whose squares do not overflow."""
     return np.clip(x, -1e150, 1e150)
 
@@ -333,7 +333,7 @@ def _shape_of(x: np.ndarray) -> tuple[str, float]:
 
 def skewness(x: np.ndarray) -> float:
     """How much longer the right tail is: the mean third power of standardised numbers."""
-    x = _even(x)
+    x = bounded(_even(x))
     center, scale = center_and_scale(x)
     z = (x - center) / scale
     return float((z * z * z).mean())
