@@ -13,6 +13,7 @@ from .distinct import distinct
 from .numbers import NumberEncoding, bounded, center_and_scale, read_numbers
 from .schema import Schema
 from .table import Column, Table
+from .targets import missing_in
 
 SAMPLE = 20_000  # rows from which leakage is judged
 FEWEST = 40  # rows below which nothing is said about leakage
@@ -44,7 +45,7 @@ def _placed(table: Table, schema: Schema) -> Table:
     """Without rows that have no target, if there is one."""
     if schema.target is None or schema.target.name not in table.columns:
         return table
-    missing = table[schema.target.name].missing
+    missing = missing_in(table[schema.target.name])
     return table.select(np.flatnonzero(~missing)) if missing.any() else table
 
 

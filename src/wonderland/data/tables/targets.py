@@ -104,6 +104,18 @@ class TargetSchema:
         return f"{len(self.classes)} classes: {', '.join(shown)}{', ...' if len(self.classes) > 4 else ''}{why}"
 
 
+def missing_in(column: Column) -> np.ndarray:
+    """Where a column says nothing: values that are missing, and blank texts.
+
+    >>> missing_in(Column("y", np.array([0, 1, -1], np.int32), ("a", " "))).tolist()
+    [False, True, True]
+    """
+    if column.texts is None:
+        return column.missing
+    blank = np.array([*(not text.strip() for text in column.texts), True])
+    return blank[column.values]
+
+
 def _check_finite(table: Table, name: str, numbers: np.ndarray) -> None:
     wild = np.abs(numbers) > LARGEST
     if wild.any():
@@ -131,7 +143,7 @@ def infer_target(
     column = table[name]
     if task not in TASKS:
         raise InputError(f"task: {task!r} is not known.", f"one of {', '.join(TASKS)}")
-    missing = int(column.missing.sum())
+    missing = int(missing_in(column).sum())
     if missing == len(column):
         raise _nothing(table, name)
     if column.kind == "date" or (column.kind == "text" and task == "auto" and guess_kind(column).kind == "date"):
@@ -142,8 +154,6 @@ def infer_target(
     if task == "regression" or (task == "auto" and numbers is not None and _many(numbers.values)):
         return _number_schema(table, name, numbers, rows)
     values, codes = distinct(column)
-    if not values:  # blanks alone
-        raise _nothing(table, name)
     if len(values) == 1:
         raise _constant(table, name, values[0])
     classes, reason = (True, "") if task != "auto" else _are_classes(numbers, len(values))
@@ -225,7 +235,7 @@ def _number_schema(
         center=center,
         scale=scale,
         whole=bool((there == np.floor(there)).all()),
-        missing=int(column.missing.sum()),
+        missing=int(missing_in(column).sum()),
         reason=reason,
         decimal=numbers.decimal,
         unit=numbers.unit,
