@@ -193,10 +193,12 @@ SHAPES |= {"alexnet": (64, 64, 3), **dict.fromkeys(("gpt", "llama", "bert", "seq
 SHAPES |= {name: (16, 2) for name, entry in MODELS.items() if entry.also}
 TOKENS = ("wavenet", "text_cnn", "gpt", "llama", "bert", "seq2seq")
 SHAPES["sound"] = (800, 1)
-ABOUT = {"vocabulary": 11, "source_length": 7, "start_token": 2, "inputs": {}}
+ABOUT = {"vocabulary": 11, "source_length": 7, "start_token": 2, "inputs": {}, "class_names": ["a", "b"]}
 EACH = [(name, task) for name, entry in MODELS.items() for task in entry.tasks if name != "alexnet"]
 ANOTHER = {
     "hidden": [16, 8],
+    "members": 3,
+    "bins": 5,
     "activation": "gelu",
     "norm": "layer",
     "dropout": 0.7,
