@@ -440,7 +440,7 @@ def test_every_error_has_a_remedy() -> None:
 def test_one_family() -> None:
     for name in errors.__all__:
         kind = getattr(errors, name)
-        assert issubclass(kind, WonderlandError)
+        assert issubclass(kind, Warning if name.endswith("Warning") else WonderlandError)
         assert kind.__doc__
 
 

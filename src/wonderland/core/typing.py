@@ -58,6 +58,7 @@ Ints: TypeAlias = int | tuple[int, ...] | list[int]  # one or several
 Axes: TypeAlias = int | Sequence[int] | None  # None: all of them
 KeyLike: TypeAlias = "Tensor | Array | KeySource | None"  # None: the next key of the global stream
 PathLike: TypeAlias = str | os.PathLike[str]
+Foreign: TypeAlias = Any  # an object of a package that need not be installed: a frame, an Arrow table, an image
 # What stands between brackets: integers, slices, None, ..., masks and positions, or a tuple of them.
 Index: TypeAlias = "SupportsIndex | slice | EllipsisType | Tensor | Array | list[Any] | tuple[Any, ...] | range | None"
 Tangents: TypeAlias = "list[Tensor | None]"  # or adjoints; None: zero

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from ..core.errors import InputError, ModuleError, ShapeError
 from ..core.naming import near
-from ..core.typing import Array, ArrayLike, DTypeLike
+from ..core.typing import Array, ArrayLike, DTypeLike, Foreign
 
 
 class PlainEstimator:
@@ -167,16 +167,16 @@ def _same(y: Array) -> None:
 
 
 # Classes that may be another's: annotated so that type checkers leave them alone.
-BaseEstimator: Any = PlainEstimator
-ClassifierMixin: Any = PlainClassifier
-RegressorMixin: Any = PlainRegressor
-ClusterMixin: Any = PlainClusters
-TransformerMixin: Any = PlainTransformer
-OutputNames: Any = PlainNames
-validate: Any = _validate_plainly
-check_is_fitted: Any = _check_plainly
-check_weights: Any = _weights_plainly
-check_classes: Any = _same
+BaseEstimator: Foreign = PlainEstimator
+ClassifierMixin: Foreign = PlainClassifier
+RegressorMixin: Foreign = PlainRegressor
+ClusterMixin: Foreign = PlainClusters
+TransformerMixin: Foreign = PlainTransformer
+OutputNames: Foreign = PlainNames
+validate: Foreign = _validate_plainly
+check_is_fitted: Foreign = _check_plainly
+check_weights: Foreign = _weights_plainly
+check_classes: Foreign = _same
 
 try:
     _base = importlib.import_module("sklearn.base")

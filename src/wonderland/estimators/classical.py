@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.errors import InputError
-from ..core.typing import Array, ArrayLike
+from ..core.typing import Array, ArrayLike, Foreign
 from ..models.classical import gaussian_mixture, kmeans, lasso, least_squares, logistic, nearest, pca
 from ..nn.module.module import Module
 from ..random.keys import key
@@ -71,7 +71,7 @@ class _Classifier(ClassifierMixin, _Estimator):
 class _Regressor(RegressorMixin, _Estimator):
     _many_targets = True  # whether y may be (n, m)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Foreign:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._many_targets
         return tags

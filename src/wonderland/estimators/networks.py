@@ -12,7 +12,7 @@ import numpy as np
 from .. import arrays
 from ..core.errors import InputError, ShapeError
 from ..core.tensor import Tensor
-from ..core.typing import Array
+from ..core.typing import Array, Foreign
 from ..models.networks.mlp import MLP
 from ..nn.layers.standardize import Standardize
 from ..nn.module.containers import Sequential
@@ -239,7 +239,7 @@ class Regressor(RegressorMixin, _Network):
 
     _usual_loss = "mse"
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Foreign:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -27,16 +26,25 @@ def tabular(
     dropout: float = 0.4,
     *,
     class_names: Sequence[str],
-    inputs: Mapping[str, Any] | None,
+    inputs: Options | None,
 ) -> nn.Module:
     """A linear model beside networks that share most weights, on numbers in bins. Book, sections 5.2 and 9.2."""
     features = math.prod(shape)
-    settings: dict[str, Any] = {"hidden": hidden, "members": members, "bins": bins, "dropout": dropout}
-    model = Tabular(features, outputs, **settings, classes=bool(class_names), numeric=numbers_of(inputs))
+    numeric = numbers_of(inputs)
+    model = Tabular(
+        features,
+        outputs,
+        hidden=hidden,
+        members=members,
+        bins=bins,
+        dropout=dropout,
+        classes=bool(class_names),
+        numeric=numeric,
+    )
     return model if len(shape) == 1 else nn.Sequential(nn.Flatten(), model)
 
 
-def numbers_of(inputs: Mapping[str, Any] | None) -> tuple[int, ...] | None:
+def numbers_of(inputs: Options | None) -> tuple[int, ...] | None:
     """The places of the features that are numbers, by the schema of a run; None without one: all of them."""
     if not inputs or inputs.get("kind") != "table":
         return None

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...core.errors import FileError, InputError, ShapeError, WonderlandError
 from ...core.room import check_room
+from ...core.typing import Foreign
 from ...storage.bounds import unpacked_limit
 from ..extras import need
 from ..transforms.resizing import Resize
@@ -135,7 +136,7 @@ def _reason(error: Exception) -> Exception | None:
     return ValueError("it is no image that Pillow knows") if "cannot identify" in str(error) else error
 
 
-def _decoded(pillow: Any, picture: Any, mode: str, form: ImageForm | None) -> np.ndarray:
+def _decoded(pillow: Foreign, picture: Foreign, mode: str, form: ImageForm | None) -> np.ndarray:
     turned = need("read", "PIL.ImageOps", "images").exif_transpose(picture)
     if turned.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
         turned = pillow.fromarray((np.clip(np.asarray(turned, np.int64), 0, 65535) // 257).astype(np.uint8))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...core.errors import DTypeError, InputError, WonderlandError
-from ...core.typing import PathLike
+from ...core.typing import Foreign, PathLike
 from ...storage.bounds import unpacked_limit
 from ..extras import need
 from ..formats.files import damaged, read_bytes
@@ -22,7 +21,7 @@ ARROW_FILE = b"ARROW1"  # as the file format of IPC begins; the stream format ha
 _STREAM = b"\xff\xff\xff\xff"
 
 
-def table_of_arrow(source: Any, name: str = "the Arrow table", who: str = "read_table") -> Table:
+def table_of_arrow(source: Foreign, name: str = "the Arrow table", who: str = "read_table") -> Table:
     """The table of a `pyarrow.Table` or record batch.
 
     >>> import pyarrow as pa
@@ -62,7 +61,7 @@ def read_parquet_table(
     return table_of_arrow(table, str(path), who), every
 
 
-def _read_parquet(who: str, data: bytes, names: list[str]) -> Any:
+def _read_parquet(who: str, data: bytes, names: list[str]) -> Foreign:
     """The columns, after a look at what they promise. Texts stay numbered, so that a long one costs its bytes once."""
     parquet, pyarrow = (need(who, module, "arrow") for module in ("pyarrow.parquet", "pyarrow"))
     schema = parquet.read_schema(pyarrow.BufferReader(data))
@@ -104,13 +103,13 @@ def read_arrow_table(
     return table_of_arrow(table, str(path), who)
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: Foreign) -> bool:
     types = need("read_table", "pyarrow.types", "arrow")
     view = getattr(types, "is_string_view", lambda _: False)  # younger than the others
     return bool(types.is_string(kind) or types.is_large_string(kind) or view(kind))
 
 
-def _column(who: str, source: str, name: str, column: Any) -> Column:
+def _column(who: str, source: str, name: str, column: Foreign) -> Column:
     types, pyarrow = (need(who, module, "arrow") for module in ("pyarrow.types", "pyarrow"))
     kind = column.type
     if types.is_dictionary(kind):
@@ -152,7 +151,7 @@ def _with_gaps(name: str, values: np.ndarray, missing: np.ndarray) -> Column:
     return Column(name, values)
 
 
-def _coded(name: str, column: Any) -> Column:
+def _coded(name: str, column: Foreign) -> Column:
     """Texts that are given by their numbers in a list: each is one object, however often it comes."""
     coded, parts = CodedTexts(), [np.empty(0, np.int32)]
     for chunk in column.chunks:

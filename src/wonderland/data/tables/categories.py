@@ -71,9 +71,11 @@ class CategoryEncoding:
 
     def __post_init__(self) -> None:
         if len(self.shares) != len(self.categories) + self.other + self.missing or self.scale <= 0:
-            raise InputError("the shares of categories do not fit them, or the scale is zero.")
+            raise InputError(
+                "the shares of categories do not fit them, or the scale is zero.", "a share for each, a scale above 0"
+            )
         if self.counts and len(self.counts) != len(self.categories) + len(self.rare):
-            raise InputError("the counts of categories do not fit them.")
+            raise InputError("the counts of categories do not fit them.", "a count for each")
 
     @classmethod
     def fit(cls, column: Column, most: int = MOST) -> CategoryEncoding:
@@ -194,7 +196,7 @@ class OrdinalEncoding:
 
     def __post_init__(self) -> None:
         if len(self.order) < 2 or self.scale <= 0 or len({_level(o) for o in self.order}) < len(self.order):
-            raise InputError("an order needs two levels or more, all different.")
+            raise InputError("an order needs two levels or more, all different.", 'order=["low", "high"]')
 
     @classmethod
     def fit(cls, column: Column, order: Sequence[str], cyclic: bool = False) -> OrdinalEncoding:

@@ -254,7 +254,10 @@ class DateEncoding:
 
     def __post_init__(self) -> None:
         if self.scale <= 0 or any(part not in _PARTS for part in self.parts) or parse_date(self.first) is None:
-            raise InputError("the parts, the scale or the first moment of a date are not what they should be.")
+            raise InputError(
+                "the parts, the scale or the first moment of a date are not what they should be.",
+                "known parts, a scale above 0, a moment as 2024-01-31",
+            )
 
     @classmethod
     def fit(

@@ -10,11 +10,11 @@ import numbers
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...core.errors import DTypeError, InputError, ShapeError
+from ...core.typing import Foreign
 from .coded_texts import BOOLEANS, text_column
 from .delimited_columns import EXACT
 from .table import Column, Table
@@ -27,7 +27,7 @@ def is_frame(source: object) -> bool:
     return hasattr(source, "get_columns") or (hasattr(source, "iloc") and hasattr(source, "columns"))
 
 
-def table_of_frame(frame: Any) -> Table:
+def table_of_frame(frame: Foreign) -> Table:
     """The table of a data frame of pandas or polars, without the index."""
     library = type(frame).__module__.partition(".")[0]
     if not is_frame(frame):
@@ -123,7 +123,7 @@ def _names(source: str, names: Iterable[object]) -> list[str]:
 # --- data frames
 
 
-def _pandas_column(name: str, series: Any) -> Column:
+def _pandas_column(name: str, series: Foreign) -> Column:
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         return column_of(name, series.to_numpy())
@@ -141,7 +141,7 @@ def _pandas_column(name: str, series: Any) -> Column:
     return column_of_values(name, series.astype(str if kind.startswith("interval") else object).tolist())
 
 
-def _polars_column(name: str, series: Any) -> Column:
+def _polars_column(name: str, series: Foreign) -> Column:
     if series.dtype.is_float() and not series.null_count():
         return column_of(name, series.to_numpy())
     return column_of_values(name, series.to_list())
@@ -211,7 +211,7 @@ _FAMILIES: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 
 
-def column_of_values(name: str, values: Sequence[Any]) -> Column:
+def column_of_values(name: str, values: Sequence[Foreign]) -> Column:
     """The column of Python's objects: numbers, booleans, dates, durations (in seconds), texts, or texts of a mixture.
 
     >>> column_of_values("a", [1, None, 2.5]).values, column_of_values("a", [1, "x", True]).strings().tolist()
@@ -246,7 +246,7 @@ def _family(kind: type) -> str | None:
     return next((family for kinds, family in _FAMILIES if issubclass(kind, kinds)), None)
 
 
-def _odd(name: str, values: Sequence[Any], families: Mapping[type, str | None]) -> Column:
+def _odd(name: str, values: Sequence[Foreign], families: Mapping[type, str | None]) -> Column:
     """Values that are arrays or tensors of one number each, or an error that names the first that is no value."""
     for row, value in enumerate(values):
         if families[type(value)] is None and not (getattr(value, "shape", None) == () and hasattr(value, "item")):
@@ -256,7 +256,7 @@ def _odd(name: str, values: Sequence[Any], families: Mapping[type, str | None]) 
     return column_of_values(name, [v.item() if families[type(v)] is None else v for v in values])
 
 
-def _instant(value: Any) -> np.datetime64:
+def _instant(value: Foreign) -> np.datetime64:
     """A date as it is in UTC if it says where it is, else as it is."""
     if value is None:
         return np.datetime64("NaT", "us")

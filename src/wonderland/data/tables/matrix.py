@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from ...core.arguments import shown
 from ...core.dtypes import default_float, default_int
 from ...core.errors import InputError, ShapeError
 from ...core.tensor import Tensor
-from ...core.typing import Array
+from ...core.typing import Array, Foreign
 from .table import Column, Table
 
 _REMEDY = (
@@ -85,7 +84,7 @@ def split_off(what: str, source: object, target: str) -> tuple[Array, Array]:
     return as_matrix(what, columns), _numeric(what, target, y)
 
 
-def _columns(source: Any) -> dict[str, Any] | None:
+def _columns(source: Foreign) -> dict[str, Foreign] | None:
     """The values of each column; None for a single column without others beside it."""
     if isinstance(source, Table):
         return {name: _values(column) for name, column in source.columns.items()}
@@ -97,7 +96,7 @@ def _columns(source: Any) -> dict[str, Any] | None:
     return None
 
 
-def _values(column: object) -> Any:
+def _values(column: object) -> Foreign:
     if isinstance(column, Column):
         return column.strings() if column.kind == "text" else column.values
     return column.to_numpy() if hasattr(column, "to_numpy") else column
@@ -135,7 +134,7 @@ def _is_series(source: object) -> bool:
     return not isinstance(source, type) and hasattr(source, "to_numpy") and hasattr(source, "__len__")
 
 
-def _is_column(values: Any) -> bool:
+def _is_column(values: Foreign) -> bool:
     if isinstance(values, (list, tuple)):
         return bool(values) and not isinstance(values[0], (list, tuple, dict, np.ndarray, Tensor))
     return isinstance(values, Column) or _is_series(values) or np.ndim(values) == 1

@@ -232,9 +232,12 @@ class NumberEncoding:
 
     def __post_init__(self) -> None:
         if min(self.scale, self.spread, self.bent_scale) <= 0:
-            raise InputError("the scale of a number is not more than zero.")
+            raise InputError("the scale of a number is not more than zero.", "a scale above 0")
         if self.shape not in ("linear", "log", "tails") or self.decimal not in (".", ","):
-            raise InputError(f"the shape {self.shape!r} or the decimal mark {self.decimal!r} is not known.")
+            raise InputError(
+                f"the shape {self.shape!r} or the decimal mark {self.decimal!r} is not known.",
+                "linear, log or tails; a point or a comma",
+            )
 
     @classmethod
     def fit(cls, column: Column, count: bool = False, decimal: str | None = None) -> NumberEncoding:

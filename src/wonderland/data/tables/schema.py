@@ -247,7 +247,9 @@ def infer_schema(
         if name is not None and name not in table.columns:
             raise InputError(f"{what}: {table.name} has no column {name!r}.", near(name, table.names))
     if target is not None and target in (group, time):
-        raise InputError(f"the target {target!r} cannot also be the {'group' if target == group else 'time'}.")
+        raise InputError(
+            f"the target {target!r} cannot also be the {'group' if target == group else 'time'}.", "another column"
+        )
     chosen = None if rows is None else _rows(table, rows)
     about = None
     if target is not None:

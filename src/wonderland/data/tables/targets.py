@@ -45,9 +45,14 @@ class TargetSchema:
 
     def __post_init__(self) -> None:
         if self.scale <= 0 or self.decimal not in (".", ","):
-            raise InputError("the scale or the decimal mark of a target is not what it should be.")
+            raise InputError(
+                "the scale or the decimal mark of a target is not what it should be.",
+                "a scale above 0, a point or a comma",
+            )
         if self.classes is not None and (len(self.classes) < 2 or len(self.counts) != len(self.classes)):
-            raise InputError("the classes of a target do not fit their counts.")
+            raise InputError(
+                "the classes of a target do not fit their counts.", "two classes or more, a count for each"
+            )
 
     @property
     def task(self) -> str:

@@ -95,7 +95,10 @@ class TextEncoding:
 
     def __post_init__(self) -> None:
         if len(self.weights) < len(self.vocabulary) or self.scale <= 0:
-            raise InputError("the weights of tokens do not fit them, or the scale is zero.")
+            raise InputError(
+                "the weights of tokens do not fit them, or the scale is zero.",
+                "a weight for each token, a scale above 0",
+            )
 
     @classmethod
     def fit(cls, column: Column, buckets: int | None = None) -> TextEncoding:
