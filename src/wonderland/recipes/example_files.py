@@ -75,15 +75,16 @@ def _houses(path: Path) -> None:
     state = rng.choice(["poor", "fair", "good", "excellent"], n)
     day = np.datetime64("2021-01-01") + rng.integers(0, 1000, n)
     words = {"garden": 15_000.0, "garage": 10_000.0, "lift": 5_000.0, "view": 20_000.0, "quiet": 4_000.0}
-    texts = [sorted(rng.choice(list(words), rng.integers(0, 4), replace=False)) for _ in range(n)]
+    words |= {"balcony": 6_000.0, "cellar": 3_000.0, "damp": -12_000.0, "noisy": -8_000.0}
+    texts = [list(rng.choice(list(words), rng.integers(1, 6), replace=False)) for _ in range(n)]
     worth = {"poor": -40_000.0, "fair": 0.0, "good": 20_000.0, "excellent": 45_000.0}
     price = 60_000 + 2_200 * area + 8_000 * rooms + 400 * (built - 1960) + np.array([places[p] for p in place])
     price += np.array([worth[s] for s in state]) + np.array([sum(words[w] for w in text) for text in texts])
     price += 60 * (day - np.datetime64("2021-01-01")).astype(int) + rng.normal(0, 8_000, n)
-    gaps = rng.random((n, 3)) < (0.05, 0.1, 0.03)
+    gaps = rng.random((n, 3)) < (0.01, 0.1, 0.03)
     rows: list[list[object]] = [["id", "area", "rooms", "built", "place", "state", "sold", "notes", "price"]]
     for i in range(n):
-        text = f"house with {' and '.join(texts[i])}" if texts[i] else "house"
+        text = " and ".join([", ".join(texts[i][:-1]), texts[i][-1]]) if len(texts[i]) > 1 else texts[i][0]
         row = [f"H{i:04d}", f"{area[i]:.1f}", rooms[i], built[i], place[i], state[i], day[i], text, f"{price[i]:.0f}"]
         for column, gap in zip((1, 3, 4), gaps[i], strict=True):
             row[column] = "" if gap else row[column]
