@@ -173,7 +173,7 @@ def test_tables_beside_scikit_learn(capsys, monkeypatch):
     tables.main(Options(only=("linnerud",), rounds=1))
     lines = capsys.readouterr().out.strip().splitlines()
     assert [line.split()[-1] for line in lines[2:4]] == ["ok", "columns"]
-    assert lines[-1].startswith("mean")
+    assert lines[-1].startswith("mean ")
     assert np.isfinite(found[0][0]).all()
     with pytest.raises(SystemExit, match="no table"):
         tables.main(Options(only=("iriss",)))
