@@ -201,7 +201,7 @@ class TestImages:
         assert images.as_images(pixels(4, 4, 1), form).shape == (1, 4, 4, 1)
         assert images.as_images(np.zeros((3, 4, 4), np.uint8), form).shape == (3, 4, 4, 1)
         grey = images.as_images(np.full((4, 4, 3), 100, np.uint8), form)
-        assert (grey.dtype, np.unique(grey).tolist()) == (np.uint8, [100])
+        assert (str(grey.dtype), np.unique(grey).tolist()) == ("uint8", [100])
         assert images.as_images(pixels(9, 9, 1), form).shape == (1, 4, 4, 1)
         with pytest.raises(InputError, match="scales may differ"):
             images.as_images(np.zeros((4, 4)), form)
@@ -297,7 +297,7 @@ class TestSounds:
             "(data.seconds=...).",
         )
         x, kept, _ = read_sounds(files, form)
-        assert (x.shape, x.dtype, len(kept)) == ((6, 1040, 1), np.float32, 6)
+        assert (x.shape, str(x.dtype), len(kept)) == ((6, 1040, 1), "float32", 6)
         np.testing.assert_array_equal(x[0], x[4])
         assert np.abs(x[5, 50:750] - x[0, 50:750]).max() < 0.01  # the same tone, at twice the rate
         assert not x[0, 800:].any()
@@ -344,7 +344,7 @@ class TestSounds:
 
 def test_made_sounds() -> None:
     x, y = wl.data.make_sounds(25, seconds=0.25, noise=0.0)
-    assert (x.shape, x.dtype, np.bincount(y).tolist()) == ((25, 2000, 1), np.float32, [5] * 5)
+    assert (x.shape, str(x.dtype), np.bincount(y).tolist()) == ((25, 2000, 1), "float32", [5] * 5)
     assert np.abs(x).max() <= 1
     again, _ = wl.data.make_sounds(25, seconds=0.25, noise=0.0)
     np.testing.assert_array_equal(x, again)

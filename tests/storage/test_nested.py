@@ -84,7 +84,8 @@ NESTED = st.recursive(
 @settings(deadline=None, max_examples=60)
 @given(NESTED)
 def test_every_value_is_put_together_again(value: Any) -> None:
-    assert same(value, put_together(*taken_apart([value]))[0])
+    found: Any = put_together(*taken_apart([value]))
+    assert same(value, found[0])
 
 
 @pytest.mark.parametrize(
