@@ -78,7 +78,7 @@ def split_block(data: bytes, delimiter: int, width: int, line: int) -> Batch | N
             return None
     if (ends - starts).max() > csv.field_size_limit():
         return None
-    filled = (starts < ends).any(axis=1)
+    filled = (starts < ends).any(axis=1) if width == 1 else np.ones(len(starts), bool)  # blank lines are no rows
     if not filled.all():
         starts, ends, lines = starts[filled], ends[filled], lines[filled]
         escaped = None if escaped is None else escaped[filled]

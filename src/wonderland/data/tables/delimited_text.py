@@ -107,7 +107,7 @@ def find_form(file: TextFile, header: bool | None, delimiter: str | None, known:
 
 
 def batches(file: TextFile, form: Form) -> Iterator[Batch]:
-    """The rows after the header that are not empty, all of one length."""
+    """The rows after the header, all of one length."""
     # each column of a block costs some microseconds: wide tables want larger ones
     size = min(max(BLOCK, _BYTES_OF_A_COLUMN * len(form.names)), 16 * BLOCK)
     blocks, rest, line = file.blocks(size), b"", 0
@@ -165,7 +165,7 @@ def _slow_batches(file: TextFile, form: Form, blocks: Iterator[bytes], line: int
 
 
 def rows_of(file: TextFile, form: Form) -> Iterator[tuple[list[str], int]]:
-    """The rows after the header that are not empty, all of one length, each with the line in which it ends."""
+    """The rows after the header, all of one length, each with the line in which it ends."""
     rows = _rows(file, form.delimiter, file.blocks())
     return _regular(file, len(form.names), islice(rows, int(form.header), None))
 
@@ -179,14 +179,17 @@ def _regular(file: TextFile, width: int, rows: Iterator[tuple[list[str], int]]) 
 
 
 def _rows(file: TextFile, delimiter: str, blocks: Iterator[bytes], line: int = 0) -> Iterator[tuple[list[str], int]]:
-    """The rows that are not empty, each with the line in which it ends."""
+    """The rows, each with the line in which it ends; blank lines are none.
+
+    A row of delimiters alone is one whose values are all missing: who asks about rows gets as many answers.
+    """
     lines = text_lines(blocks)
     reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
     begin = 0
     try:
         for row in reader:
             begin = reader.line_num
-            if any(row):
+            if any(row) or len(row) > 1:
                 yield row, line + begin
     except csv.Error as error:
         raise damaged(file.who, file.name, f"complete rows, line {line + begin + 1} is not", error) from None
