@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ from ..data import DatasetRecord, list_datasets
 from ..data.formats import images, sounds
 from ..data.formats.files import GZIP, as_path
 from ..data.formats.images import MODES, ImageForm, as_images, as_size, read_images
-from ..data.formats.media_files import ENDINGS, IMAGES, Listing, Progress, list_media, media_kind
+from ..data.formats.media_files import ENDINGS, IMAGES, Listing, list_media, media_kind
 from ..data.formats.rates import at_rate
 from ..data.formats.sounds import SoundForm, as_rate_and_seconds, as_sounds, read_sounds
 from ..data.formats.wav import Waveform
@@ -332,12 +330,11 @@ def _arrays(
     files: Files, settings: Settings, form: Form | None, unreadable: str
 ) -> tuple[np.ndarray, np.ndarray, Form, tuple[str, ...]]:
     """The arrays, the places of their files, the form, and notes."""
-    progress = _progress(f"{files.kind}s")
     form, decided = _form(files, settings) if form is None else (form, ())
     if isinstance(form, ImageForm):
-        x, kept, notes = read_images(files.paths, form, unreadable, progress)
+        x, kept, notes = read_images(files.paths, form, unreadable)
     else:
-        x, kept, notes = read_sounds(files.paths, form, unreadable, progress)
+        x, kept, notes = read_sounds(files.paths, form, unreadable)
     return x, kept, form, (*decided, *notes)
 
 
@@ -421,16 +418,3 @@ def leaks(x: np.ndarray, ids: Sequence[str], known: np.ndarray, asked: np.ndarra
         f"{len(found):,} of {len(asked):,} examples to test with {many} to train on, such as {ids[i]} of {ids[j]}: "
         f"results look better than they are."
     ]
-
-
-def _progress(what: str, after: float = 1.0) -> Progress | None:
-    """A line on a terminal that counts files, if reading them takes longer than a moment."""
-    if not sys.stderr.isatty():
-        return None
-    start = time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        if time.monotonic() - start > after:
-            print(f"\rreading {what}: {done:,} of {total:,}", end="\n" if done == total else "", file=sys.stderr)
-
-    return show

@@ -19,7 +19,7 @@ from ...storage.bounds import unpacked_limit
 from ..extras import need
 from ..transforms.resizing import Resize
 from .files import damaged, read_bytes
-from .media_files import Progress, read_all
+from .media_files import read_all
 from .numpy_files import read_npy
 
 MODES = {"L": 1, "RGB": 3}
@@ -236,7 +236,7 @@ def _even(side: float) -> int:
 
 
 def read_images(
-    files: Sequence[Path], form: ImageForm, unreadable: str = "error", progress: Progress | None = None
+    files: Sequence[Path], form: ImageForm, unreadable: str = "error"
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The images (n, h, w, c), the places of their files among those given, and notes.
 
@@ -247,7 +247,7 @@ def read_images(
     pixels = np.zeros((len(files), *form.shape), form.dtype)
     if any(file.suffix.lower() != ".npy" for file in files):
         need("read: images", "PIL.Image", "images")
-    kept, notes = read_all("image", files, lambda file: read_image(file, form), pixels, unreadable, progress)
+    kept, notes = read_all("image", files, lambda file: read_image(file, form), pixels, unreadable)
     return (pixels if len(kept) == len(files) else pixels[kept]), kept, notes
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core.errors import InputError, WonderlandError
 from ...core.typing import PathLike
+from ...core.waiting import Waiting
 from .files import as_path
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".npy")
@@ -21,8 +22,6 @@ ENDINGS = {"image": IMAGES, "sound": SOUNDS}
 # folders that are no classes, but parts: the name is the record's
 PARTS = {"train": "train", "training": "train", "test": "test", "testing": "test"}
 PARTS |= {"val": "validation", "valid": "validation", "validation": "validation", "dev": "validation"}
-
-Progress = Callable[[int, int], object]  # is told how many of how many files are read
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,6 @@ def read_all(
     read: Callable[[Path], np.ndarray],
     into: np.ndarray,
     unreadable: str = "error",
-    progress: Progress | None = None,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Read each file to its row of an array; which rows are there, and a note on those that are not.
 
@@ -191,10 +189,12 @@ def read_all(
         for i in range(len(files)):
             one(i)
     else:
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            for done, _ in enumerate(pool.map(one, range(len(files))), 1):
-                if progress is not None and (done % FEW == 0 or done == len(files)):
-                    progress(done, len(files))
+        with (
+            ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool,
+            Waiting(f"reading {what}s", len(files), "files") as w,
+        ):
+            for _ in pool.map(one, range(len(files))):
+                w.advance()
     if not mistakes:
         return np.arange(len(files)), ()
     first = mistakes[min(mistakes)]

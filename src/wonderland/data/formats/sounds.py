@@ -15,7 +15,7 @@ from ...core.room import check_room
 from ...core.typing import PathLike
 from ..dataset import Dataset
 from .files import damaged
-from .media_files import Progress, list_media, read_all
+from .media_files import list_media, read_all
 from .rates import FARTHEST, at_rate
 from .wav import WavHead, look_at_wav, read_wav
 
@@ -133,12 +133,12 @@ def _look(file: Path) -> WavHead | None:
 
 
 def read_sounds(
-    files: Sequence[Path], form: SoundForm, unreadable: str = "error", progress: Progress | None = None
+    files: Sequence[Path], form: SoundForm, unreadable: str = "error"
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The sounds (n, time, 1), the places of their files among those given, and notes."""
     check_room("read", 4 * len(files) * form.length, f"{len(files):,} sounds of {form} need", "smaller data.seconds")
     samples = np.zeros((len(files), form.length, 1), np.float32)
-    kept, notes = read_all("sound", files, lambda file: read_sound(file, form), samples, unreadable, progress)
+    kept, notes = read_all("sound", files, lambda file: read_sound(file, form), samples, unreadable)
     return (samples if len(kept) == len(files) else samples[kept]), kept, notes
 
 

@@ -117,6 +117,12 @@ class TextFile:
         if sha256 is not None and hashed.hexdigest() != sha256.lower():
             raise damaged(self.who, self.name, f"sha256 {sha256}, found {hashed.hexdigest()}")
 
+    @property
+    def size(self) -> int:
+        """About how many bytes `blocks` gives; 0 where only reading would tell."""
+        with self._opened() as raw:
+            return 0 if raw.read(2) == GZIP else self.state[0]
+
     @contextmanager
     def content(self) -> Iterator[BinaryIO]:
         """The content from its beginning, unpacked. What goes wrong inside is told as an error of the file."""

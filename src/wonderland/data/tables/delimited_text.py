@@ -12,6 +12,7 @@ from itertools import chain, islice
 import numpy as np
 
 from ...core.errors import InputError
+from ...core.waiting import Waiting
 from ..formats.files import damaged
 from .delimited_blocks import Batch, last_row_end, split_block
 from .delimited_columns import Fields, Growing, GrowingColumn, is_number
@@ -42,10 +43,11 @@ def read_delimited(
     """
     form = find_form(file, header, delimiter, known)
     columns, lines = [GrowingColumn() for _ in form.names], Growing(np.int64)
-    for batch in batches(file, form):
-        for column, fields in zip(columns, batch.columns, strict=True):
-            column.add(lines.size, fields)
-        lines.put(lines.size, batch.lines)
+    with Waiting(f"reading {file.name}", file.size, "MB", 10**6) as waiting:
+        for batch in batches(file, form, waiting):
+            for column, fields in zip(columns, batch.columns, strict=True):
+                column.add(lines.size, fields)
+            lines.put(lines.size, batch.lines)
     if not lines.size:
         raise no_rows(file)
     # columns that began with numbers and turned out to hold texts: their first rows are wanted as they were written
@@ -106,11 +108,12 @@ def find_form(file: TextFile, header: bool | None, delimiter: str | None, known:
     return Form(names, header, delimiter)
 
 
-def batches(file: TextFile, form: Form) -> Iterator[Batch]:
+def batches(file: TextFile, form: Form, waiting: Waiting | None = None) -> Iterator[Batch]:
     """The rows after the header, all of one length."""
     # each column of a block costs some microseconds: wide tables want larger ones
     size = min(max(BLOCK, _BYTES_OF_A_COLUMN * len(form.names)), 16 * BLOCK)
     blocks, rest, line = file.blocks(size), b"", 0
+    blocks = blocks if waiting is None else waiting.counting(blocks)
     if form.header:
         rest, line = _after_header(file, form, blocks)
     mark = form.delimiter.encode("utf-8")

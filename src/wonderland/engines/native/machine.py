@@ -6,15 +6,14 @@ import functools
 import hashlib
 import os
 import pathlib
-import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ... import cache
 from ...core.errors import GraphError, WonderlandError
 from ...core.forking import open_after_fork
+from ...core.waiting import Waiting
 from .aside import aside, completed
 from .llvm import Generator, Host, Library
 from .processor import named, of_host
@@ -128,7 +127,7 @@ class Machine:
         codes = [cache.read(name) for name in names]
         missing = [i for i, code in enumerate(codes) if code is None]
         workers = min(os.cpu_count() or 1, max(1, len(missing) // 2))
-        with Progress(purpose, len(missing)) as progress:
+        with Waiting(f"compiling {purpose}", len(missing), "routines") as progress:
             for k, code in completed(self._compiled, [modules[i] for i in missing], workers):
                 codes[missing[k]] = code
                 cache.write(names[missing[k]], code)
@@ -164,33 +163,6 @@ def _found(module: Module, library: Library) -> dict[str, Address]:
         what = f"compiling: the code of {module.description[:80]!r} has no function {absent[0]!r}."
         raise GraphError(what, "wl.cache.clear(), and the same again")
     return {name: Address(library, name) for name in module.names}
-
-
-class Progress:
-    """A line that appears when compiling takes more than a second."""
-
-    def __init__(self, purpose: str, total: int) -> None:
-        self._purpose, self._total = purpose, total
-        self._done = 0
-        self._start = time.monotonic()
-        self._shown = False
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def advance(self) -> None:
-        self._done += 1
-        seconds = time.monotonic() - self._start
-        if seconds > 1 and sys.stderr is not None and (sys.stderr.isatty() or not self._shown):
-            text = f"wonderland: compiling {self._purpose}: {self._done} of {self._total} routines, {seconds:.0f} s"
-            sys.stderr.write(f"\r{text}" if sys.stderr.isatty() else f"{text} ...\n")
-            sys.stderr.flush()
-            self._shown = True
-
-    def __exit__(self, *error: object) -> None:
-        if self._shown and sys.stderr.isatty():
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
 
 
 def _sources() -> str:
