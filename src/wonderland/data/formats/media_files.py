@@ -189,12 +189,10 @@ def read_all(
         for i in range(len(files)):
             one(i)
     else:
-        with (
-            ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool,
-            Waiting(f"reading {what}s", len(files), "files") as w,
-        ):
+        waiting = Waiting(f"reading {what}s", len(files), "files")
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool, waiting:
             for _ in pool.map(one, range(len(files))):
-                w.advance()
+                waiting.advance()
     if not mistakes:
         return np.arange(len(files)), ()
     first = mistakes[min(mistakes)]
