@@ -17,7 +17,7 @@ import numpy as np
 
 import wonderland as wl
 from wonderland import recipes
-from wonderland.recipes.settings import muon
+from wonderland.optim.by_name import muon
 
 VERSE = """\
 Tyger Tyger, burning bright,

@@ -81,10 +81,10 @@ if TYPE_CHECKING:
         viz,
         wengert,
     )
-    from .callbacks import pure_callback
     from .engines.choosing import get_backend, set_backend, using_backend
     from .engines.native.keeping import get_kept_programs, set_kept_programs
     from .engines.native.threads import get_threads, set_threads
+    from .hosting import pure_callback
     from .inspect.checking import check_grads
     from .inspect.counting import count, saved
     from .inspect.differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
@@ -141,12 +141,12 @@ _MODULES = (
     "wengert",
 )
 _FUNCTIONS = {
-    "callbacks": ("pure_callback",),
     "engines.choosing": ("get_backend", "set_backend", "using_backend"),
     "inspect.checking": ("check_grads",),
     "inspect.explain": ("explain",),
     "engines.native.keeping": ("get_kept_programs", "set_kept_programs"),
     "engines.native.threads": ("get_threads", "set_threads"),
+    "hosting": ("pure_callback",),
     "inspect.differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "inspect.counting": ("count", "saved"),
     "special": ("digamma", "erfcinv", "i0", "lgamma", "polygamma"),

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from . import arrays
-from .callbacks import callback
 from .core import trees
 from .core.arguments import as_int
 from .core.context import at, current, place
@@ -25,6 +24,7 @@ from .core.primitive import Primitive
 from .core.settings import set_from_now_on, setting
 from .core.tensor import Tensor
 from .core.typing import Array
+from .hosting import callback
 
 if TYPE_CHECKING:
     from .ir.graph import Equation

@@ -74,6 +74,7 @@ def test_large_programs_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     assert _program(small, wl.zeros(11)) is not None
 
 
+@pytest.mark.filterwarnings("ignore::wonderland.errors.RetraceWarning")  # that is what it is about
 def test_a_program_that_is_given_up_while_it_runs_ends_well() -> None:
     f = wl.jit(lambda x, n: wl.fori_loop(0, n, lambda i, y: wl.sin(y) + i, x))
     x, results = wl.ones(500), []
@@ -94,6 +95,7 @@ def test_a_program_that_is_given_up_while_it_runs_ends_well() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="the mappings are not known")
+@pytest.mark.filterwarnings("ignore::wonderland.errors.RetraceWarning")  # that is what it is about
 def test_mappings_do_not_grow_with_the_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "ROUTINES", 10)
     monkeypatch.setattr(known, "TRACES", 15)
@@ -143,6 +145,7 @@ def test_traces_used_last_stay_and_others_are_freed_at_once(monkeypatch: pytest.
         gc.enable()
 
 
+@pytest.mark.filterwarnings("ignore::wonderland.errors.RetraceWarning")  # that is what it is about
 def test_large_traces_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "EQUATIONS", 50)
 

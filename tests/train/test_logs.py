@@ -229,7 +229,7 @@ def test_the_finder_refuses_a_range_that_makes_no_sense():
 def test_a_history_is_drawn_and_asked():
     history = run([], epochs=3, progress=False, validation=(X, X))
     assert ">validation_loss</text>" in history.svg()
-    assert history._repr_svg_() == history.svg()
+    assert history.svg() in history._repr_html_()
     assert history.best("loss")["epoch"] == 3
     assert "3 epochs" in repr(history)
     with pytest.raises(wl.errors.InputError, match="nothing is called 'x'"):

@@ -132,6 +132,7 @@ def test_a_gradient_and_a_batch() -> None:
     model.check()
 
 
+@pytest.mark.filterwarnings("ignore::wonderland.errors.RetraceWarning")  # that is what it is about
 def test_a_function_whose_globals_have_changed() -> None:
     """The traces for what was and those for what is are not mixed up."""
     factor = 1.0

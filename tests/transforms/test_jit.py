@@ -333,6 +333,7 @@ def test_the_derivative_of_a_function_sees_its_globals_change(monkeypatch: pytes
     assert slope(1.0).item() == 5.0
 
 
+@pytest.mark.filterwarnings("ignore::wonderland.errors.RetraceWarning")  # that is what it is about
 def test_traces_for_old_environments_are_forgotten() -> None:
     w = wl.zeros(2)
     f = wl.jit(lambda x: x * w)

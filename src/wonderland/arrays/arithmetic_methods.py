@@ -74,9 +74,9 @@ class ArithmeticMethods(Methods):
         """The smallest element over the axes."""
         return arrays.min(self, axis=axis, keepdims=keepdims)
 
-    def count_nonzero(self, axis: Axes = None) -> Tensor:
+    def count_nonzero(self, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
         """How many elements are not zero."""
-        return arrays.count_nonzero(self, axis=axis)
+        return arrays.count_nonzero(self, axis=axis, keepdims=keepdims)
 
     def diff(self, n: int = 1, axis: int = -1) -> Tensor:
         """The n-th differences of neighbours along an axis."""

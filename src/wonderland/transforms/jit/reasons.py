@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import deque
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from .environment import Environment
 MANY = 16  # traces of a function
 OFTEN = 10  # calls for each trace: with fewer, tracing is what the time goes into
 REMEMBERED = 64  # calls that others are compared with
+
+# functions of the package serve all models of a program, but for those that are made for one training
+OF_ONE_MODEL = os.path.join(PACKAGE, "train") + os.sep
 
 SHAPES = (
     "batches of one size (drop_last=True), or few sizes: pad to the next of them "
@@ -52,9 +56,8 @@ class Reasons:
         self._name = name
         self._calls: deque[dict[str, str]] = deque(maxlen=REMEMBERED)  # the last one first
         self._environment: Environment | None = None  # of the last one
-        # functions of the package itself serve all models of a program
-        local = "<locals>" in getattr(f, "__qualname__", "<locals>")
-        self._warns = local or self._code is None or not self._code.co_filename.startswith(PACKAGE)
+        file = "" if self._code is None else self._code.co_filename
+        self._warns = not file.startswith(PACKAGE) or file.startswith(OF_ONE_MODEL)
         self.count = 0  # traces so far
         self.calls = 0
         self.last: Reason | None = None
