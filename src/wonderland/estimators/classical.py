@@ -186,9 +186,7 @@ class LogisticRegression(_Classifier):
         return np.asarray(self.model_.coef_).T
 
 
-class KNeighborsClassifier(_Classifier):
-    """`wl.models.KNeighborsClassifier`: the share of each class among the nearest examples."""
-
+class _Neighbors(_Estimator):
     def __init__(self, n_neighbors: int = 5, *, weights: str = "uniform", metric: str = "euclidean") -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
@@ -196,21 +194,17 @@ class KNeighborsClassifier(_Classifier):
 
     def _least(self) -> int:
         return self.n_neighbors
+
+
+class KNeighborsClassifier(_Neighbors, _Classifier):
+    """`wl.models.KNeighborsClassifier`: the share of each class among the nearest examples."""
 
     def _make(self) -> Module:
         return nearest.KNeighborsClassifier(self.n_neighbors, self.weights, self.metric)
 
 
-class KNeighborsRegressor(_Regressor):
+class KNeighborsRegressor(_Neighbors, _Regressor):
     """`wl.models.KNeighborsRegressor`: the mean of the nearest examples."""
-
-    def __init__(self, n_neighbors: int = 5, *, weights: str = "uniform", metric: str = "euclidean") -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.metric = metric
-
-    def _least(self) -> int:
-        return self.n_neighbors
 
     def _make(self) -> Module:
         return nearest.KNeighborsRegressor(self.n_neighbors, self.weights, self.metric)

@@ -10,14 +10,13 @@ import numpy as np
 
 from ...core.errors import InputError
 from ...core.typing import PathLike
-from ..dataset import Dataset
 from ..transforms.resizing import Resize
 from .files import as_path
 from .images import read_image
-from .media_files import IMAGES
+from .media_files import IMAGES, LabelledFiles
 
 
-class ImageFolder(Dataset):
+class ImageFolder(LabelledFiles):
     """The images under `root/class/...`, with their class: a dataset of (image (h, w, c) uint8, label).
 
     >>> import os, tempfile, numpy as np, wonderland as wl
@@ -59,7 +58,7 @@ class ImageFolder(Dataset):
         self.classes = tuple(folder.name for folder in folders)
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         endings = tuple(ending.lower() for ending in extensions)
-        self.samples: list[tuple[Path, int]] = []
+        self.samples = []
         for label, folder in enumerate(folders):
             found = sorted(_files(folder, endings))
             if not found:
@@ -68,19 +67,6 @@ class ImageFolder(Dataset):
                     f"files ending in {', '.join(endings)}, or no such folder",
                 )
             self.samples.extend((file, label) for file in found)
-
-    @property
-    def targets(self) -> tuple[int, ...]:
-        """The labels of all examples, without reading an image."""
-        return tuple(label for _, label in self.samples)
-
-    @property
-    def target_names(self) -> tuple[str, ...]:
-        """The classes, as a record calls them."""
-        return self.classes
-
-    def __len__(self) -> int:
-        return len(self.samples)
 
     def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
         path, label = self.samples[self._place(i)]

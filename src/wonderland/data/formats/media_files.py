@@ -14,6 +14,7 @@ import numpy as np
 from ...core.errors import InputError, WonderlandError
 from ...core.typing import PathLike
 from ...core.waiting import Waiting
+from ..dataset import Dataset
 from .files import as_path
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".npy")
@@ -42,6 +43,26 @@ class Listing:
     def names(self) -> tuple[str, ...]:
         """The paths of the files as seen from the folder."""
         return tuple(file.relative_to(self.root).as_posix() for file in self.files)
+
+
+class LabelledFiles(Dataset):
+    """A dataset of files, of which each has a class: what folders of images and of sounds share."""
+
+    classes: tuple[str, ...]
+    samples: list[tuple[Path, int]]  # files and the numbers of their classes
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The labels of all examples, without reading a file."""
+        return tuple(label for _, label in self.samples)
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """The classes, as a record calls them."""
+        return self.classes
+
+    def __len__(self) -> int:
+        return len(self.samples)
 
 
 def media_kind(source: object) -> str | None:

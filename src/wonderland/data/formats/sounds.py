@@ -13,9 +13,8 @@ import numpy as np
 from ...core.errors import FileError, InputError, ShapeError, WonderlandError
 from ...core.room import check_room
 from ...core.typing import PathLike
-from ..dataset import Dataset
 from .files import damaged
-from .media_files import list_media, read_all
+from .media_files import LabelledFiles, list_media, read_all
 from .rates import FARTHEST, at_rate
 from .wav import WavHead, look_at_wav, read_wav
 
@@ -158,7 +157,7 @@ def as_sounds(x: object, form: SoundForm) -> np.ndarray:
     return np.stack([fitted(one.astype(np.float32), form.length) for one in many])[..., None]
 
 
-class SoundFolder(Dataset):
+class SoundFolder(LabelledFiles):
     """The WAV files under `root/class/...`, with their class: a dataset of (samples (time, 1) float32, label).
 
     >>> import os, tempfile, numpy as np, wonderland as wl
@@ -182,19 +181,6 @@ class SoundFolder(Dataset):
         self.samples = list(zip(found.files, found.labels, strict=True))
         self.form, notes = choose_form(found.files, *as_rate_and_seconds(rate, seconds))
         self.rate, self.notes = self.form.rate, (*found.notes, *notes)
-
-    @property
-    def targets(self) -> tuple[int, ...]:
-        """The labels of all examples, without reading a sound."""
-        return tuple(label for _, label in self.samples)
-
-    @property
-    def target_names(self) -> tuple[str, ...]:
-        """The classes, as a record calls them."""
-        return self.classes
-
-    def __len__(self) -> int:
-        return len(self.samples)
 
     def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
         path, label = self.samples[self._place(i)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,20 +30,23 @@ def clean_text(text: str) -> str:
     return text
 
 
-class CodedTexts(dict[str, int]):
-    """The number of each text, by any way to write it; what is new gets the next number, what is missing -1.
+Raw = TypeVar("Raw", str, bytes)
 
-    >>> coded = CodedTexts()
-    >>> coded.codes(["Rome", "Pisa ", "NA", "Pisa"]).tolist(), coded.texts
-    ([0, 1, -1, 1], ['Rome', 'Pisa'])
-    """
 
-    def __init__(self) -> None:
-        super().__init__({"": -1})
-        self.texts: list[str] = []
+class Numbered(dict[Raw, int]):
+    """The number of each text, by any way to write it; what is new gets the next number, what is missing -1."""
 
-    def __missing__(self, raw: str) -> int:
-        text = clean_text(raw)
+    def __init__(self, missing: Raw) -> None:
+        super().__init__()
+        self[missing] = -1
+        self.texts: list[Raw] = []
+
+    def clean(self, raw: Raw) -> Raw:
+        """The one way to write a text."""
+        raise NotImplementedError
+
+    def __missing__(self, raw: Raw) -> int:
+        text = self.clean(raw)
         if text != raw:
             code = self[text]
         else:
@@ -50,6 +54,21 @@ class CodedTexts(dict[str, int]):
             self.texts.append(text)
         self[raw] = code
         return code
+
+
+class CodedTexts(Numbered[str]):
+    """Texts that become numbers.
+
+    >>> coded = CodedTexts()
+    >>> coded.codes(["Rome", "Pisa ", "NA", "Pisa"]).tolist(), coded.texts
+    ([0, 1, -1, 1], ['Rome', 'Pisa'])
+    """
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def clean(self, raw: str) -> str:
+        return clean_text(raw)
 
     def codes(self, texts: Iterable[str]) -> np.ndarray:
         """The numbers of many texts."""

@@ -7,7 +7,7 @@ from itertools import count
 
 import numpy as np
 
-from .coded_texts import MISSING, MISSING_NUMBERS, clean_text
+from .coded_texts import MISSING, MISSING_NUMBERS, Numbered, clean_text
 from .delimited_numbers import EXACT, LONGEST, parse_decimals
 from .table import Column
 
@@ -68,24 +68,16 @@ class Fields:
         return packed.view(np.uint8).reshape(len(packed), -1)[:, :LONGEST]
 
 
-class CodedBytes(dict[bytes, int]):
-    """The number of each text, by any way to write it. Texts stay bytes, half as large, until the column is whole."""
+class CodedBytes(Numbered[bytes]):
+    """Texts that become numbers and stay bytes, half as large, until the column is whole."""
 
     def __init__(self) -> None:
-        super().__init__({b"": -1})
-        self.texts: list[bytes] = []
+        super().__init__(b"")
 
-    def __missing__(self, raw: bytes) -> int:
-        text = raw
-        if not (len(raw) > 5 and raw.isascii() and raw[0] > 32 and raw[-1] > 32):  # else it is clean
-            text = clean_text(raw.decode("utf-8")).encode("utf-8")
-        if text != raw:
-            code = self[text]
-        else:
-            code = len(self.texts)
-            self.texts.append(text)
-        self[raw] = code
-        return code
+    def clean(self, raw: bytes) -> bytes:
+        if len(raw) > 5 and raw.isascii() and raw[0] > 32 and raw[-1] > 32:
+            return raw
+        return clean_text(raw.decode("utf-8")).encode("utf-8")
 
     def codes(self, fields: Fields) -> np.ndarray:
         """The numbers of some fields."""
