@@ -29,10 +29,15 @@ KINDS = {  # by the first word of what a step does
     "pack": "copy",
 }
 
+HELD = "where others hold the old state"  # else it is changed in its place
+
 
 @dataclass(eq=False)
 class Block:
-    """What steps stand in: a loop, or one case of a branch. `times` is None where only the run itself tells."""
+    """What steps stand in: a loop, a case of a branch, or copies that are left out where they can be, so 0 times.
+
+    `times` is None where only the run itself tells.
+    """
 
     text: str
     times: int | None = 1
@@ -81,6 +86,7 @@ def listing(program: Program) -> list[Line]:
     ends = {id(loop.end) for loop in schedule.loops}
     found: list[tuple[Native | Fallback, tuple[Block, ...], int, int]] = []
     blocks: list[Block] = []
+    skipped: object = None  # where a copy of state ends that may be left out
     instruction = 0
     for position, step in enumerate(schedule.steps):
         if id(step) in begins:
@@ -90,6 +96,11 @@ def listing(program: Program) -> list[Line]:
                 pass
         elif isinstance(step, Control):
             _learn(blocks, step)
+            if step.code == Code.SAME:
+                blocks.append(Block(HELD, 0))
+                skipped = step.args[2]
+        elif step is skipped:
+            blocks.pop()
         elif not isinstance(step, Label):
             found.append((step, tuple(blocks), instruction, position))
         instruction += not isinstance(step, Label)
@@ -122,7 +133,7 @@ def _line(
     number: int, step: Native | Fallback, blocks: tuple[Block, ...], schedule: Schedule, instruction: int, position: int
 ) -> Line:
     what, done = work_of(step)
-    times = math.prod(block.times or 1 for block in blocks)
+    times = math.prod(1 if block.times is None else block.times for block in blocks)
     return Line(
         number,
         what,

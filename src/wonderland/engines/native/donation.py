@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from .direct.checks import Check, Risk, risks
 from .direct.scatters import Scatter
-from .kernels.kernel import Kernel, Reduce, Store
+from .kernels.kernel import Kernel, Reduce
 from .memory import in_loops
 from .products.epilogue import WithEpilogue
+from .renaming import copied
 from .runtime import Op as Code
 from .schedule import Schedule
 from .steps import Control, Fallback, Label, Step
-from .values import Buffer, View
+from .values import Buffer
 
 
 class Write(NamedTuple):
@@ -70,7 +71,7 @@ def _write(
     if len(writers) == 1 and new not in touched.readers and _in_place(steps[at], old, new):
         return Write(source, at, copies=False)
     changed = all(isinstance(steps[i], Scatter) for i in writers[1:])
-    if changed and not inside[at] and _copies(steps[at], old, new):
+    if changed and not inside[at] and copied(steps[at]) == (old, new):
         return Write(source, at, copies=True)
     return None
 
@@ -88,16 +89,6 @@ def _in_place(step: Step, old: Buffer, new: Buffer) -> bool:
         v.shape == targets[0].shape and v.strides == targets[0].strides and v.offset == targets[0].offset
         for v in sources
     )
-
-
-def _copies(step: Step, old: Buffer, new: Buffer) -> bool:
-    """Whether a step does nothing but copy the old buffer to the new one."""
-    if not isinstance(step, Kernel) or len(step.items) != 1 or not isinstance(step.items[0], Store):
-        return False
-    target, value = step.items[0]
-    if not isinstance(value, View) or value.buffer is not old or target.buffer is not new:
-        return False
-    return target.is_contiguous() and value.is_contiguous()
 
 
 class Guard(NamedTuple):

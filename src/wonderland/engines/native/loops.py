@@ -215,6 +215,7 @@ def repeat(s: Schedule, e: Equation) -> bool:
     s.emit(Control(Code.UNLESS, flag, 0, out))
     for var, value in zip(body.inputs[:consts], fixed, strict=True):
         s.bind(var, value)
+    _want(s, body, [whole(following, out.shape) for (_, following), out in zip(state, e.outputs, strict=True)])
     s.run(body)
     swaps = _next(s, state, [s.value(a) for a in body.outputs])
     s.close_all()

@@ -72,7 +72,7 @@ def lifetimes(schedule: Schedule) -> dict[Buffer, Life]:
     """The first and the last step that touches each buffer. What enters or leaves a loop lives through all of it."""
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
-    around = _loops(schedule)
+    around = around_each(schedule)
     for i, step in enumerate(schedule.steps):
         for touched in [*step.reads, *step.writes]:
             buffer = touched
@@ -90,7 +90,7 @@ def lifetimes(schedule: Schedule) -> dict[Buffer, Life]:
     return {buffer: _through_loops(first[buffer], last[buffer], around) for buffer in first}
 
 
-def _through_loops(first: int, last: int, around: list[_Extent | None]) -> Life:
+def _through_loops(first: int, last: int, around: list[Extent | None]) -> Life:
     """A life that covers the loops it begins before, or ends behind. `around`: the innermost loop of every step."""
     began, ended = first, last
     loop = around[last]
@@ -104,27 +104,27 @@ def _through_loops(first: int, last: int, around: list[_Extent | None]) -> Life:
 
 def in_loops(schedule: Schedule) -> list[bool]:
     """Which steps are in loops or branches."""
-    return [loop is not None for loop in _loops(schedule)]
+    return [loop is not None for loop in around_each(schedule)]
 
 
-class _Extent(NamedTuple):
+class Extent(NamedTuple):
     """The first and the last step of a loop, and the loop around it."""
 
     begin: int
     end: int
-    outer: _Extent | None
+    outer: Extent | None
 
 
-def _loops(schedule: Schedule) -> list[_Extent | None]:
+def around_each(schedule: Schedule) -> list[Extent | None]:
     """The innermost loop that every step is in; its end is outside."""
     position = {id(step): i for i, step in enumerate(schedule.steps)}
     ends = {position[id(loop.begin)]: position[id(loop.end)] for loop in schedule.loops}
-    found: list[_Extent | None] = []
-    inner: _Extent | None = None
+    found: list[Extent | None] = []
+    inner: Extent | None = None
     for i in range(len(schedule.steps)):
         while inner is not None and inner.end <= i:
             inner = inner.outer
         if i in ends:
-            inner = _Extent(i, ends[i], inner)
+            inner = Extent(i, ends[i], inner)
         found.append(inner)
     return found

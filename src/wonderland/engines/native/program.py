@@ -26,6 +26,7 @@ from .keeping import kept
 from .machine import machine
 from .memory import ALIGN, PLANNED, plan
 from .processor import Processor
+from .renaming import rename_copies
 from .schedule import Schedule
 from .steps import Control, Fallback, Label, Native
 from .text.routine import Routine, slots_of
@@ -58,6 +59,7 @@ class Program:
         self.graph = graph
         self.schedule = Schedule(graph, machine().cpu)
         self.states = states or {}
+        rename_copies(self.schedule)
         self.donations = donations(self.schedule, self.states)  # which changes the order of steps
         self.arena_bytes = plan(self.schedule)
         results = sum(a.aval.nbytes for i, a in enumerate(graph.outputs) if i not in self.donations)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.conversion import asarray
-from ...core import trees
+from ...core import dtypes, trees
 from ...core.arguments import as_function
 from ...core.cell import Cell
 from ...core.context import current, exhaust, structure_version
@@ -102,7 +102,10 @@ class Traced:
         self.graph.states = {self.count + i: places[c] for i, c in enumerate(written) if c in places}
         self.states = list(self.graph.states.values())
         self.changes = bool(self.written_cells or self.made_cells)
-        self.trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
+        # what may be differentiated later, imperatively; what a cell is given is not
+        results = self.graph.outputs[: self.count]
+        trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
+        self.recorded = not trains and any(dtypes.is_inexact(atom.dtype) for atom in results)
 
     def stale(self) -> bool:
         """Whether a module may have changed its structure that was reached in a way that nobody watches."""
@@ -112,7 +115,7 @@ class Traced:
         cells = arguments.cells
         readers = self.pick_read(cells)
         state = current()
-        plain = state.trace is None and (self.trains or not state.settings.grad_enabled)
+        plain = state.trace is None and not (self.recorded and state.settings.grad_enabled)
         operands: list[Tensor] = []
         owned: list[int] = []
         key = id(operands)

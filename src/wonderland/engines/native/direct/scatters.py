@@ -42,9 +42,10 @@ def scatter(s: Schedule, e: Equation) -> bool:
     if not updates.aval.size:
         s.bind(out, s.value(x))
         return not indices[0].aval.size  # else they are still to be checked
-    target = s.new(out.shape, _accumulated(out.dtype, indices[0].aval.size) if mode == "add" else out.dtype)
+    kind = _accumulated(out.dtype, indices[0].aval.size) if mode == "add" else out.dtype
+    target = s.target(out) if kind == out.dtype else s.new(out.shape, kind)
     old = s.value(x)
-    if isinstance(old, View) and old.buffer.kind == "input" and old.dtype == target.dtype:
+    if isinstance(old, View) and old.buffer.kind in ("input", "carry") and old.dtype == target.dtype:
         s.copy_alone(old, target)  # where this is new state in the place of the old, there is nothing to copy
     else:
         s.copy(_as(old, target.dtype), target)
