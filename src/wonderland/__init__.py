@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from .inspect.explain import explain
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
+    from .transforms.autocast import autocast
     from .transforms.checkpointing import checkpoint, checkpoint_scan, checkpoint_sequential
     from .transforms.control.associative import associative_scan
     from .transforms.control.branches import cond, switch
@@ -151,6 +152,7 @@ _FUNCTIONS = {
     "inspect.counting": ("count", "saved"),
     "special": ("digamma", "erfcinv", "i0", "lgamma", "polygamma"),
     "storage.safetensors": ("load", "save"),
+    "transforms.autocast": ("autocast",),
     "transforms.control.associative": ("associative_scan",),
     "transforms.control.branches": ("cond", "switch"),
     "transforms.checkpointing": ("checkpoint", "checkpoint_scan", "checkpoint_sequential"),

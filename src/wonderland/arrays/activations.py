@@ -10,7 +10,7 @@ from ..core.typing import ArrayLike, Axes
 from ..primitives import elementwise as p
 from ..primitives.creation import full_like, ones_like, zeros_like
 from .arithmetic import clip
-from .conversion import as_real, as_tensor, promote_inexact
+from .conversion import as_real, as_tensor, for_sums, promote_inexact
 from .logic import as_bool
 from .manipulation import squeeze
 from .reductions import max as max_
@@ -115,7 +115,7 @@ def logsumexp(
 
     `b` are weights, `where` is a mask of the entries that take part.
     """
-    x = _masked(as_real("logsumexp", x), where)
+    x = _masked(for_sums(as_real("logsumexp", x)), where)
     if b is not None:
         x, b = promote_inexact("logsumexp", x, b)
     if 0 in x.shape:
@@ -138,7 +138,7 @@ def softmax(
     `where` is a mask of the entries that take part; the others get 0, and a row without entries is all 0.
     A high `temperature` \(\tau > 0\) brings the result closer to uniform, a low one closer to the one-hot maximum.
     """
-    x = as_real("softmax", x)
+    x = for_sums(as_real("softmax", x))
     if isinstance(temperature, Tensor) or temperature != 1:
         if not isinstance(temperature, Tracer) and not temperature > 0:
             raise InputError(f"softmax: temperature={temperature}.", "a temperature above 0")
@@ -158,7 +158,7 @@ def log_softmax(x: ArrayLike, /, axis: Axes = -1, *, where: ArrayLike | None = N
     >>> wl.log_softmax(wl.tensor([0.0, 1000.0]))
     tensor([-1000.,     0.])
     """
-    x = _masked(as_real("log_softmax", x), where)
+    x = _masked(for_sums(as_real("log_softmax", x)), where)
     if 0 in x.shape:
         return x
     shifted = x - _finite_max(x, axis)

@@ -11,7 +11,19 @@ import numpy as np
 from ..core import dtypes, interpreter
 from ..core.arguments import as_int
 from ..core.cell import Cell
-from ..core.dtypes import KIND, DType, as_dtype, is_complex, is_inexact, is_integer, promote_types, with_scalar
+from ..core.context import current
+from ..core.dtypes import (
+    KIND,
+    SHORT,
+    DType,
+    as_dtype,
+    is_complex,
+    is_half,
+    is_inexact,
+    is_integer,
+    promote_types,
+    with_scalar,
+)
 from ..core.errors import DTypeError, InputError, ShapeError
 from ..core.room import GIBIBYTE
 from ..core.tensor import Tensor, Tracer, alias, wrap
@@ -299,7 +311,29 @@ def promote(name: str, *xs: ArrayLike) -> list[Tensor]:
         common = SCALAR_DTYPE[kind]
     elif kind >= 0:
         common = with_scalar(common, kind)
+    if common is dtypes.float32 and current().settings.autocast is not None:
+        common = _beside_parameters(xs_)
     return [convert(x, common) for x in xs_]
+
+
+def _beside_parameters(xs: Sequence[object]) -> DType:
+    """The common dtype inside `wl.autocast`: parameters take the type of low precision that the others have."""
+    others = {x.dtype for x in xs if isinstance(x, Tensor) and not (isinstance(x, Cell) and x.trainable)}
+    low = current().settings.autocast
+    return low if others == {low} else dtypes.float32  # type: ignore[return-value]  # the caller has looked
+
+
+def for_products(*xs: Tensor) -> tuple[Tensor, ...]:
+    """Factors, inside `wl.autocast` in its type of low precision; doubles, integers and complex numbers stay."""
+    low = current().settings.autocast
+    if low is None or any(x.dtype not in SHORT for x in xs):
+        return xs
+    return tuple(convert(x, low) for x in xs)
+
+
+def for_sums(x: Tensor) -> Tensor:
+    """What is to be summed, inside `wl.autocast` in float32 if its own type has few digits."""
+    return p.astype(x, dtype=dtypes.float32) if current().settings.autocast is not None and is_half(x.dtype) else x
 
 
 def promote_kind(name: str, kinds: p.Kinds, *xs: ArrayLike) -> list[Tensor]:

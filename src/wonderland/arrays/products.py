@@ -14,7 +14,7 @@ from ..core.typing import ArrayLike, DTypeLike, ShapeLike
 from ..primitives.contraction import matmul as matmul_primitive
 from .arithmetic import multiply
 from .complexes import conj
-from .conversion import promote
+from .conversion import for_products, promote
 from .gathering import diagonal
 from .manipulation import broadcast_arrays, moveaxis, reshape, transpose
 from .reductions import sum
@@ -34,6 +34,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """
     if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
         x1, x2 = promote("matmul", x1, x2)
+    x1, x2 = for_products(x1, x2)
     if x1.dtype is bool_:
         raise DTypeError("matmul: bool tensors have no sums of products.", "x.astype(wl.int64)")
     if x1.ndim > 1 and x2.ndim > 1:

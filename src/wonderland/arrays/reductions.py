@@ -25,7 +25,7 @@ from ..primitives import reduction as p
 from ..primitives.creation import full, ones_like, zeros_like
 from .arithmetic import abs as abs_
 from .arithmetic import square
-from .conversion import as_inexact, as_ordered, as_result, as_tensor
+from .conversion import as_inexact, as_ordered, as_result, as_tensor, for_sums
 from .joining import concat
 from .manipulation import astype, broadcast_to, expand_dims, ravel, reshape
 
@@ -52,7 +52,7 @@ def _accumulator(x: Tensor, dtype: DTypeLike | None) -> Tensor:
         return astype(x, dtypes.default_int)
     if is_integer(x.dtype) and x.dtype.itemsize < 8:
         return astype(x, dtypes.uint64 if x.dtype.kind == "u" else dtypes.default_int)
-    return x
+    return for_sums(x)
 
 
 def sum(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
@@ -89,7 +89,7 @@ def mean(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tenso
 
     The mean of nothing is NaN, with a warning.
     """
-    x = as_inexact("mean", x)
+    x = for_sums(as_inexact("mean", x))
     if is_half(x.dtype):  # the sum may be too large for the type of the mean
         return astype(mean(astype(x, dtypes.float32), axis=axis, keepdims=keepdims), x.dtype)
     n = _count(x, axis, "mean")
@@ -116,7 +116,7 @@ def var(x: ArrayLike, /, axis: Axes = None, *, correction: float = 0.0, keepdims
 
     Where n - c is not positive the variance is NaN, with a warning.
     """
-    x = as_inexact("var", x)
+    x = for_sums(as_inexact("var", x))
     if is_half(x.dtype):
         wide = var(astype(x, dtypes.float32), axis=axis, correction=correction, keepdims=keepdims)
         return astype(wide, x.dtype)

@@ -24,6 +24,7 @@ import numpy
 
 if TYPE_CHECKING:
     from .cell import Cell
+    from .dtypes import DType
     from .primitive import Primitive
     from .tensor import Tensor
 
@@ -78,7 +79,7 @@ class Choice(NamedTuple):
 class Settings:
     """What was chosen with `no_grad`, `using_backend` and relatives, see core/settings.py. The last choice counts."""
 
-    __slots__ = ("backend", "choices", "debug", "fill", "grad_enabled", "strict_broadcast")
+    __slots__ = ("autocast", "backend", "choices", "debug", "fill", "grad_enabled", "strict_broadcast", "traced")
 
     def __init__(self, choices: tuple[Choice, ...] = ()) -> None:
         chosen = {choice.name: choice.value for choice in choices}
@@ -93,6 +94,10 @@ class Settings:
         self.debug: Callable[..., None] | None = chosen.get("debug")
         # the byte that memory holds before a compiled program runs, see `wonderland.debug`
         self.fill: int | None = chosen.get("fill")
+        # the type of low precision that products are computed in, see `wonderland.autocast`
+        self.autocast: DType | None = chosen.get("autocast")
+        # what a traced function depends on
+        self.traced = (self.strict_broadcast, self.autocast)
 
 
 class Scope:

@@ -36,6 +36,7 @@ SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
 FLOATS = (float16, bfloat16, float32, float64)
 COMPLEXES = (complex64, complex128)
+SHORT = (float16, bfloat16, float32)  # what `wl.autocast` converts between
 
 # 0 bool, 1 integer, 2 floating, 3 complex: an operation's result has the highest kind of its inputs.
 KIND = {bool_: 0} | dict.fromkeys(SIGNED + UNSIGNED, 1) | dict.fromkeys(FLOATS, 2) | dict.fromkeys(COMPLEXES, 3)

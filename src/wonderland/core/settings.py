@@ -96,9 +96,15 @@ def set_from_now_on(name: str, value: Any) -> None:
 
 
 _LENIENT = setting("strict_broadcast", False)
+_AS_RECORDED = setting("autocast", None)
 _AS_IT_IS = contextlib.nullcontext()
 
 
 def lenient() -> contextlib.AbstractContextManager[None]:
     """Inside, broadcasting is not checked: what is carried out is not as the user wrote it."""
     return _LENIENT if current().settings.strict_broadcast else _AS_IT_IS
+
+
+def as_recorded() -> contextlib.AbstractContextManager[None]:
+    """Inside, `autocast` is off: the backward pass computes in the types that the forward pass has chosen."""
+    return _AS_IT_IS if current().settings.autocast is None else _AS_RECORDED

@@ -17,7 +17,7 @@ from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
 from ..core.giving import given_to
 from ..core.interpreter import Tangent
-from ..core.settings import setting
+from ..core.settings import as_recorded, setting
 from ..core.tangents import tangent_of
 from ..core.tape import Record
 from ..core.tensor import Tensor, alias, wrap
@@ -99,7 +99,7 @@ def backward(tensor: Tensor, gradient: ArrayLike | None, *, retain_graph: bool, 
             f"{tensor.dtype}{list(tensor.shape)}.",
             "a gradient of the same shape and dtype as the value",
         )
-    with contextlib.nullcontext() if create_graph else no_grad():
+    with contextlib.nullcontext() if create_graph else no_grad(), as_recorded():
         _walk(node, arrays.conj(gradient), free=not (retain_graph or create_graph))
 
 

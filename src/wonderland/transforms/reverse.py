@@ -18,7 +18,7 @@ from ..core.context import BACKWARD, FORWARD, at
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
 from ..core.interpreter import Node, Tangent, bind
-from ..core.settings import lenient
+from ..core.settings import as_recorded, lenient
 from ..core.tangents import add_tangents
 from ..core.tensor import Tensor, alias
 from ..core.typing import Tangents
@@ -56,15 +56,16 @@ def pull_back(seeds: Sequence[tuple[Tangent, Tensor]], wanted: Sequence[Tangent]
 
     for tangent, ct in seeds:
         receive(tangent, ct)
-    while waiting:
-        order = -heapq.heappop(waiting)
-        node = nodes.pop(order)
-        ct = adjoints.pop(order)
-        for arg, arg_ct in zip(node.args, transposed(node, ct), strict=False):
-            if arg_ct is not None:
-                receive(arg, arg_ct)
-        if free:
-            node.args = ()
+    with as_recorded():
+        while waiting:
+            order = -heapq.heappop(waiting)
+            node = nodes.pop(order)
+            ct = adjoints.pop(order)
+            for arg, arg_ct in zip(node.args, transposed(node, ct), strict=False):
+                if arg_ct is not None:
+                    receive(arg, arg_ct)
+            if free:
+                node.args = ()
     return [adjoints.get(t.order) for t in wanted]
 
 

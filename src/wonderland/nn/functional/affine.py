@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import arrays
-from ...arrays.conversion import as_tensor
+from ...arrays.conversion import as_tensor, for_products
 from ...core.errors import ShapeError
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike
@@ -61,4 +61,4 @@ def with_bias(name: str, y: Tensor, bias: ArrayLike | None) -> Tensor:
     bias = as_tensor(name, bias)
     if bias.shape != y.shape[-1:]:
         raise ShapeError(f"{name}: a bias of shape {bias.shape} for {y.shape[-1]} outputs.", f"shape {y.shape[-1:]}")
-    return y + bias
+    return y + for_products(bias)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import arrays
-from ...arrays.conversion import as_tensor, promote_inexact
+from ...arrays.conversion import as_tensor, for_products, promote_inexact
 from ...core.arguments import as_int, as_number
 from ...core.broadcasting import broadcast_shapes, broadcasts_to
 from ...core.dtypes import bool_, is_floating, is_integer
@@ -71,7 +71,7 @@ def scaled_dot_product_attention(
     exceptions are dropout, the gradient of a floating mask, and second derivatives. Book, D.10.1, E.11.4 to E.11.8.
     """
     name = "scaled_dot_product_attention"
-    q, k, v = promote_inexact(name, query, key, value)
+    q, k, v = for_products(*promote_inexact(name, query, key, value))
     mask = None if attn_mask is None else as_tensor(name, attn_mask)
     slopes = None if alibi is None else _slopes(name, q, alibi)
     group = 1

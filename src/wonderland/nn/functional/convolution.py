@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...arrays.conversion import promote
+from ...arrays.conversion import for_products, promote
 from ...core.arguments import as_int
 from ...core.errors import ShapeError
 from ...core.tensor import Tensor
@@ -112,7 +112,7 @@ def _operands(
     name: str, axes: int, x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """The tensors in one dtype."""
-    xs = promote(name, x, weight) if bias is None else promote(name, x, weight, bias)
+    xs = for_products(*promote(name, x, weight) if bias is None else promote(name, x, weight, bias))
     if xs[1].ndim != axes + 2:
         raise ShapeError(
             f"{name}: a weight of shape {xs[1].shape} does not have {axes + 2} axes.",

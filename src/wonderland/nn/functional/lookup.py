@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import arrays
-from ...arrays.conversion import as_tensor
+from ...arrays.conversion import as_tensor, for_products
 from ...core.dtypes import is_integer
 from ...core.errors import DTypeError, InputError, ShapeError
 from ...core.tensor import Tensor
@@ -30,7 +30,7 @@ def embedding(
         raise ShapeError(f"embedding: a table of shape {table.shape}.", "a table of shape (rows, size)")
     if not is_integer(index.dtype):
         raise DTypeError(f"embedding: rows are chosen by integers, received {index.dtype}.", "x.astype(wl.int64)")
-    rows = arrays.take(table, counted_from_zero(index, table.shape[0]), axis=0)
+    (rows,) = for_products(arrays.take(table, counted_from_zero(index, table.shape[0]), axis=0))
     if max_norm is not None:
         if not max_norm > 0:
             raise InputError(f"embedding: max_norm={max_norm}.", "a length above 0")

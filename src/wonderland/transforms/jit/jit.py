@@ -108,7 +108,7 @@ class Jitted(Generic[P, Result]):
         f, args, kwargs, static = self._static.split(args, kwargs)
         with LOCK:
             arguments = Arguments((args, kwargs), environment.cells)
-            key = (arguments.key, static, current().settings.strict_broadcast)
+            key = (arguments.key, static, current().settings.traced)
             traces = known.traces
             found = traces.find(key)
             if found is None or found.stale():

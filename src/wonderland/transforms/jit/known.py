@@ -88,14 +88,14 @@ def _spread(args: tuple[object, ...]) -> list[object]:
 class Recent:
     """The last call with tensors (also in tuples), modules and optimizers; one like it is found quickly."""
 
-    __slots__ = ("arguments", "environment", "kinds", "strict", "traced")
+    __slots__ = ("arguments", "environment", "kinds", "settings", "traced")
 
     def __init__(self, kinds: list[Any], arguments: Arguments, traced: Traced, environment: Environment) -> None:
         self.kinds = kinds  # for each argument its shape and dtype, or which module it was, or itself
         self.arguments = arguments
         self.traced = traced
         self.environment = environment
-        self.strict = current().settings.strict_broadcast
+        self.settings = current().settings.traced
 
     @classmethod
     def of(
@@ -115,8 +115,8 @@ class Recent:
 
     def again(self, args: tuple[object, ...], environment: Environment) -> tuple[Traced, Arguments] | None:
         """The trace for these arguments, if nothing but the numbers in tensors has changed."""
-        strict = current().settings.strict_broadcast
-        if environment is not self.environment or strict != self.strict or self.traced.stale():
+        settings = current().settings.traced
+        if environment is not self.environment or settings != self.settings or self.traced.stale():
             return None
         parts = _spread(args)
         if len(parts) != len(self.kinds):

@@ -6,7 +6,7 @@ import operator
 from functools import reduce
 
 from .... import arrays
-from ....arrays.conversion import as_real, as_tensor
+from ....arrays.conversion import as_tensor
 from ....core.arguments import as_int
 from ....core.dtypes import float32, int64, is_half, is_integer
 from ....core.errors import DTypeError, InputError, ShapeError
@@ -15,7 +15,7 @@ from ....core.typing import ArrayLike
 from ....random.arguments import check, known
 from ....transforms.control.loops import scan
 from ..lookup import counted_from_zero
-from .reduction import check_reduction, class_count, reduced
+from .reduction import check_reduction, class_count, reduced, scores_of
 
 __all__ = ["ctc_loss"]
 
@@ -57,7 +57,7 @@ def ctc_loss(
     """
     name = "ctc_loss"
     check_reduction(name, reduction)
-    x = as_real(name, log_probs)
+    x = scores_of(name, log_probs)
     if is_half(x.dtype):  # sums over many frames need more digits
         wide = ctc_loss(
             arrays.astype(x, float32), targets, input_lengths, target_lengths, blank, reduction, zero_infinity

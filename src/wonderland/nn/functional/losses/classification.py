@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .... import arrays
-from ....arrays.conversion import as_real, as_tensor
+from ....arrays.conversion import as_tensor
 from ....core.dtypes import bool_, float32, is_floating, is_half, is_integer
 from ....core.errors import DTypeError, InputError
 from ....core.tensor import Tensor
@@ -13,14 +13,7 @@ from ....core.typing import ArrayLike
 from ....random.arguments import known
 from .cautions import warn_of_probabilities
 from .labels import as_target, at_class, check_distribution, class_targets
-from .reduction import (
-    check_setting,
-    class_count,
-    class_weight,
-    counted_mean,
-    log_from,
-    reduced,
-)
+from .reduction import check_setting, class_count, class_weight, counted_mean, log_from, reduced, scores_of
 
 __all__ = ["cross_entropy", "cross_entropy_with_probs", "focal_loss", "nll_loss"]
 
@@ -105,7 +98,7 @@ def nll_loss(
 
     With logits, `cross_entropy` does both steps. The other arguments are those of `cross_entropy`.
     """
-    return _likelihood("nll_loss", as_real("nll_loss", input), target, weight, ignore_index, reduction)
+    return _likelihood("nll_loss", scores_of("nll_loss", input), target, weight, ignore_index, reduction)
 
 
 def _likelihood(
@@ -201,7 +194,7 @@ def _scores_first(name: str, input: ArrayLike, target: ArrayLike) -> tuple[Tenso
             f"{name}: the first argument holds integers {input.shape} and the second numbers {target.shape}.",
             f"the predictions first: {name}(scores, classes)",
         )
-    return as_real(name, input), target
+    return scores_of(name, input), target
 
 
 def _is_distribution(name: str, target: Tensor, scores: Tensor) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 from .... import arrays
-from ....arrays.conversion import as_real
 from ....core.context import user_level
 from ....core.dtypes import is_integer
 from ....core.tensor import Tensor
@@ -14,7 +13,7 @@ from ....random.arguments import check
 from ....transforms.custom import custom_jvp
 from .cautions import FlatLossWarning
 from .labels import as_target, at_class, class_index
-from .reduction import check_same, check_signs, reduced
+from .reduction import check_same, check_signs, reduced, scores_of
 
 __all__ = ["zero_one_loss"]
 
@@ -39,7 +38,7 @@ def zero_one_loss(
     differentiating it gives zeros and a `FlatLossWarning`.
     """
     name = "zero_one_loss"
-    scores, target = as_real(name, input), as_target(name, target)
+    scores, target = scores_of(name, input), as_target(name, target)
     if is_integer(target.dtype) and target.ndim == scores.ndim - 1 and threshold is None:
         index = class_index(name, scores, target)
         # a score of NaN is wrong, and looking it up makes a class out of range raise

@@ -10,12 +10,11 @@ import math
 from typing import Any
 
 from .... import arrays
-from ....arrays.conversion import promote_inexact
 from ....core.errors import InputError, ShapeError
 from ....core.tensor import Tensor
 from ....core.typing import ArrayLike
 from ....random.arguments import check
-from .reduction import check_same, check_setting, pair, reduced
+from .reduction import check_same, check_setting, pair, reduced, together
 
 __all__ = ["gaussian_nll_loss", "heteroscedastic_nll_loss", "laplace_nll_loss", "nll", "poisson_nll_loss"]
 
@@ -61,7 +60,7 @@ def gaussian_nll_loss(
     `mse_loss`). Variances below `eps` count as `eps`, but keep their derivative, so that they can grow again.
     """
     name = "gaussian_nll_loss"
-    mean, target, var = promote_inexact(name, input, target, var)
+    mean, target, var = together(name, input, target, var)
     check_same(name, mean, target, "one mean for every target")
     if var.ndim and var.shape != mean.shape:
         raise ShapeError(f"{name}: variances of shape {var.shape} for means of shape {mean.shape}.", "one each, or one")
@@ -82,7 +81,7 @@ def heteroscedastic_nll_loss(input: ArrayLike, target: ArrayLike, eps: float = 1
     The second output is squared, so its sign does not matter; squares below `eps` count as `eps`. Book, section 3.2.2.
     """
     name = "heteroscedastic_nll_loss"
-    output, target = promote_inexact(name, input, target)
+    output, target = together(name, input, target)
     if not output.ndim or output.shape != (*target.shape, 2):
         raise ShapeError(
             f"{name}: outputs of shape {output.shape} for targets of shape {target.shape}.",
@@ -108,7 +107,7 @@ def laplace_nll_loss(
     `scale` is of the shape of the locations or one number; scales below `eps` count as `eps` (see `gaussian_nll_loss`).
     """
     name = "laplace_nll_loss"
-    location, target, scale = promote_inexact(name, input, target, scale)
+    location, target, scale = together(name, input, target, scale)
     check_same(name, location, target, "one location for every target")
     if scale.ndim and scale.shape != location.shape:
         raise ShapeError(f"{name}: scales of shape {scale.shape} for {location.shape}.", "one each, or one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .... import arrays
-from ....arrays.conversion import as_real, as_tensor, promote_inexact
+from ....arrays.conversion import as_tensor
 from ....core.dtypes import is_integer
 from ....core.errors import DTypeError
 from ....core.tensor import Tensor
@@ -18,6 +18,8 @@ from .reduction import (
     class_weight,
     pair,
     reduced,
+    scores_of,
+    together,
     weighted,
 )
 
@@ -98,7 +100,7 @@ def margin_ranking_loss(
     tensor([0. , 1.5])
     """
     name = "margin_ranking_loss"
-    first, second, label = promote_inexact(name, input1, input2, target)
+    first, second, label = together(name, input1, input2, target)
     check_same(name, first, second, "two scores for every pair")
     check_same(name, first, label, "one label for every pair")
     check_signs(name, label)
@@ -121,7 +123,7 @@ def multi_margin_loss(
     tensor(0.325)
     """
     name = "multi_margin_loss"
-    scores, target = as_real(name, input), as_target(name, target)
+    scores, target = scores_of(name, input), as_target(name, target)
     classes = class_count(name, scores)
     check_setting(name, "p", p, p in (1, 2), "1 or 2")
     weight = class_weight(name, weight, scores)
@@ -144,7 +146,7 @@ def multilabel_margin_loss(input: ArrayLike, target: ArrayLike, reduction: str =
     `target` (..., classes) lists the classes of Y in front; the first -1 ends the list.
     """
     name = "multilabel_margin_loss"
-    scores, target = as_real(name, input), as_tensor(name, target)
+    scores, target = scores_of(name, input), as_tensor(name, target)
     classes = class_count(name, scores)
     if not is_integer(target.dtype):
         raise DTypeError(f"{name}: targets of dtype {target.dtype}.", "integer classes, ended by -1")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .... import arrays, linalg
-from ....arrays.conversion import as_real, promote_inexact
 from ....core.errors import ShapeError
 from ....core.tensor import Tensor
 from ....core.typing import ArrayLike
 from ....random.arguments import check
 from .classification import cross_entropy
-from .reduction import check_same, check_setting, check_signs, reduced
+from .reduction import check_same, check_setting, check_signs, reduced, scores_of, together
 
 __all__ = [
     "contrastive_loss", "cosine_embedding_loss", "info_nce_loss", "triplet_margin_loss",
@@ -122,7 +121,7 @@ def _of_triplets(
     swap: bool,
     reduction: str,
 ) -> Tensor:
-    a, pos, neg = promote_inexact(name, anchor, positive, negative)
+    a, pos, neg = together(name, anchor, positive, negative)
     _check_vectors(name, a)
     check_same(name, a, pos, "an anchor, a positive and a negative of one shape")
     check_same(name, a, neg, "an anchor, a positive and a negative of one shape")
@@ -153,13 +152,13 @@ def info_nce_loss(
     """
     name = "info_nce_loss"
     check_setting(name, "temperature", temperature, temperature > 0, "temperature > 0")
-    q, k = promote_inexact(name, query, positive)
+    q, k = together(name, query, positive)
     if q.ndim != 2 or q.shape != k.shape:
         raise ShapeError(f"{name}: queries of shape {q.shape} and positives of shape {k.shape}.", "both (n, d)")
     q, k = arrays.normalize(q, axis=-1), arrays.normalize(k, axis=-1)
     if negatives is None:
         return cross_entropy(q @ k.mT / temperature, arrays.arange(q.shape[0]), reduction=reduction)
-    wrong = as_real(name, negatives)
+    wrong = scores_of(name, negatives)
     if wrong.shape[-1:] != q.shape[-1:] or wrong.ndim not in (2, 3) or (wrong.ndim == 3 and len(wrong) != len(q)):
         raise ShapeError(
             f"{name}: negatives of shape {wrong.shape} for queries of shape {q.shape}.", "(m, d), (n, m, d)"
@@ -177,7 +176,7 @@ def _check_vectors(name: str, x: Tensor) -> None:
 
 
 def _labelled_pairs(name: str, first: ArrayLike, second: ArrayLike, label: ArrayLike) -> list[Tensor]:
-    first, second, label = promote_inexact(name, first, second, label)
+    first, second, label = together(name, first, second, label)
     _check_vectors(name, first)
     check_same(name, first, second, "two vectors for every pair")
     if label.shape != first.shape[:-1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .... import arrays
-from ....arrays.conversion import promote_inexact
+from ....arrays.conversion import as_real, for_sums, promote_inexact
 from ....core.errors import InputError, ShapeError
 from ....core.tensor import Tensor
 from ....core.typing import ArrayLike
@@ -13,10 +13,20 @@ from .labels import refuse_texts, shapes_remedy
 REDUCTIONS = ("mean", "sum", "none")
 
 
+def scores_of(name: str, x: ArrayLike) -> Tensor:
+    """Scores or logits as a floating tensor; inside `wl.autocast`, losses are computed in float32."""
+    return for_sums(as_real(name, x))
+
+
+def together(name: str, *xs: ArrayLike) -> list[Tensor]:
+    """What a loss compares as floating tensors of one dtype; inside `wl.autocast`, float32."""
+    return [for_sums(x) for x in promote_inexact(name, *xs)]
+
+
 def pair(name: str, prediction: ArrayLike, target: ArrayLike) -> list[Tensor]:
     """Predictions and targets as floating tensors of one shape."""
     refuse_texts(name, target)
-    prediction, target = promote_inexact(name, prediction, target)
+    prediction, target = together(name, prediction, target)
     if prediction.shape != target.shape:
         check_same(name, prediction, target, shapes_remedy(prediction, target))
     return [prediction, target]
