@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from .. import arrays
@@ -15,6 +15,7 @@ from ..nn.module.module import Module
 from ..nn.module.parameter import Buffer, Parameter
 from ..nn.module.state_dict import Loaded, load_state_dict, state_dict
 from ..transforms.imperative import no_grad
+from . import compiled
 from .settings import COMMON, Limits, check_range, refuse_complex
 
 Scalars: TypeAlias = tuple[Tensor, ...]
@@ -203,16 +204,23 @@ class Optimizer(Rated):
         """
         chosen = self._left_by_backward() if grads is None else self._matched(grads)
         with no_grad():
-            self.count.assign(self.count + 1)
-            for group in self.groups:
-                self._step_group(group, chosen)
+            every = [chosen.get(id(p)) for group in self.groups for p in group.params.values()]
+            if not compiled.advance(self, every):
+                self._advance(every)
 
-    def _step_group(self, group: Group, chosen: dict[int, Tensor]) -> None:
+    def _advance(self, gradients: Sequence[Tensor | None]) -> None:
+        """One step of all groups, with a gradient for each of their parameters in order; None: it stays."""
+        self.count.assign(self.count + 1)
+        left = iter(gradients)
+        for group in self.groups:
+            self._step_group(group, dict(zip(group.params, left, strict=False)))
+
+    def _step_group(self, group: Group, gradients: dict[str, Tensor | None]) -> None:
         keep = self.kept(group)
         exact = (*self.scalars(group), *keep)
         cast: dict[dtypes.DType, Scalars] = {}  # each scalar is rounded once per dtype, not once per parameter
         for name, parameter in group.params.items():
-            g = chosen.get(id(parameter))
+            g = gradients[name]
             if g is None:
                 continue
             cells = {kind: buffers[name] for kind, buffers in group.state.items() if name in buffers}
@@ -269,8 +277,10 @@ class Optimizer(Rated):
 
     def _matched(self, grads: object) -> dict[int, Tensor]:
         """The gradients by the identity of their parameters."""
-        leaves, _ = trees.flatten_with_paths(grads)
-        given = {".".join(map(str, path)): g for path, g in leaves}
+        if type(grads) is dict and all(type(g) is Tensor for g in grads.values()):
+            given = {str(name): g for name, g in grads.items()}  # as `grad` gives them
+        else:
+            given = {".".join(map(str, path)): g for path, g in trees.flatten_with_paths(grads)[0]}
         for table in self._tables():
             if all(name in given for name in table):
                 return {id(p): _checked(self, name, p, given[name]) for name, p in table.items()}
@@ -283,7 +293,7 @@ class Optimizer(Rated):
         names = [name for table in self._tables()[:1] for name in table]
         missing = [name for name in names if name not in given]
         raise GradientError(
-            f"{type(self).__name__}.step: received gradients for {_listed(list(given))}; "
+            f"{type(self).__name__}.step: received gradients for {_listed(sorted(given))}; "
             f"there is none for {_listed(missing)}.",
             "gradients with respect to the module, or the tree of parameters, that the optimizer was made from; "
             'for groups, "params" with the names of the whole model: pairs of model.named_parameters()',

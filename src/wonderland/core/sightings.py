@@ -1,0 +1,35 @@
+"""How often something was seen: what is worth compiling is known when it comes again.
+
+The number depends on what was seen and never on a clock, so two runs of a program switch to compiled code at the same
+call and give the same numbers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+
+from .forking import open_after_fork
+
+REMEMBERED = 4096  # kinds, the last ones
+# Compiling takes some ten milliseconds for a kernel. What computes with many elements saves that in a few calls; what
+# computes with few saves Python's overhead alone, and pays in a long loop only.
+MANY = 1 << 15  # elements
+CALLS_OF_MANY, CALLS_OF_FEW = 4, 64
+
+
+class Sightings:
+    """Counts of kinds of calls, by what the calls have in common."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Hashable, int] = {}
+        self._lock = open_after_fork(threading.Lock())
+
+    def enough(self, kind: Hashable, elements: int) -> bool:
+        """Note a call that computes with so many elements; whether such calls came often enough to be compiled."""
+        with self._lock:
+            count = self._counts.pop(kind, 0) + 1
+            self._counts[kind] = count
+            if len(self._counts) > REMEMBERED:
+                del self._counts[next(iter(self._counts))]
+        return count >= (CALLS_OF_MANY if elements >= MANY else CALLS_OF_FEW)

@@ -1,0 +1,120 @@
+"""Steps outside of `jit` that come again run as compiled programs, with the numbers of NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wonderland as wl
+from wonderland import nn, optim
+from wonderland.core import sightings
+from wonderland.optim import compiled
+from wonderland.optim.by_name import OPTIMIZERS
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Compile at the second step, however small it is."""
+    monkeypatch.setattr(sightings, "CALLS_OF_FEW", 2)
+
+
+def network(dtype=wl.float32):
+    wl.random.seed(3)
+    return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)).astype(dtype)
+
+
+def gradients(model, turn):
+    draw = np.random.default_rng(turn)
+    return {name: wl.asarray(draw.normal(size=p.shape), dtype=p.dtype) for name, p in model.named_parameters()}
+
+
+def trained(make, backend, dtype=wl.float32, steps=5):
+    model = network(dtype)
+    optimizer = make(model)
+    with wl.using_backend(backend):
+        for turn in range(steps):
+            optimizer.step(gradients(model, turn))
+    return {**model.state_dict(), **optimizer.state_dict()}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_rules_agree_with_the_reference(name):
+    before = compiled._program.traces
+    found = trained(OPTIMIZERS[name], "native")
+    assert compiled._program.traces == before + 1
+    expected = trained(OPTIMIZERS[name], "numpy")
+    for path, value in expected.items():
+        np.testing.assert_allclose(found[path], value, rtol=2e-5, atol=1e-6, err_msg=path)
+
+
+@pytest.mark.parametrize("dtype", [wl.float16, wl.bfloat16, wl.float64])
+def test_other_dtypes(dtype):
+    found, expected = (trained(lambda m: optim.AdamW(m, 0.1), b, dtype) for b in ("native", "numpy"))
+    for path, value in expected.items():
+        tolerance = 1e-12 if dtype is wl.float64 else 1e-2
+        np.testing.assert_allclose(found[path].astype(wl.float64), value.astype(wl.float64), rtol=tolerance, atol=1e-6)
+
+
+def test_state_is_updated_where_it_lies_and_what_others_hold_stays():
+    model = network()
+    optimizer = optim.Adam(model)
+    weight = model[0].weight
+    for turn in range(3):
+        optimizer.step(gradients(model, turn))
+    place = weight.numpy().ctypes.data
+    optimizer.step(gradients(model, 3))
+    assert weight.numpy().ctypes.data == place
+    held = weight.numpy()
+    copy = held.copy()
+    optimizer.step(gradients(model, 4))
+    assert np.array_equal(held, copy)
+    assert not np.array_equal(weight.numpy(), copy)
+
+
+def test_parameters_without_gradients_stay_and_settings_may_change():
+    results = []
+    for backend in ("native", "numpy"):
+        model = network()
+        optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        with wl.using_backend(backend):
+            for turn in range(9):
+                for p in model.parameters()[: 2 + turn % 2]:
+                    p.grad = wl.full_like(p, turn + 1.0)
+                if turn == 6:
+                    optimizer.groups[0]["momentum"] = 0.5
+                optimizer.lr = 0.1 / (turn + 1)
+                optimizer.step()
+                optimizer.zero_grad()
+        results.append([p.numpy() for p in model.parameters()])
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_rule_of_the_users_own_runs_as_it_is_written():
+    seen = []
+
+    class Mine(optim.SGD):
+        def update(self, group, w, g, state, *scalars):
+            seen.append(g.item())
+            return super().update(group, w, g, state, *scalars)
+
+    w = nn.Parameter([1.0])
+    optimizer = Mine([w], lr=0.5)
+    for i in range(5):
+        optimizer.step([wl.tensor([float(i)])])
+    assert seen == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_inside_transformations_the_step_is_theirs():
+    model = network()
+    optimizer = optim.SGD(model, lr=0.1)
+    grads = gradients(model, 0)
+
+    @wl.jit
+    def step(model, optimizer, grads):
+        optimizer.step(grads)
+
+    before = compiled._program.traces
+    for _ in range(4):
+        step(model, optimizer, grads)
+    assert compiled._program.traces == before
