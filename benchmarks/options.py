@@ -17,6 +17,7 @@ SECTIONS = (
     "sparse",
     "graphs",
     "operations",
+    "products",
     "convolutions",
     "loop",
     "loader",

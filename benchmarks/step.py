@@ -14,20 +14,21 @@ from .convolutions import CONVOLUTIONS
 from .graphs import GRAPHS
 from .measuring import arguments, figures, line
 from .operations import OPERATIONS
+from .products import PRODUCTS
 from .recurrences import RECURRENCES
 from .sparse import SPARSE
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | RECURRENCES | GRAPHS | SPARSE
-PRODUCTS = ("matrix product", "convolution", "attention")
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | GRAPHS | SPARSE
+CONTRACTIONS = ("matrix product", "convolution", "attention")
 
 
 def share(step: Any, seconds: float) -> dict[str, float]:
     """The GFLOP/s of a step (a partial call) that takes `seconds`, and their share of the machine's peak."""
     from wonderland.inspect.profiling import peak
 
-    products = [part for part in wl.explain(step.func, *step.args).steps if part.kind in PRODUCTS]
+    products = [part for part in wl.explain(step.func, *step.args).steps if part.kind in CONTRACTIONS]
     done = sum(part.multiply_adds for part in products)
     least = sum(part.multiply_adds / peak().of(part.wide) for part in products)  # seconds, at the peak
     return {"gflops": 2e-9 * done / seconds, "share": least / seconds}

@@ -10,12 +10,13 @@ from ..measuring import arguments, figures, line, threads
 from . import torch_workloads
 from .torch_convolutions import CONVOLUTIONS
 from .torch_operations import OPERATIONS
+from .torch_products import PRODUCTS
 from .torch_recurrences import RECURRENCES
 from .torch_sparse import SPARSE
 from .torch_variety import VARIETY
 from .torch_workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | RECURRENCES | SPARSE
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | SPARSE
 if importlib.util.find_spec("torch_geometric") is not None:
     from .torch_graphs import GRAPHS
 

@@ -40,6 +40,7 @@ ROW_BYTES = 1 << 15  # of a kernel's values, kept from one phase to the next    
 PANEL = 24576  # of a panel of y in the first cache                                              matmul_512
 LARGE = 1 << 18  # of a matrix that is read once, row by row                                     decoding
 STREAMED = 1 << 14  # of sums that wait while such a matrix is read                               decoding
+STREAMED_CHUNK = 1 << 19  # of such a matrix that a chunk reads                                  decoding
 FAR_ROWS = 2048  # from which rows of a factor are on pages of their own                           gcn_cora
 LARGE_ROWS = 1 << 20  # of such rows, beyond the second cache                                    gcn_cora
 FAR_FACTOR = 1 << 22  # of such a factor that is read along its rows, in parts of the sum        gcn_cora, gat_cora
@@ -55,6 +56,7 @@ KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody hold
 
 # --- how many go together
 FEATURES = 1024  # of keys and values of attention together; tiles of more leave too little of the caches   attention
+COPIED_ROWS = 2.5  # blocks of rows for which a panel is copied together, if its rows lie badly   mlp, lstm
 FAR_PARTS = 8  # of the sum of a product with such a factor                                      gcn_cora, gat_cora
 FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding
 STREAMS = 8  # rows of that factor that are read at a time, if there is one row                  decoding

@@ -29,8 +29,8 @@ class Blocks:
         down, across = _cuts(m, n, pieces, max(rows, 64), max(columns, 32))
         if self.count * down * across < 4 <= wanted:
             down, across = _cuts(m, n, pieces, rows, columns)
-        self.rows = _evenly(m, down, rows)
-        self.columns = _evenly(n, across, columns)
+        self.rows = evenly(m, down, rows)
+        self.columns = evenly(n, across, columns)
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -94,7 +94,7 @@ def _cuts(m: int, n: int, pieces: int, rows: int, columns: int) -> tuple[int, in
     return min(choices)[2:]
 
 
-def _evenly(total: int, parts: int, step: int) -> int:
+def evenly(total: int, parts: int, step: int) -> int:
     """The size of a part, a multiple of `step`, that cuts `total` in about `parts`."""
     return min(-(-total // (parts * step)) * step, total)
 

@@ -17,7 +17,7 @@ from ..labels import Work
 from ..processor import Processor
 from ..text.builder import computed, typed
 from ..text.routine import Routine
-from ..tuning import CYCLES, FAR_ROWS, GATHERED, INLINE, LARGE_ROWS, LONGEST, NEAR_BYTES, PANEL
+from ..tuning import COPIED_ROWS, CYCLES, FAR_ROWS, GATHERED, INLINE, LARGE_ROWS, LONGEST, NEAR_BYTES, PANEL
 from ..values import Shape, View
 from .blocks import Blocks, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
@@ -52,7 +52,9 @@ def block(registers: int, m: int, vectors: int, k: int, multiple: int = 1) -> tu
                 for width, across in ((c, vectors // c), (vectors % c, 1)):
                     if height and width and across:
                         kinds += 1
-                        once = max(height * width / 2, 1.1 * (height + width), 2.0)
+                        # two multiply-adds or about as many loads in a cycle; one result takes five
+                        waits = 5 / max(1, 8 // (rows * c))
+                        once = max(height * width / 2, 0.6 * (height + width), waits)
                         cost += down * across * (k * once + height * width + 10)
             cost *= 1 + 0.02 * kinds
             best = min(best, (cost, rows, c))
@@ -72,9 +74,9 @@ class Product(WithEpilogue):
         (m, k), n = x.shape[-2:], y.shape[-1]
         self.m, self.n, self.k = m, n, k
         # x is gathered from memory where a column of it is a row there, and far from the next
-        apart = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
+        turns = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
         beside = cpu.registers // 4  # rows of x that are gathered beside each other
-        self.gathered = apart and m >= beside and n >= 4 * self.w and k >= 64
+        self.gathered = turns and m >= beside and n >= 4 * self.w and k >= 64
         cycles, self.rows, self.vectors = block(
             cpu.registers, m, -(-n // self.w), k, beside if self.gathered else 4 if turned and m >= self.w else 1
         )
@@ -90,16 +92,14 @@ class Product(WithEpilogue):
         near = PANEL if x.strides[-1] == 1 or self.gathered else PANEL // 2  # columns of x take more of the cache
         cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
         far = abs(y.strides[-2]) * self.size
-        if far >= FAR_ROWS and self.blocks.columns > self.width:
-            if height < 6 * self.rows and far * k >= LARGE_ROWS:
-                cuts = max(cuts, -(-k // 16))  # as many rows of y as are fetched ahead by themselves
-            elif k > 512:
-                cuts = max(cuts, -(-k // 48))  # rows of y on pages of their own: as many as the processor remembers
+        spread = far >= FAR_ROWS and far * k >= LARGE_ROWS and self.blocks.columns > self.width
+        if spread and height < COPIED_ROWS * self.rows:
+            cuts = max(cuts, -(-k // 16))  # as many rows of y as are fetched ahead by themselves
         cuts = max(cuts, -(-k // max(LONGEST, math.isqrt(k))))
         self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
-        self.copied = height >= 6 * self.rows and self._crowded()
+        self.copied = height >= COPIED_ROWS * self.rows and self._crowded()
         self.tiled = turned or self.cut < k or epilogue.weight * self.rows * self.vectors > INLINE
 
     def _crowded(self) -> bool:

@@ -8,7 +8,7 @@ from typing import cast
 
 from ..processor import Processor
 from ..text.builder import STORED, computed
-from ..tuning import FAR_FACTOR, FAR_PARTS, FAR_ROWS, LEAST_ROWS, STREAMED
+from ..tuning import FAR_FACTOR, FAR_PARTS, FAR_ROWS, LEAST_ROWS
 from ..values import Buffer, Hole, View, reshape_strides, transposed, whole
 from .blocks import Blocks
 from .dots import Dots
@@ -71,11 +71,9 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
 
 def _streamed(cpu: Processor, x: View, y: View, epilogue: Epilogue) -> Steps:
     """A few rows times a large matrix: shared out by whole rows of it, as long as the sums stay in the cache."""
-    step, width = Streamed(cpu, x, y, epilogue), x.shape[-2] * y.shape[-1] * x.dtype.itemsize
-    parts = 8 if step.chunks >= 8 else 4
-    if step.chunks < 4 or width > STREAMED or x.shape[-1] < parts * LEAST_ROWS:
-        return [step]
-    return _parts(cpu, x, y, epilogue, Streamed, parts)
+    step = Streamed(cpu, x, y, epilogue)
+    parts = min(step.pieces // step.chunks, x.shape[-1] // LEAST_ROWS)
+    return [step] if parts < 2 else _parts(cpu, x, y, epilogue, Streamed, parts)
 
 
 def _merged(x: View, y: View, epilogue: Epilogue) -> tuple[View, View, Epilogue]:
@@ -110,7 +108,10 @@ def _cycles(cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool, 
     stores = (1.5 * epilogue.strided() + 0.5 * turned) * m * n
     if _summed_along_memory(cpu, x, y, fixed) and not turned:
         return dots_cost(m, n, k, w) + stores
-    return block(cpu.registers, m, -(-n // w), k)[0] + _packing_cycles(y, fixed) + stores
+    # numbers of x on ever new pages
+    far = abs(x.strides[-1]) * x.dtype.itemsize
+    slower = 1.1 if far >= FAR_ROWS and far * k >= FAR_FACTOR else 1.0
+    return slower * block(cpu.registers, m, -(-n // w), k)[0] + _packing_cycles(y, fixed) + stores
 
 
 def _packing_cycles(y: View, fixed: Container[Buffer]) -> float:

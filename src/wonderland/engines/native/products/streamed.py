@@ -1,7 +1,7 @@
 """Products of a few rows with a large matrix, as in decoding: its rows are read one after the other, once.
 
-Such a product takes as long as reading the matrix. So the sums of a stretch of columns wait in the first-level cache,
-and some rows of the matrix at a time are added to them, while the next ones are asked for.
+Such a product takes as long as reading the matrix. So the sums of its columns wait in the first-level cache, and some
+rows of the matrix at a time are added to them; along such rows the processor reads ahead by itself.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from ..labels import Work
 from ..processor import Processor
 from ..text.builder import STORED, computed, typed, widen
 from ..text.routine import Routine
-from ..tuning import FAR_BYTES, FEW_ROWS, LARGE, LONGEST, STREAMS
+from ..tuning import FAR_BYTES, FEW_ROWS, LARGE, LONGEST, STREAMED, STREAMED_CHUNK, STREAMS
 from ..values import View
-from .blocks import Blocks, difference, shifted, stepped
+from .blocks import Blocks, difference, evenly, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
-
-LINE = 64  # bytes
 
 
 def few_rows(cpu: Processor, x: View, y: View) -> bool:
@@ -41,7 +39,10 @@ class Streamed(WithEpilogue):
         self.width = 4 * self.w  # columns that are worked on together
         moved = math.prod(x.shape[:-2]) * self.k * self.n * y.dtype.itemsize
         self.blocks = Blocks(x.shape[:-2], 1, self.n, 1, self.width, moved / FAR_BYTES)
+        # the processor reads ahead along a row: rows are cut only where the sums would not find place
+        self.blocks.columns = evenly(self.n, -(-self.m * self.n * self.size // STREAMED), self.width)
         self.chunks = self.blocks.chunks
+        self.pieces = min(moved // STREAMED_CHUNK, 16)  # how many chunks are worth it
         cuts = -(-self.k // LONGEST)
         # terms that an accumulator takes
         self.cut = self.k if cuts == 1 else -(-self.k // (cuts * self.rows)) * self.rows
@@ -109,15 +110,8 @@ class Streamed(WithEpilogue):
                 one = b.emit(f"load {self.scalar}, ptr {place}, align {self.size}")
                 numbers.append(b.spread(one, self.scalar, self.w))
         lines = [r.at(y, self.stored, self.y.strides[-2:-1], [shifted(r, k, t)]) for t in range(rows)]
-        step = self.y.strides[-2]
-        b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
 
         def columns(j: str, wide: int) -> None:
-            if rows > 1:
-                for line in lines:
-                    for c in range(0, wide * item, LINE):
-                        ahead = r.at(line, self.stored, (1,), [j], rows * step + c // item)
-                        b.do(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
             for c in range(0, wide, self.w):
                 n = min(self.w, wide - c)
                 places = [self._at(r, tile, i, shifted(r, j, c)) for i in range(self.m)]
