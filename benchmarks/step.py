@@ -26,11 +26,11 @@ CONTRACTIONS = ("matrix product", "convolution", "attention")
 
 def share(step: Any, seconds: float) -> dict[str, float]:
     """The GFLOP/s of a step (a partial call) that takes `seconds`, and their share of the machine's peak."""
-    from wonderland.inspect.profiling import peak
+    from wonderland.inspect.limits import limits
 
     products = [part for part in wl.explain(step.func, *step.args).steps if part.kind in CONTRACTIONS]
     done = sum(part.multiply_adds for part in products)
-    least = sum(part.multiply_adds / peak().of(part.wide) for part in products)  # seconds, at the peak
+    least = sum(part.multiply_adds / limits().of(part.wide) for part in products)  # seconds, at the peak
     return {"gflops": 2e-9 * done / seconds, "share": least / seconds}
 
 

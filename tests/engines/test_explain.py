@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import wonderland as wl
 import wonderland.linalg
 from wonderland import nn
 from wonderland.engines.native.memory import PLANNED, lifetimes
-from wonderland.inspect import profiling
+from wonderland.inspect import explain as explaining
+from wonderland.inspect import limits as measuring
+from wonderland.inspect.limits import Limits, cache_bytes
 
 F = 4  # bytes of a float32
 
@@ -224,17 +227,16 @@ def test_the_memory_plan() -> None:
 def test_profile() -> None:
     told = wl.explain(lambda x: wl.tanh(x @ x).sum(axis=0), wl.ones((128, 128)), profile=True)
     assert told.times is not None
-    assert told.peak is not None
     assert all(line.seconds is not None and line.seconds > 0 for line in told.steps)
     assert told.seconds <= told.times.seconds
     product = step_of(told, "matmul")
-    share = told.share(product)
-    assert share is not None
-    assert 0.0 < share < 4  # the peak is measured, too, and on a busy machine it is too low
+    assert product.share == pytest.approx(product.least / product.seconds)
+    assert 0.0 < product.share < 4  # the bounds are measured, too, and on a busy machine they are too low
     assert product.rate == pytest.approx(product.multiply_adds / product.seconds)
     assert "GFLOP/s on one thread" in str(told)
     head, row = str(told).splitlines()[1:3]
-    assert head.split()[-5:] == ["time", "%", "GFLOP/s", "GB/s", "peak"]
+    assert head.split()[-7:] == ["time", "%", "GFLOP/s", "GB/s", "of", "the", "bound"]
+    assert product.bound in row.split()
     assert row.endswith("%")
 
 
@@ -245,17 +247,97 @@ def test_calls_into_numpy_are_timed() -> None:
     assert line.seconds > 1e-6
 
 
-def test_the_peak_is_measured_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+# --- bounds
+
+FAST = Limits(1e9, 2e9, (1e12, 2e12), (1e12, 2e12), (1e12, 2e12), (1e-12, 1e-12))  # but for arithmetic
+NARROW = Limits(1e15, 2e15, (1e9, 2e9), (1e9, 2e9), (1e9, 2e9), (1e-12, 1e-12))  # but for memory
+SLOW = Limits(1e15, 2e15, (1e15, 2e15), (1e15, 2e15), (1e15, 2e15), (1e-6, 3e-6))  # but for starting a step
+
+
+@pytest.fixture
+def machine_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Limits], None]:
+    return lambda chosen: monkeypatch.setattr(explaining, "limits", lambda: chosen)
+
+
+def test_a_product_is_bound_by_what_the_machine_lacks(machine_of: Callable[[Limits], None]) -> None:
+    args = wl.ones((8, 4)), wl.ones((4, 16))  # 512 multiply-adds, of (32 + 64 + 128) numbers, in one chunk
+    for limits, bound, least in [
+        (FAST, "compute", 512e-9),
+        (NARROW, "memory", 224 * F * 1e-9),
+        (SLOW, "overhead", 1e-6),
+    ]:
+        machine_of(limits)
+        told = wl.explain(lambda x, w: x @ w, *args)
+        (line,) = told.steps
+        assert (line.bound, line.chunks) == (bound, 1)
+        assert line.least == pytest.approx(least)
+        assert line.share is None  # nothing was measured
+        assert told.bounds == {bound: line.least}
+        assert bound in str(told).splitlines()[2].split()
+
+
+def test_double_precision_takes_twice_as_long(machine_of: Callable[[Limits], None]) -> None:
+    machine_of(FAST)
+    (line,) = wl.explain(lambda x, w: x @ w, *(wl.ones(s, dtype=wl.float64) for s in ((8, 4), (4, 16)))).steps
+    assert line.least == pytest.approx(2 * 512e-9)
+
+
+def test_what_threads_share_has_the_rates_of_all(machine_of: Callable[[Limits], None]) -> None:
+    machine_of(NARROW)
+    (line,) = wl.explain(lambda x: x + 1, wl.ones(1 << 20)).steps
+    assert line.chunks > 1
+    assert line.least == pytest.approx(2 * F * 2**20 / 2e9)
+
+
+def test_what_is_dear_counts_as_the_additions_that_it_takes(machine_of: Callable[[Limits], None]) -> None:
+    machine_of(FAST)
+    x = wl.ones((10, 10))
+    plain, dear = (wl.explain(f, x).steps[0] for f in (lambda x: x * x, wl.exp))
+    assert plain.effort == plain.multiply_adds == 100
+    assert dear.multiply_adds == 100
+    assert dear.effort > 4 * 100
+    assert dear.least == pytest.approx(dear.effort * 1e-9)
+
+
+def test_steps_of_a_loop_are_started_in_every_turn(machine_of: Callable[[Limits], None]) -> None:
+    machine_of(SLOW)
+    told = wl.explain(lambda h, xs: wl.scan(lambda h, x: (h * x, None), h, xs)[0], wl.ones(4), wl.ones((7, 4)))
+    inside = [line for line in told.steps if line.blocks]
+    assert [line.least for line in inside] == [pytest.approx(7e-6)] * len(inside)
+    assert inside
+
+
+def test_bytes_come_from_the_cache_that_they_fit_in() -> None:
+    second, last = cache_bytes()
+    assert 0 < second <= last
+    limits = FAST._replace(near=(3.0, 6.0), between=(2.0, 4.0), far=(1.0, 2.0))
+    assert [limits.bandwidth(n, False) for n in (second, second + 1, last, last + 1)] == [3, 2, 2, 1]
+    assert limits.bandwidth(second, True) == 6
+
+
+def test_limits_are_measured_once_on_a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("WONDERLAND_CACHE", str(tmp_path))
-    profiling._peak.cache_clear()
-    first = profiling.peak()
+    monkeypatch.setattr(measuring, "_busy", lambda: False)
+    measuring._limits.cache_clear()
+    first = measuring.limits()
     assert first.one > 1e8
-    assert first.one / 2 < first.all
     assert first.of(wide=True) == first.all / 2
-    profiling._peak.cache_clear()
-    monkeypatch.setattr(profiling, "_rate", lambda pool, chunks: math.nan)
-    assert profiling.peak() == first  # read from the disk
-    profiling._peak.cache_clear()
+    assert all(rate > 1e8 for rates in (first.near, first.between, first.far) for rate in rates)
+    assert all(0 < seconds < 1e-3 for seconds in first.start)
+    measuring._limits.cache_clear()
+    monkeypatch.setattr(measuring, "_rate", lambda pool, chunks: math.nan)
+    assert measuring.limits() == first  # read from the disk
+    measuring._limits.cache_clear()
+
+
+def test_limits_of_a_busy_machine_are_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("WONDERLAND_CACHE", str(tmp_path))
+    monkeypatch.setattr(measuring, "_busy", lambda: True)
+    monkeypatch.setattr(measuring, "_measured", lambda threads: [float(threads)] * 10)
+    measuring._limits.cache_clear()
+    assert measuring.limits().near[0] == wl.get_threads()
+    assert wl.cache.info().files == 0
+    measuring._limits.cache_clear()
 
 
 # --- code and picture
@@ -290,6 +372,7 @@ def test_the_picture(profile: bool, tmp_path: Any) -> None:
     assert right <= float(root.get("width", 0))
     words = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "loop x 7" in words
+    assert [word for word in words if word in ("compute", "memory", "overhead")] == [line.bound for line in told.steps]
     assert any("matmul (2, 4) @ (4, 4)" in (word or "") for word in words)
 
 

@@ -21,9 +21,10 @@ from ..engines.native.steps import Native
 from ..storage.svg import SVG
 from ..transforms.jit.jit import Jitted, jit
 from ..viz.marks import shortened
+from .limits import Limits, limits
 from .listing import Block, Line, listing
 from .picture import picture
-from .profiling import Peak, Times, measure, peak
+from .profiling import Times, measure
 
 WIDTH = 78  # characters of what a step does; `.steps` has all of it
 
@@ -39,14 +40,16 @@ class Explanation:
         self._why = why
         self.program = program
         self.times = times
-        self.peak: Peak | None = None if times is None else peak()
-        self.steps: list[Line] = listing(program)
-        if times is not None:
-            nanoseconds = [float(times.steps[line.instruction]) for line in self.steps]
-            self.steps = [
-                dataclasses.replace(line, seconds=n / 1e9) for line, n in zip(self.steps, nanoseconds, strict=True)
-            ]
+        self.limits: Limits = limits()
+        self.steps: list[Line] = [self._bounded(line) for line in listing(program)]
         self._states = states
+
+    def _bounded(self, line: Line) -> Line:
+        """The step with what bounds it and, if it was measured, its time."""
+        often = line.times or 1
+        bound, least = self.limits.bound(line.effort, line.bytes, line.wide, line.chunks > 1, often)
+        seconds = None if self.times is None else float(self.times.steps[line.instruction]) / 1e9
+        return dataclasses.replace(line, bound=bound, least=least, seconds=seconds)
 
     # --- the whole
 
@@ -56,12 +59,20 @@ class Explanation:
         if self.times is None:
             return done
         rate = f"{_time(self.times.seconds)} a call, {2e-9 * self.multiply_adds / self.times.seconds:,.1f} GFLOP/s"
-        return f"{done}, {rate}, {self._least / self.times.seconds:.0%} of the machine's peak"
+        return f"{done}, {rate}, {self.least / self.times.seconds:.0%} of what bounds them"
 
     @property
-    def _least(self) -> float:
-        """The seconds that all multiply-adds would take at the machine's peak."""
-        return sum(line.multiply_adds / self.peak.of(line.wide) for line in self.steps) if self.peak else 0.0
+    def least(self) -> float:
+        """The seconds that all steps would take if each reached its bound."""
+        return sum(line.least for line in self.steps)
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The seconds at least for "compute", "memory" and "overhead": what it is worth to work on."""
+        found: dict[str, float] = {}
+        for line in self.steps:
+            found[line.bound] = found.get(line.bound, 0.0) + line.least
+        return found
 
     @property
     def multiply_adds(self) -> int:
@@ -95,10 +106,6 @@ class Explanation:
     def routines(self) -> int:
         """How many different routines the native steps are."""
         return len(self._distinct())
-
-    def share(self, line: Line) -> float | None:
-        """The part of the machine's multiply-adds in a second that a step reached."""
-        return None if self.peak is None or line.rate is None else line.rate / self.peak.of(line.wide)
 
     # --- the code
 
@@ -171,8 +178,8 @@ class Explanation:
             before = line.blocks
 
     def __str__(self) -> str:
-        head = ["", "step", "where", "chunks", "multiply-adds", "bytes", "per byte"]
-        head += ["time", "%", "GFLOP/s", "GB/s", "peak"] if self.times is not None else []
+        head = ["", "step", "where", "chunks", "multiply-adds", "bytes", "per byte", "bound", "at least"]
+        head += ["time", "%", "GFLOP/s", "GB/s", "of the bound"] if self.times is not None else []
         table = [head]
         steps = iter(self.steps)
         for block, depth in self.rows():
@@ -200,23 +207,25 @@ class Explanation:
             f"{line.multiply_adds:,}",
             f"{line.bytes:,}",
             f"{line.intensity:.2f}",
+            line.bound,
+            _time(line.least),
         ]
         if self.times is not None:
             assert line.seconds is not None
-            share = self.share(line)
             cells += [_time(line.seconds), f"{line.seconds / self.seconds:.1%}"]
             cells.append("" if line.rate is None else f"{2e-9 * line.rate:,.1f}")
             cells.append("" if line.rate is None or not line.seconds else f"{1e-9 * line.bytes / line.seconds:,.1f}")
-            cells.append("" if share is None else f"{share:.1%}")
+            cells.append("" if line.share is None else f"{line.share:.1%}")
         return cells
 
     def _total(self) -> list[str]:
         done, moved = self.multiply_adds, self.bytes
         cells = ["", "total", "", "", f"{done:,}", f"{moved:,}", f"{done / moved if moved else 0.0:.2f}"]
+        cells += ["", _time(self.least)]
         if self.times is not None:
             seconds = max(self.seconds, 1e-9)  # where there is no step, no time
             cells += [_time(seconds), "100.0%", f"{2e-9 * done / seconds:,.1f}", f"{1e-9 * moved / seconds:,.1f}"]
-            cells.append(f"{self._least / seconds:.1%}")
+            cells.append(f"{self.least / seconds:.1%}")
         return cells
 
     def _notes(self) -> list[str]:
@@ -226,15 +235,22 @@ class Explanation:
             notes[-1] += f"; {len(self.program.donations)} of {self._states} new states take the place of the old ones"
         numpy = ", ".join(name if n == 1 else f"{name} ({n} times)" for name, n in self.fallbacks.items())
         notes.append(f"NumPy computes: {numpy or 'nothing'}")
-        if self.times is not None and self.peak is not None:
+        if self.times is not None:
             whole = _time(self.times.seconds)
             notes.append(f"time: the shortest of {self.times.runs} runs, for each step; the shortest call took {whole}")
-            notes.append(f"peak: {2e-9 * self.peak.one:,.0f} GFLOP/s on one thread, {2e-9 * self.peak.all:,.0f} on all")
+        most = self.limits
+        notes.append(
+            f"bounds: {2e-9 * most.one:,.0f} GFLOP/s on one thread, {2e-9 * most.all:,.0f} on all; "
+            f"{1e-9 * most.far[1]:,.0f} GB/s from memory, {1e-9 * most.near[1]:,.0f} from the second cache; "
+            f"{_time(most.start[1])} to share a step"
+        )
         return notes
 
 
 def _time(seconds: float) -> str:
-    return f"{1e3 * seconds:,.2f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:,.1f} µs"
+    if seconds >= 1e-3:
+        return f"{1e3 * seconds:,.2f} ms"
+    return f"{1e6 * seconds:,.1f} µs" if seconds >= 1e-6 else f"{1e9 * seconds:.0f} ns"
 
 
 def explain(f: Callable[..., object], *args: object, profile: bool = False, **kwargs: object) -> Explanation:
@@ -243,23 +259,27 @@ def explain(f: Callable[..., object], *args: object, profile: bool = False, **kw
     >>> import wonderland as wl
     >>> print(wl.explain(lambda x, w: wl.tanh(x @ w + 1).sum(axis=0), wl.ones((8, 4)), wl.ones((4, 16))))
     <lambda>: 2 steps
-       step                                 chunks  multiply-adds  bytes  per byte
-    0  matmul (8, 4) @ (4, 16)                   1            512    896      0.57
-    1  kernel over (8, 16): add, tanh, sum       1            384    576      0.67
-       total                                                  896  1,472      0.61
+       step                                 chunks  multiply-adds  bytes  per byte     bound  at least
+    0  matmul (8, 4) @ (4, 16)                   1            512    896      0.57  ...
+    1  kernel over (8, 16): add, tanh, sum       1            384    576      0.67  ...
+       total                                                  896  1,472      0.61 ...
     native steps: 2; different routines: 2
     memory: an arena of 512 bytes for 512 of intermediate values
     NumPy computes: nothing
+    bounds: ... GFLOP/s on one thread, ... on all; ... GB/s from memory, ... from the second cache; ... to share a step
 
     An elementwise operation counts as a multiply-add; "per byte" is their number divided by the bytes that are read and
-    written: where it is low, memory is the limit. "chunks" are the pieces of a step that threads share. Steps inside a
-    loop are indented and counted as often as they run; those of a while loop once, and every case of a branch.
+    written. "bound" is what a step waits for at best, and "at least" how long: for its arithmetic at the machine's peak
+    (compute; an exp counts as the additions that it takes), for its bytes from the cache that they fit in or from
+    memory (memory), or for being started (overhead). What the machine can do is measured once and kept. "chunks" are
+    the pieces of a step that threads share. Steps inside a loop are indented and counted as often as they run; those of
+    a while loop once, and every case of a branch.
 
     f may be a function, or one that `wl.jit` made, with the arguments that it takes: modules, optimizers, and
     `wl.ShapeDtype` for tensors that do not exist yet. Without arguments, a jitted function is explained as it was
     called last. Nothing is computed, unless `profile=True`: then the program
     runs a number of times on copies, so no state changes, and the table tells how long each step takes, what it
-    reaches in GFLOP/s (two for a multiply-add) and which share that is of what all threads of the machine could do.
+    reaches in GFLOP/s (two for a multiply-add) and GB/s, and which share of its bound that is.
 
     The result has the records as `.steps`, the code as `.llvm` and `.assembly`, and a picture: `.svg`, or `.show()`.
     """

@@ -15,7 +15,8 @@ from ..engines.native.program import Program
 from ..engines.native.runtime import Op as Code
 from ..engines.native.schedule import Schedule
 from ..engines.native.steps import Control, Fallback, Label, Native
-from ..engines.native.values import Buffer, Take, Value, View, parts
+from ..engines.native.text.operations import cost_of
+from ..engines.native.values import Buffer, Op, Take, Value, View, parts
 from ..ir.cost import multiply_adds
 from ..ir.graph import Equation
 
@@ -57,6 +58,9 @@ class Line:
     instruction: int  # its place in the program's code
     position: int  # and among the steps of its schedule
     wide: bool  # whether it computes in float64
+    effort: int  # multiply-adds and additions: what is dear, such as exp, counts as several
+    bound: str = ""  # what it waits for at best: "compute", "memory" or "overhead"
+    least: float = 0.0  # the seconds that the machine needs for that
     seconds: float | None = None  # of one call, if it was measured
 
     @property
@@ -72,6 +76,11 @@ class Line:
     def intensity(self) -> float:
         """Multiply-adds per byte: where it is low, memory is the limit."""
         return self.multiply_adds / self.bytes if self.bytes else 0.0
+
+    @property
+    def share(self) -> float | None:
+        """The part of its bound that it reaches, if that is known."""
+        return self.least / self.seconds if self.seconds and self.times is not None else None
 
     @property
     def rate(self) -> float | None:
@@ -145,6 +154,7 @@ def _line(
         instruction,
         position,
         all(b.dtype.itemsize == 8 for b in step.writes),
+        (done + _dear(step)) * times,
     )
 
 
@@ -153,6 +163,12 @@ def work_of(step: Native | Fallback) -> Work:
         name = step.equation.primitive.name.replace("stop_gradient", "copy")
         return f"NumPy: {name} {[*step.inputs, *step.outputs][0].shape}", multiply_adds(step.equation)
     return getattr(step, "work", (type(step).__name__, 0))
+
+
+def _dear(step: Native | Fallback) -> int:
+    """The additions that elementwise operations take beyond one each."""
+    found = [part for part in parts(*_expressions(step)) if isinstance(part, Op)]
+    return sum((max(cost_of(part.name), 1) - 1) * math.prod(part.shape) for part in found)
 
 
 def _where(equations: list[Equation]) -> str:

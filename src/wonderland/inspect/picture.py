@@ -13,6 +13,7 @@ from ..viz.plot import PALETTE
 
 if TYPE_CHECKING:
     from .explain import Explanation
+    from .listing import Line
 
 ROW, TOP, MARGIN = 17.0, 92.0, 16.0
 NAMES, BARS, ARENA, GAP = 400.0, 330.0, 300.0, 34.0
@@ -23,6 +24,7 @@ STEP_LOOKS: Looks = {
     "text": {"font-size": "11px"},
     ".title": {"text-anchor": "start", "font-size": "15px"},
     ".head": {"font-weight": "600", "fill": "#0f172a"},
+    ".bound": {"text-anchor": "end", "fill": "#64748b"},
     ".block": {"fill": "#64748b", "font-style": "italic"},
     ".life": {"stroke": "#ffffff", "stroke-width": "0.7", "fill-opacity": "0.75"},
 }
@@ -60,7 +62,7 @@ def _legend(told: Explanation) -> list[Mark]:
         found += [rect("", x, 42, 12, 12, rx=3, fill=COLOURS[kind]), text("", x + 17, 52, kind)]
         x += 36 + 6.2 * len(kind)
     if told.times is not None:
-        share = text("", x + 13, 52, "share of the peak, by the scale above the bars")
+        share = text("", x + 13, 52, "share of its bound, by the scale above the bars")
         found += [line("", x + 5, 42, x + 5, 54, **MARK), share]
     return found
 
@@ -94,19 +96,24 @@ def _bars(told: Explanation, places: list[float], bottom: float) -> list[Mark]:
             marks.append(text("block", indent, y + 12.5, block))
             continue
         step, _, value = next(steps)
-        room = int((NAMES - 34 - 10 * depth) / 5.9)
+        room = int((NAMES - 94 - 10 * depth) / 5.9)
         width = max(across(value * factor) - left, 0.8)
-        about = f"{step.number}: {step.what}" + (f" ({step.where})" if step.where else "")
+        about = f"{step.number}: {step.what}" + (f" ({step.where})" if step.where else "") + _bound(step)
         marks += [
             text("y", MARGIN + 16, y + 12.5, str(step.number)),
             text("", indent, y + 12.5, shortened(step.what, room)),
+            text("bound", left - 6, y + 12.5, step.bound),
             rect("bar", left, y + 2, width, ROW - 4, about, rx=2, fill=COLOURS[step.kind]),
         ]
-        share = told.share(step)
-        if share is not None and share >= 0.005:
-            x = left + min(share, 1.0) * BARS
+        if step.share is not None and step.share >= 0.005:
+            x = left + min(step.share, 1.0) * BARS
             marks.append(line("mark", x, y + 1, x, y + ROW - 1, **MARK))
     return marks
+
+
+def _bound(step: Line) -> str:
+    share = "" if step.share is None else f", {step.share:.0%} of it"
+    return f"; bound: {step.bound}{share}"
 
 
 def _axis(across: Callable[[float], float], most: float, unit: str, bottom: float) -> list[Mark]:

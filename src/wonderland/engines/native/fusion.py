@@ -8,6 +8,7 @@ its place among the others, when its results are read in another way.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ...core import dtypes
 from ...core.dtypes import DType
@@ -17,7 +18,7 @@ from .emission import Emission
 from .kernels.kernel import Accumulate, Item, Kernel, Reduce, Store
 from .processor import Processor
 from .tuning import LONG_ROW, OPEN_CONTRACTIONS, PATIENCE
-from .values import Buffer, Op, Shape, Value, View, leaves, replaced, strides_of, whole
+from .values import Buffer, Op, Shape, Value, View, inside, leaves, parts, rebuilt, strides_of, whole
 
 
 class Fusion(Emission):
@@ -35,19 +36,29 @@ class Fusion(Emission):
     def settled(self, value: Value) -> Value:
         """The value, with everything that a closed kernel has stored read from memory."""
 
-        def stored(part: Value) -> Value | None:
-            if isinstance(part, Op) and part.stored is not None and part.stored.buffer not in self._writer:
-                return part.stored
-            return None
-
-        if isinstance(value, Op):
-            if value.visited == self._closings:  # nothing was stored since
-                return value
-            value = replaced(value, stored)
-            if isinstance(value, Op):
-                value.visited = self._closings
+        if not isinstance(value, (Op, values.Take)):
             return value
-        return replaced(value, stored) if isinstance(value, values.Take) else value
+        now = self._closings
+
+        def changing(part: Value) -> Sequence[Value]:
+            """What is inside a part, unless it is read from memory or nothing was stored since it was looked at."""
+            return () if isinstance(part, Op) and (part.visited == now or self._filled(part)) else inside(part)
+
+        done: dict[int, Value] = {}
+        for part in parts(value, within=changing):
+            made = part
+            if isinstance(part, Op) and part.stored is not None and self._filled(part):
+                made = part.stored
+            elif args := changing(part):
+                made = rebuilt(part, [done[id(a)] for a in args])
+            if isinstance(made, Op):
+                made.visited = now
+            done[id(part)] = made
+        return done[id(value)]
+
+    def _filled(self, op: Op) -> bool:
+        """Whether a kernel that is closed has stored it."""
+        return op.stored is not None and op.stored.buffer not in self._writer
 
     def put(self, target: View, value: Value) -> None:
         """See to it that a value is in a given place."""

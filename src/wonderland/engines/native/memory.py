@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from typing import NamedTuple
 
+import numpy as np
+
 from .runtime import Op as Code
 from .schedule import Schedule
 from .steps import Control
@@ -48,22 +50,20 @@ def _by_size(buffers: list[Buffer], life: dict[Buffer, Life], start: int) -> int
 
 
 def _first_fit(buffers: list[Buffer], life: dict[Buffer, Life]) -> int:
-    placed: list[Buffer] = []
+    # of the buffers that are placed already: the steps during which they live, and what they occupy
+    firsts, lasts, starts, ends = np.zeros((4, len(buffers)), np.int64)
     total = 0
-    for buffer in buffers:
-        first, last = life[buffer]
-        busy = sorted(
-            (other.offset, other.offset + other.nbytes)
-            for other in placed
-            if life[other][0] <= last and first <= life[other][1]
-        )
+    for i, buffer in enumerate(buffers):
+        firsts[i], lasts[i] = life[buffer]
+        together = np.flatnonzero((firsts[:i] <= lasts[i]) & (firsts[i] <= lasts[:i]))
+        together = together[np.argsort(starts[together], kind="stable")]
         offset = 0
-        for start, end in busy:
+        for start, end in zip(starts[together].tolist(), ends[together].tolist(), strict=True):
             if offset + buffer.nbytes <= start:
                 break
             offset = max(offset, -(-end // ALIGN) * ALIGN)
-        buffer.offset = offset
-        placed.append(buffer)
+        buffer.offset = starts[i] = offset
+        ends[i] = offset + buffer.nbytes
         total = max(total, offset + buffer.nbytes)
     return total
 

@@ -67,6 +67,7 @@ SCORE_ROWS = 2  # of scores                                                     
 QUERY_GROUPS = 2  # of queries, in the gradients of attention                                    attention_grad
 FEW_MATRICES = 8  # below, gradients of queries and of keys are computed apart                   attention_grad
 BLOCK_VECTORS = 3  # of a row of a tile that stay in registers                                   attention
+WAITING = 16  # operations of a loop below which a sum waits for its last addition                 sum_rows, softmax
 RUNNING_ROWS = 4  # of which running sums are made at once                                       cumulative_sum
 SEARCHED = 8  # values that are looked for at once in a sorted row                               sort
 NETWORK = 16  # the longest row that a sorting network sorts                                     sort

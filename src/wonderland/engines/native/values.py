@@ -298,11 +298,11 @@ def replaced(value: Value, new: Callable[[Value], Value | None], done: dict[int,
         return inside(part) if chosen[id(part)] is None else ()
 
     for part in parts(value, known=done, within=looked_into):
-        done[id(part)] = chosen[id(part)] or _with(part, [done[id(a)] for a in inside(part)])
+        done[id(part)] = chosen[id(part)] or rebuilt(part, [done[id(a)] for a in inside(part)])
     return done[id(value)]
 
 
-def _with(value: Value, args: list[Value]) -> Value:
+def rebuilt(value: Value, args: list[Value]) -> Value:
     """The value with other arguments, itself if they are the same."""
     if all(a is b for a, b in zip(args, inside(value), strict=True)):
         return value
@@ -390,17 +390,20 @@ def parts(
     """
     look = within or inside
     found: dict[int, Value] = {}
+    entered: set[int] = set()  # those whose arguments come first
     waiting = list(reversed(values))
     while waiting:
         part = waiting[-1]
-        missing: list[Value] = []
-        if id(part) not in found and id(part) not in known:
-            missing = [a for a in look(part) if id(a) not in found and id(a) not in known]
-            if not missing:
-                found[id(part)] = part
-        if missing:
-            waiting.extend(reversed(missing))
+        key = id(part)
+        if key in found or key in known:
+            waiting.pop()
+            continue
+        args = () if key in entered else look(part)
+        if args:
+            entered.add(key)
+            waiting.extend(reversed(args))
         else:
+            found[key] = part
             waiting.pop()
     return list(found.values())
 

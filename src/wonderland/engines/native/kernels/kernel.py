@@ -19,6 +19,7 @@ from ..text.describe import Description
 from ..text.routine import Routine, slots_of
 from ..tuning import GRAIN, HEAVIEST, LONGEST, MOST_CHUNKS, MOST_ITEMS, PART, TOUCH
 from ..values import Buffer, Op, Shape, Together, View, accesses, leaves, parts, strides_of, whole
+from . import alike
 from .items import Accumulate, Item, Reduce, Store, rounds
 from .text import Emitter
 
@@ -95,9 +96,22 @@ class Kernel:
         sums = {i: item for i, item in enumerate(self.items) if isinstance(item, Accumulate)}
         steps = {i: self._steps(item) for i, item in sums.items()}
         self._cut([step[0] for step in steps.values() if step and step[0]])
+        if self.chunks == 1 and len(self.items) > 1 and math.prod(self.space) > 1:
+            groups = alike.groups(self.items)
+            if len(groups) > 1:
+                return [kernel for items in groups for kernel in self._with(items).close()]
         extra = [self._shared(i, item, steps[i]) for i, item in sums.items()]
         self.closed = True
         return [self, *[kernel for kernels in extra for kernel in kernels]]
+
+    def _with(self, items: list[Item]) -> Kernel:
+        """A kernel over the same space that has some of the items."""
+        made = Kernel(self.space, self.cpu, self.split)
+        for item in items:
+            made.add(item)
+        made.silent = self.silent & made.own
+        made.whole = self.whole
+        return made
 
     def _accesses(self, item: Item) -> list[Shape]:
         rank = len(self.space)

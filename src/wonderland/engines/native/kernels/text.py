@@ -14,8 +14,22 @@ from ..text.builder import computed, is_float, literal, splat, typed
 from ..text.operations import TABLE
 from ..text.routine import Memo, Routine, lane_mask, rounded
 from ..text.sums import levels
-from ..tuning import LONGEST, PART, ROW_BYTES
-from ..values import Buffer, Const, Op, Shape, Value, View, inside, leaves, parts, regrouped, steps_of, strides_of
+from ..tuning import LONGEST, PART, ROW_BYTES, WAITING
+from ..values import (
+    Buffer,
+    Const,
+    Op,
+    Shape,
+    Together,
+    Value,
+    View,
+    inside,
+    leaves,
+    parts,
+    regrouped,
+    steps_of,
+    strides_of,
+)
 from .items import Accumulate, Item, Reduce, Store
 
 if TYPE_CHECKING:
@@ -100,7 +114,11 @@ class Emitter:
         reduces = [(item, value, target) for item, value, target in items if isinstance(item, Reduce)]
         single = len(k.row) == 1
         vectors = k.row[-1] // w if k.row else 0
-        copies = 4 if reduces and single and vectors >= 4 else 1
+        work = Together()
+        for _, value, _ in items:
+            work.add(value)
+        # accumulators that take turns, where an addition would wait for the one before
+        copies = 4 if reduces and single and vectors >= 4 and work.operations <= WAITING else 1
         self.cells = [self._cells(item, copies) for item, _, _ in reduces]
         self.lossy = [i for i, (item, _, _) in enumerate(reduces) if item.rounds]
 

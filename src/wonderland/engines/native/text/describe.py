@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from ..values import Buffer, Const, Counter, Hole, Op, Take, Value, View, parts
 from .routine import Slot
+
+_name = functools.cache(str)  # of a dtype: NumPy makes it anew every time
 
 
 class Description:
@@ -26,7 +29,7 @@ class Description:
         if view.buffer in self._own:
             return self.own(view.buffer)
         slot = self._slots[(view.buffer, view.offset * view.dtype.itemsize)]
-        return f"[{slot} {view.dtype} {view.shape} {view.strides}]"
+        return f"[{slot} {_name(view.dtype)} {view.shape} {view.strides}]"
 
     def value(self, value: Value) -> str:
         for part in parts(value, known=self._known):
@@ -39,13 +42,13 @@ class Description:
         if isinstance(part, View):
             return self.view(part)
         if isinstance(part, Const):
-            return f"{part.dtype} {part.value!r}"
+            return f"{_name(part.dtype)} {part.value!r}"
         if isinstance(part, Counter):
-            return f"count {part.dtype} {part.scales} {part.start}"
+            return f"count {_name(part.dtype)} {part.scales} {part.start}"
         if isinstance(part, Hole):
-            return f"hole {part.dtype} {part.shape}"
+            return f"hole {_name(part.dtype)} {part.shape}"
         if isinstance(part, Op):
-            return f"{part.name} {part.dtype} {' '.join(self._known[id(a)] for a in part.args)}"
+            return f"{part.name} {_name(part.dtype)} {' '.join(self._known[id(a)] for a in part.args)}"
         assert isinstance(part, Take)
         indices = " ".join(self._known[id(i)] for i in part.indices)
         where = f"{self.view(part.view)} {self.view(part.label)}"
