@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import wonderland as wl
-from wonderland.inspect.profiling import peak
+from wonderland.inspect.limits import limits
 
 from . import operations
 from .measuring import best_time
@@ -39,7 +39,7 @@ PRODUCTS: dict[str, Callable[[], functools.partial[Any]]] = {name: call(case) fo
 
 def least(case: MatrixProduct, seconds: float) -> float:
     """The time in seconds that the machine needs at least: for the multiply-adds, or to read y."""
-    computing = case.operations / 2 / peak().of(False)
+    computing = case.operations / 2 / limits().of(False)
     if case.m > FEW_ROWS:
         return computing
     read = operations.call(wl.sum, case.shapes[1])()

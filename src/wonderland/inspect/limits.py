@@ -1,4 +1,4 @@
-"""What the machine can do: multiply-adds in a second, bytes from its caches and memory, and what a step costs by itself.
+"""What the machine can do: multiply-adds in a second, bytes from its caches and memory, and what a step itself costs.
 
 Measured once, in about a tenth of a second, and kept with the description of the processor (`cache.py`). Against these
 limits `wl.explain` says of every step what bounds it and how near to the bound it comes.
