@@ -170,6 +170,20 @@ def test_large_products_are_shared_among_chunks_and_small_ones_are_not() -> None
     assert checked(40, 32, 40, (64,))[-1].chunks >= 4
 
 
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("n", [1, 3, 4, 6, 9, 41])
+def test_dot_products_of_any_number_of_rows_and_columns(m: int, n: int) -> None:
+    for dtype in (wl.float32, wl.float64):
+        steps = checked(m, 83, n, (), "rows columns", dtype)
+        assert m * n < 12 or n < 4 or any(type(step).__name__ == "Dots" for step in steps)
+
+
+def test_a_long_matrix_times_a_few_columns_is_dot_products_with_its_rows() -> None:
+    assert [type(step).__name__ for step in checked(900, 700, 3)] == ["Pack", "Dots"]
+    assert [type(step).__name__ for step in checked(3, 700, 900, (), "columns columns")] == ["Pack", "Dots"]
+    assert [type(step).__name__ for step in checked(20, 30, 3)] == ["Product"]  # not worth a step by itself
+
+
 @pytest.mark.parametrize(("m", "n"), [(16, 1433), (1433, 16), (64, 1433), (1433, 64)])
 def test_a_large_matrix_with_few_rows_on_a_page_is_read_along_its_rows(m: int, n: int) -> None:
     # as in the gradient of a layer's weights: each chunk has all columns of some rows, and the parts are added

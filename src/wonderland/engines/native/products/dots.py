@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..labels import Work
 from ..processor import Processor
@@ -21,7 +22,8 @@ class Dots(WithEpilogue):
 
     y may be of a half type, x not.
 
-    The lanes of a register hold parts of one sum. When w sums are done, w registers are added up into one.
+    The lanes of a register hold parts of one sum. When the sums of some columns are done, their registers are added up
+    into one.
     """
 
     def __init__(self, cpu: Processor, x: View, y: View, epilogue: Epilogue) -> None:
@@ -30,11 +32,12 @@ class Dots(WithEpilogue):
         self.w = cpu.lanes(x.dtype.itemsize)
         *lead, self.m, self.k = x.shape
         self.n = y.shape[-1]
+        self.rows, self.columns = block(cpu.registers, self.m, self.n, self.w)
         count, size = math.prod(lead), x.dtype.itemsize
         moved = count * (size * self.m * self.k + y.dtype.itemsize * self.k * self.n) / NEAR_BYTES
-        self.blocks = Blocks(
-            tuple(lead), self.m, self.n, 1, self.w, max(moved, count * cost(self.m, self.n, self.k, self.w) / CYCLES)
-        )
+        computing = count * cost(cpu.registers, self.m, self.n, self.k, self.w) / CYCLES
+        step = math.lcm(self.columns, self.w)
+        self.blocks = Blocks(tuple(lead), self.m, self.n, self.rows, step, max(moved, computing))
         self.chunks = self.blocks.chunks
 
     @property
@@ -51,56 +54,69 @@ class Dots(WithEpilogue):
             def columns(j: str, width: int) -> None:
                 right = r.at(y, STORED[self.y.dtype], self.y.strides[-1:], [j])
 
-                def one(i: str) -> None:
+                def rows(i: str, height: int) -> None:
                     left = r.at(x, scalar, self.x.strides[-2:-1], [i])
-                    sums = gathered(r, self._sums(r, left, right, width, scalar), scalar)
-                    self.epilogue.emit(r, [*lead, i, j], sums, self.w, width)
+                    sums = self._sums(r, left, right, height, width, scalar)
+                    for a in range(height):
+                        mine = [*sums[a * width : (a + 1) * width], *[None] * (self.w - width)]
+                        self.epilogue.emit(r, [*lead, shifted(r, i, a), j], gathered(r, mine, scalar), self.w, width)
 
-                if self.m == 1:
-                    one("0")
-                else:
-                    r.b.loop(row_end, 1, one, row)
+                stepped(r, row, row_end, self.rows, self.m, rows)
 
-            stepped(r, column, column_end, self.w, self.n, columns)
+            stepped(r, column, column_end, self.columns, self.n, columns)
 
         self.blocks.each(r, rectangle)
 
-    def _sums(self, r: Routine, x: str, y: str, width: int, scalar: str) -> list[str | None]:
-        """A register of partial sums for each column."""
+    def _sums(self, r: Routine, x: str, y: str, height: int, width: int, scalar: str) -> list[str]:
+        """A register of partial sums for each row and column."""
         w, kind, size = self.w, typed(scalar, self.w), self.x.dtype.itemsize
         stored, item = STORED[self.y.dtype], self.y.dtype.itemsize
+        count = height * width
         # few sums need several registers each; those at the edge have as many as the others
-        ways = max(1, min(8 // min(w, self.n), self.k // w))
+        ways = max(1, min(8 // (self.rows * min(self.columns, self.n)), self.k // w))
 
         def terms(k: str, sums: list[str], lanes: int) -> list[str]:
-            left = r.load_vector(r.at(x, scalar, (1,), [k]), scalar, size, w, lanes)
-            made = []
-            for j, total in enumerate(sums):
+            left = [
+                r.load_vector(r.at(x, scalar, (1,), [k], a * self.x.strides[-2]), scalar, size, w, lanes)
+                for a in range(height)
+            ]
+            made = list(sums)
+            for j in range(width):
                 place = r.at(y, stored, (1,), [k], j * self.y.strides[-1])
                 right = widen(r.b, r.load_vector(place, stored, item, w, lanes), self.y.dtype, w)
-                made.append(r.b.intrinsic("fmuladd", kind, left, right, total))
+                for a in range(height):
+                    t = a * width + j
+                    made[t] = r.b.intrinsic("fmuladd", kind, left[a], right, sums[t])
             return made
 
         def step(k: str, sums: list[str]) -> list[str]:
             made: list[str] = []
             for way in range(ways):
-                made += terms(shifted(r, k, way * w), sums[way * width : (way + 1) * width], w)
+                made += terms(shifted(r, k, way * w), sums[way * count : (way + 1) * count], w)
             return made
 
         whole = self.k - self.k % (ways * w)
-        names = ["zeroinitializer"] * (ways * width)
+        names = ["zeroinitializer"] * (ways * count)
         if whole:
             names = sum_with(r.b, kind, names, whole, ways * w, step, turns=self.k // (ways * w))
-        sums = names[:width]
+        sums = names[:count]
         for way in range(1, ways):
-            more = names[way * width : (way + 1) * width]
+            more = names[way * count : (way + 1) * count]
             sums = [r.b.emit(f"fadd {kind} {s}, {t}") for s, t in zip(sums, more, strict=True)]
         for k in range(whole, self.k, w):
             sums = terms(str(k), sums, min(w, self.k - k))
-        return [*sums, *[None] * (w - width)]
+        return sums
 
 
-def gathered(r: Routine, vectors: list[str | None], scalar: str) -> str:
+def block(registers: int, m: int, n: int, w: int) -> tuple[int, int]:
+    """Rows and columns whose sums are made together: as many as the registers hold beside what is read."""
+    if m == 1:
+        return 1, w
+    columns = min(4, n, w)
+    return min(m, (registers - 1) // (columns + 1), registers // 4), columns
+
+
+def gathered(r: Routine, vectors: Sequence[str | None], scalar: str) -> str:
     """A vector with the sum of each of w vectors: halve their number until one is left."""
     w = len(vectors)
     kind = typed(scalar, w)
@@ -121,6 +137,8 @@ def gathered(r: Routine, vectors: list[str | None], scalar: str) -> str:
     return vectors[0]
 
 
-def cost(m: int, n: int, k: int, w: int) -> float:
-    """Cycles of a product, roughly."""
-    return m * (n * -(-k // w) + -(-n // w) * 40.0)
+def cost(registers: int, m: int, n: int, k: int, w: int) -> float:
+    """Cycles of a product, roughly: two multiply-adds or two loads in one, and adding up the lanes."""
+    rows, columns = block(registers, m, n, w)
+    loads = 0.6 * (1 / rows + 1 / min(columns, n))
+    return m * n * -(-k // w) * max(0.5, loads) + m * -(-n // columns) * 5.0 * min(columns, n)

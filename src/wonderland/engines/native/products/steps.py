@@ -50,6 +50,13 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
         (*across, epilogue, True),
     ]
     costs = [_cycles(cpu, a, b, e, t, fixed) * (1.0 if a is x else 1.03) for a, b, e, t in choices]
+    for left, right, after, turned in choices[:2]:
+        # a few columns that are brought into rows, for dot products with rows that are long
+        pack, rows = packed(cpu, left)
+        if left.shape[-2] < lanes(cpu, x) <= right.shape[-1] and _summed_along_memory(cpu, rows, right, fixed):
+            cost = _cycles(cpu, rows, right, after, turned, fixed) + _packing_cycles(left, fixed)
+            if cost < min(costs):
+                return [pack, *_shared(cpu, rows, right, after, Dots)]
     x, y, epilogue, turned = choices[costs.index(min(costs))]
     steps: Steps = []
     if _summed_along_memory(cpu, x, y, fixed) and not turned:
@@ -99,7 +106,7 @@ def _summed_along_memory(cpu: Processor, x: View, y: View, fixed: Container[Buff
     (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(cpu, x)
     along = x.strides[-1] == 1 and y.strides[-2] == 1 and computed(x.dtype) == STORED[x.dtype] and k > 1
     packing = block(cpu.registers, m, -(-n // w), k)[0] + _packing_cycles(y, fixed)
-    return along and (y.strides[-1] != 1 or n == 1) and dots_cost(m, n, k, w) < packing
+    return along and (y.strides[-1] != 1 or n == 1) and dots_cost(cpu.registers, m, n, k, w) < packing
 
 
 def _cycles(cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool, fixed: Container[Buffer]) -> float:
@@ -107,7 +114,7 @@ def _cycles(cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool, 
     (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(cpu, x)
     stores = (1.5 * epilogue.strided() + 0.5 * turned) * m * n
     if _summed_along_memory(cpu, x, y, fixed) and not turned:
-        return dots_cost(m, n, k, w) + stores
+        return dots_cost(cpu.registers, m, n, k, w) + stores
     # numbers of x on ever new pages
     far = abs(x.strides[-1]) * x.dtype.itemsize
     slower = 1.1 if far >= FAR_ROWS and far * k >= FAR_FACTOR else 1.0
