@@ -39,15 +39,13 @@ BY_NUMPY = frozenset(
             "det",
             "eig",
             "eigh",
-            "fft",
             "inv",
-            "irfft",
             "lu",
             "matrix_exp",
             "matrix_exp_derivative",
             "pinv",
         ),
-        *("qr", "rfft", "slogdet", "solve", "solve_triangular", "svd", "attention_tangent"),
+        *("qr", "slogdet", "solve", "solve_triangular", "svd", "attention_tangent"),
     }
 )
 # Values without arguments, and calls of others.
@@ -121,6 +119,20 @@ def along(**params: Any) -> Callable[[str, Any], Iterator[Call]]:
 def running(name: str, dtype: Any) -> Iterator[Call]:
     for reverse in (False, True):
         yield from along(reverse=reverse)(name, dtype)
+
+
+def transforms(name: str, dtype: Any) -> Iterator[Call]:
+    """Transforms of every radix, of a prime, and of one that is cut in two, along every axis."""
+    for norm, shape, axis in [("backward", (300, 150), 1), ("ortho", (9, 112, 23), 1), ("forward", (26, 517), 0)]:
+        x, n = numbers(shape, dtype), shape[axis]
+        if name == "fft":
+            yield [x], {"axes": (axis,), "inverse": axis == 0, "norm": norm}
+        elif name == "rfft":
+            yield [x], {"axis": axis, "norm": norm}
+        else:
+            yield [np.take(x, range(n // 2 + 1), axis)], {"n": n, "axis": axis, "norm": norm}
+    if name == "fft":
+        yield [numbers((2, 34, 6000), dtype)], {"axes": (2, 1), "inverse": False, "norm": "backward"}
 
 
 def moving(*params: dict[str, Any]) -> Callable[[str, Any], Iterator[Call]]:
@@ -276,6 +288,7 @@ LARGE: dict[str, Callable[[str, Any], Iterator[Call]]] = {
     **dict.fromkeys(["sum", "prod", "max", "min", "any", "all"], reductions),
     **dict.fromkeys(["argmax", "argmin"], along()),
     **dict.fromkeys(["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"], running),
+    **dict.fromkeys(["fft", "rfft", "irfft"], transforms),
     **dict.fromkeys(["betainc", "gammainc", "gammaincc", "zeta"], integrals),
     "argsort": lambda name, dtype: itertools.chain(
         along(descending=False)(name, dtype), along(descending=True)(name, dtype)

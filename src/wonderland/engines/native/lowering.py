@@ -350,6 +350,7 @@ RULES: dict[str, Lowering] = {
     "attention": Lowering(_later("attention.forward", "attention"), alone=True),
     "attention_backward": Lowering(_later("attention.forward", "attention_backward"), alone=True),
     **{name: Lowering(rule) for name, rule in windows.RULES.items()},
+    **dict.fromkeys(["complex_fft", "complex_rfft", "complex_irfft"], Lowering(_later("fourier.steps", "fourier"))),
     "scan": Lowering(loops.scan, alone=True),
     "linear_scan": Lowering(loops.scan, alone=True),
     "while": Lowering(loops.repeat, alone=True),

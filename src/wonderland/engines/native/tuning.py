@@ -52,6 +52,7 @@ FILTER_PLACES = 96  # places; a tile of so many is not made smaller             
 KEYS = 1 << 15  # of keys and values that are worked on together                                 attention
 QUERY_SUMS = 1 << 16  # of sums that wait for the next tile of keys                              attention
 NEAR = 1 << 18  # from which rows are gathered without asking for them before                     sparse
+LOCAL_NUMBERS = 1 << 17  # of the numbers of one transform, a vector of signals; there are two such pieces   fourier
 KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody holds it             elementwise
 
 # --- how many go together
@@ -65,6 +66,7 @@ FEW_KEYS = 128  # whose weights a few queries keep at a time                    
 VALUE_VECTORS = 8  # of the sums of values of a few queries, in registers                        decoding
 SCORE_ROWS = 2  # of scores                                                                      attention
 QUERY_GROUPS = 2  # of queries, in the gradients of attention                                    attention_grad
+FEW_NUMBERS = 64  # from which a transform of few signals is made of two                          fourier
 FEW_MATRICES = 8  # below, gradients of queries and of keys are computed apart                   attention_grad
 BLOCK_VECTORS = 3  # of a row of a tile that stay in registers                                   attention
 WAITING = 16  # operations of a loop below which a sum waits for its last addition                 sum_rows, softmax

@@ -11,6 +11,7 @@ from ....core.primitive import TABLE
 from ....primitives import elementwise as el
 from ....primitives.creation import full, iota, zeros_like
 from ....primitives.structure import broadcast_to, concatenate, reshape, take_slice, transpose
+from ..fourier import chirps
 from . import functions
 from .pairs import Pair, Tensor, apart, together
 
@@ -230,4 +231,7 @@ FORMULAS: dict[str, Formula] = {
     "cumprod": _cumprod,
     "any": _any_or_all("any"),
     "all": _any_or_all("all"),
+    "fft": chirps.fft,
+    "rfft": chirps.rfft,
+    "irfft": chirps.irfft,
 }

@@ -23,7 +23,8 @@ from ....ir.deriving import once, pure
 from ....ir.graph import Atom, Equation, Graph, Literal, Var, carried
 from ....ir.simplify import simplify
 from ...numpy.evaluate import run_equation
-from .pairs import Own, Pair, apart, interleaved, together
+from .on_arrays import Numbers, on_arrays
+from .pairs import Pair, apart, interleaved, together
 
 
 def without_complex(graph: Graph) -> Graph:
@@ -58,8 +59,6 @@ def _is_complex(e: Equation) -> bool:
 
 
 # --- one value for two
-
-Numbers = Tensor | Pair
 
 
 def _flat(values: Sequence[Numbers]) -> list[Tensor]:
@@ -104,34 +103,7 @@ def _equation(e: Equation, args: list[Numbers]) -> list[Numbers]:
 
     formula = FORMULAS.get(e.primitive.name)
     found = None if formula is None else formula(*args, **e.params)
-    return _in_numpy(e, args) if found is None else [found]
-
-
-class _OnComplex(Own):
-    """An equation on complex arrays, which NumPy computes, as a primitive on real arrays."""
-
-    __slots__ = ("equation",)
-
-    def __init__(self, equation: Equation) -> None:
-        outputs = [interleaved(v.aval) for v in equation.outputs]
-        super().__init__(f"complex_{equation.primitive.name}", self._on_real, lambda *args: outputs, multiple=True)
-        self.equation = equation
-
-    def _on_real(self, *arrays: Array) -> list[Array]:
-        e = self.equation
-        args = [
-            np.ascontiguousarray(x).view(a.dtype).reshape(a.shape) if dtypes.is_complex(a.dtype) else x
-            for x, a in zip(arrays, e.inputs, strict=True)
-        ]
-        return [
-            np.ascontiguousarray(x).view(dtypes.real_of(v.dtype)).reshape(interleaved(v.aval).shape)
-            for x, v in zip(run_equation(e, args), e.outputs, strict=True)
-        ]
-
-
-def _in_numpy(e: Equation, args: list[Numbers]) -> list[Numbers]:
-    made = bind(_OnComplex(e), *[together(x) for x in args])
-    return [apart(x) if dtypes.is_complex(v.dtype) else x for x, v in zip(made, e.outputs, strict=True)]
+    return on_arrays(e, args) if found is None else [found]
 
 
 def _folded(graph: Graph) -> Graph:
@@ -183,7 +155,7 @@ def _call(e: Equation, args: list[Numbers]) -> list[Numbers]:
 def _custom(e: Equation, args: list[Numbers]) -> list[Numbers]:
     staged = e.params["custom"].trace(tuple(a.aval for a in e.inputs))
     if staged.read_cells:
-        return _in_numpy(e, args)  # their values are known when the program runs
+        return on_arrays(e, args)  # their values are known when the program runs
     return _interpret(simplify(staged.graph), [*[_constant(t._data) for t in staged.captured], *args])
 
 

@@ -1,0 +1,178 @@
+"""Where the numbers of a transform come from and go to. Lanes are different signals, so no pass ever mixes lanes.
+
+Between passes numbers are in `Local` memory, (size, part, lane). Where lanes lie next to each other in memory
+(`Across`: another axis is behind that of the transform) passes read and write them at once. Where signals lie one
+behind the other (`Along`) blocks are turned on the way to and from local memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..text.builder import typed
+from ..text.routine import Routine
+from ..values import Value, View
+from .numbers import Number
+from .turning import apart, together, turned
+
+
+class Item(NamedTuple):
+    """One group of lanes: where it stands among the other axes, and its first lane."""
+
+    outer: Sequence[str]
+    lane: str
+
+
+class Port(NamedTuple):
+    """Numbers at places base + offset, where base is a register and offset is known."""
+
+    read: Callable[[str, int], Number]
+    write: Callable[[str, int, Number], None]
+
+
+class Local:
+    """Memory on the stack for `size` numbers in each lane."""
+
+    def __init__(self, r: Routine, scalar: str, w: int, size: int) -> None:
+        self.r, self.scalar, self.w = r, scalar, w
+        self.align = w * {"float": 4, "double": 8}[scalar]
+        self.pointer = r.stack(2 * w * size, scalar)
+
+    def part(self, base: str, offset: int) -> str:
+        """The address of a vector, where real and imaginary parts are counted in turn."""
+        at = self.r.at(self.pointer, self.scalar, (self.w,), (base,))
+        return self.r.at(at, self.scalar, (self.w,), (str(offset),))
+
+    def _number(self, base: str, offset: int) -> tuple[str, str]:
+        at = self.r.at(self.pointer, self.scalar, (2 * self.w,), (base,))
+        first = self.r.at(at, self.scalar, (2 * self.w,), (str(offset),))
+        return first, self.r.at(at, self.scalar, (self.w,), (str(2 * offset + 1),))
+
+    def read(self, base: str, offset: int) -> Number:
+        real, imag = (self.load(p) for p in self._number(base, offset))
+        return real, imag
+
+    def write(self, base: str, offset: int, number: Number) -> None:
+        for value, pointer in zip(number, self._number(base, offset), strict=True):
+            self.store(value, pointer)
+
+    def load(self, pointer: str) -> str:
+        return self.r.b.emit(f"load {typed(self.scalar, self.w)}, ptr {pointer}, align {self.align}")
+
+    def store(self, value: str, pointer: str) -> None:
+        self.r.b.do(f"store {typed(self.scalar, self.w)} {value}, ptr {pointer}, align {self.align}")
+
+    @property
+    def port(self) -> Port:
+        return Port(self.read, self.write)
+
+
+class Across:
+    """Parts of shape (*outer, size, lanes). Where there is no imaginary part it is read as 0 and not written."""
+
+    def __init__(self, real: Value, imag: Value | None) -> None:
+        self.real, self.imag = real, imag
+        self.parts = [real] if imag is None else [real, imag]
+        self.outer, self.lanes = real.shape[:-2], real.shape[-1]
+
+    def settings(self) -> object:
+        return "across", len(self.parts), self._in_turn
+
+    @property
+    def _in_turn(self) -> bool:
+        """Whether real and imaginary parts come in turn in memory."""
+        x, y = self.real, self.imag
+        if not isinstance(x, View) or not isinstance(y, View) or x.buffer is not y.buffer:
+            return False
+        return x.strides == y.strides and x.strides[-1] == 2 and y.offset == x.offset + 1
+
+    def port(self, r: Routine, item: Item, scalar: str, w: int) -> Port:
+        def index(base: str, offset: int) -> list[str]:
+            return [*item.outer, r.linear((1,), (base,), offset), item.lane]
+
+        def pointer(base: str, offset: int) -> str:
+            view = self.real
+            assert isinstance(view, View)
+            fixed = r.at(r.pointer(view), scalar, (*view.strides[:-2], 2), (*item.outer, item.lane))
+            return r.at(fixed, scalar, (view.strides[-2],), (base,), offset * view.strides[-2])
+
+        def read(base: str, offset: int) -> Number:
+            if self._in_turn:
+                size = 4 if scalar == "float" else 8
+                both = r.b.emit(f"load <{2 * w} x {scalar}>, ptr {pointer(base, offset)}, align {size}")
+                return apart(r.b, scalar, w, both)
+            real, *imag = (r.value(part, index(base, offset), w) for part in self.parts)
+            return real, imag[0] if imag else zero(w)
+
+        def write(base: str, offset: int, number: Number) -> None:
+            if self._in_turn:
+                size = 4 if scalar == "float" else 8
+                both = together(r.b, scalar, w, *number)
+                r.b.do(f"store <{2 * w} x {scalar}> {both}, ptr {pointer(base, offset)}, align {size}")
+                return
+            for part, value in zip(self.parts, number, strict=False):
+                assert isinstance(part, View)
+                r.store(part, value, index(base, offset), w)
+
+        return Port(read, write)
+
+
+class Along:
+    """Rows of real numbers, (*outer, lanes, size): parts of complex numbers in turn (`both`), or real parts alone."""
+
+    def __init__(self, rows: Value, both: bool) -> None:
+        self.rows, self.both, self.parts = rows, both, [rows]
+        self.outer, self.lanes, self.size = rows.shape[:-2], rows.shape[-2], rows.shape[-1]
+
+    def settings(self) -> object:
+        return "along", self.both
+
+    def fetch(self, r: Routine, item: Item, local: Local) -> None:
+        w = local.w
+
+        def block(column: str, width: int) -> None:
+            rows = [r.value(self.rows, self._index(r, item, i, column), width) for i in range(w)]
+            for i, vector in enumerate(turned(r.b, local.scalar, rows, width)):
+                if self.both:
+                    local.store(vector, local.part(column, i))
+                else:
+                    local.write(column, i, (vector, zero(w)))
+
+        self._blocks(r, w, block)
+
+    def put(self, r: Routine, item: Item, local: Local) -> None:
+        w, view = local.w, self.rows
+        assert isinstance(view, View)
+
+        def block(column: str, width: int) -> None:
+            if self.both:
+                vectors = [local.load(local.part(column, i)) for i in range(width)]
+            else:
+                vectors = [local.read(column, i)[0] for i in range(width)]
+            for i, row in enumerate(turned(r.b, local.scalar, vectors, w)):
+                r.store(view, row, self._index(r, item, i, column), width)
+
+        self._blocks(r, w, block)
+
+    def _index(self, r: Routine, item: Item, row: int, column: str) -> list[str]:
+        return [*item.outer, r.linear((1,), (item.lane,), row), column]
+
+    def _blocks(self, r: Routine, w: int, block: Callable[[str, int], None]) -> None:
+        """Squares as far as they go; the last one overlaps the one before it."""
+        width = min(w, 1 << (self.size.bit_length() - 1))
+        r.b.loop(self.size - self.size % width, width, lambda column: block(column, width))
+        if self.size % width:
+            block(str(self.size - width), width)
+
+
+End = Across | Along
+
+
+def views(end: End) -> list[View]:
+    """What is written."""
+    return [part for part in end.parts if isinstance(part, View)]
+
+
+def zero(w: int) -> str:
+    return "0.0" if w == 1 else "zeroinitializer"
