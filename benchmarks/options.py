@@ -15,6 +15,7 @@ SECTIONS = (
     "variety",
     "recurrences",
     "sparse",
+    "fourier",
     "graphs",
     "operations",
     "products",

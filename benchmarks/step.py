@@ -11,6 +11,7 @@ from typing import Any
 import wonderland as wl
 
 from .convolutions import CONVOLUTIONS
+from .fourier import FOURIER
 from .graphs import GRAPHS
 from .measuring import arguments, figures, line
 from .operations import OPERATIONS
@@ -20,7 +21,7 @@ from .sparse import SPARSE
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | GRAPHS | SPARSE
+ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | GRAPHS | SPARSE | FOURIER
 CONTRACTIONS = ("matrix product", "convolution", "attention")
 
 

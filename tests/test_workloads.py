@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from benchmarks import graphs, recurrences, sparse, variety, workloads
+from benchmarks import fourier, graphs, recurrences, sparse, variety, workloads
 from benchmarks.operations import OPERATIONS
 from wonderland import nn
 
@@ -46,14 +46,28 @@ def test_both_backends_take_the_same_steps(name):
             np.testing.assert_allclose(b, a, rtol=1e-3, atol=1e-5)
 
 
+def test_both_backends_transform_alike():
+    few = {name: {"numbers": 9000} for name in ("rfft", "irfft", "fft")} | {"stft": {"samples": 2000}}
+    few |= {"convolution": {"signals": 2}, "long": {"length": 99}}
+    for name, make in fourier.FOURIER.items():
+        found = []
+        for backend in ("numpy", "native"):
+            wl.random.seed(1)
+            with wl.using_backend(backend):
+                found.append(wl.tree.leaves(make(**few[name.split("_")[0]])()))
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5 * np.abs(np.asarray(a)).max())
+
+
 @pytest.mark.parametrize("peer", ["torch", "jax"])
 def test_peers_have_the_same_workloads(peer):
     folder = pathlib.Path(workloads.__file__).parent / "peers"
     files = {"workloads": workloads.WORKLOADS, "variety": variety.VARIETY, "operations": OPERATIONS}
     files |= {"recurrences": recurrences.RECURRENCES, "graphs": graphs.GRAPHS, "sparse": sparse.SPARSE}
+    files |= {"fourier": fourier.FOURIER}
     for file, names in files.items():
         path = folder / f"{peer}_{file}.py"
-        if peer == "jax" and file in ("operations", "sparse"):
+        if peer == "jax" and file in ("operations", "sparse", "fourier"):
             assert not path.exists()
             continue
         nodes = list(ast.walk(ast.parse(path.read_text())))

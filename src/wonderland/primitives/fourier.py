@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, computed by NumPy. All of them are linear.
+"""Discrete Fourier transforms. All of them are linear.
 
 With w = exp(-2 pi i / n), `fft` along an axis of size n is y_k = sum_j x_j w^(jk): a symmetric matrix, hence
 its own transpose. `rfft` keeps the frequencies 0 .. n//2 of a real signal; `irfft` is its inverse. They are
@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..core.dtypes import DType, complex_of, float32, is_complex, is_floating, is_foreign, real_of
+from ..core.dtypes import DType, complex_of, float32, is_complex, is_floating, is_half, real_of
 from ..core.errors import DTypeError, ShapeError
 from ..core.primitive import LINEAR, Aval, Primitive
 from ..core.tensor import Tensor, wrap
@@ -68,7 +68,8 @@ def _weights(n: int, axis: int, ndim: int, dtype: DType) -> Tensor:
 
 
 def _rfft(x: Array, axis: int, norm: Norm) -> Array:
-    return np.fft.rfft(x.astype(float32) if is_foreign(x.dtype) else x, axis=axis, norm=norm)
+    # NumPy would scale float16 with a factor of that precision
+    return np.fft.rfft(x.astype(float32) if is_half(x.dtype) else x, axis=axis, norm=norm)
 
 
 def _rfft_abstract(x: Shaped, axis: int, norm: Norm) -> Aval:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from .direct.scatters import scatter, wrong_index
 from .pieces import Pieces
 from .products import steps as products
 from .tuning import EASY
-from .values import Buffer, Const, Counter, Op, Take, Value, View, leaves, parts, whole
+from .values import Buffer, Const, Counter, Op, Shape, Take, Value, View, leaves, parts, whole
 
 if TYPE_CHECKING:
     from ...ir.stage import Staged
@@ -127,14 +127,30 @@ def _concatenate(s: Schedule, e: Equation) -> bool:
     if not out.aval.size:
         return False
     axis, start, pieces = e.params["axis"], 0, []
-    for atom in e.inputs:
-        stop = start + atom.shape[axis]
-        pieces.append(
-            (tuple((start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(out.shape)), s.value(atom))
-        )
+    found = [s.value(atom) for atom in e.inputs]
+    if (view := _in_a_line(found, axis, out.shape)) is not None:
+        s.bind(out, view)
+        return True
+    for value in found:
+        stop = start + value.shape[axis]
+        pieces.append((tuple((start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(out.shape)), value))
         start = stop
     s.assemble(out, Pieces(out.shape, pieces))
     return True
+
+
+def _in_a_line(parts: Sequence[Value], axis: int, shape: Shape) -> View | None:
+    """Views of one buffer of which each begins where the one before it ends, as one: overlapping frames of a signal."""
+    first = parts[0]
+    place: int | None = None
+    for part in parts:
+        if not isinstance(part, View) or not isinstance(first, View) or part.buffer is not first.buffer:
+            return None
+        if part.strides != first.strides or place not in (None, part.offset):
+            return None
+        place = part.offset + part.shape[axis] * part.strides[axis]
+    assert isinstance(first, View)
+    return View(first.buffer, shape, first.strides, first.offset)
 
 
 def _place(s: Schedule, e: Equation) -> bool:
