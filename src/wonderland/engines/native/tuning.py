@@ -38,6 +38,7 @@ INLINE = 160  # instructions of an epilogue that are repeated for each register 
 # --- what fits where, in bytes
 ROW_BYTES = 1 << 15  # of a kernel's values, kept from one phase to the next                     softmax, layer_norm
 PANEL = 49152  # of a panel of y, near the first cache                                                matmul_512
+COPIED = 3 << 16  # of panels that are copied together, in the second cache                       products
 LARGE = 1 << 18  # of a matrix that is read once, row by row                                     decoding
 STREAMED = 1 << 14  # of sums that wait while such a matrix is read                               decoding
 STREAMED_CHUNK = 1 << 19  # of such a matrix that a chunk reads                                  decoding

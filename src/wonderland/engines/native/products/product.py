@@ -17,7 +17,7 @@ from ..labels import Work
 from ..processor import Processor
 from ..text.builder import computed, typed
 from ..text.routine import Routine
-from ..tuning import COPIED_ROWS, CYCLES, FAR_ROWS, GATHERED, INLINE, LARGE_ROWS, LONGEST, NEAR_BYTES, PANEL
+from ..tuning import COPIED, COPIED_ROWS, CYCLES, FAR_ROWS, GATHERED, INLINE, LARGE_ROWS, LONGEST, NEAR_BYTES, PANEL
 from ..values import Shape, View
 from .blocks import Blocks, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
@@ -127,7 +127,9 @@ class Product(WithEpilogue):
         if self.tiled:
             self.tile = r.stack((self.blocks.rows + max(self.rows, self.w)) * self.across, self.scalar)
         if self.copied:
-            self.panel = r.stack(self.cut * self.width, self.scalar)
+            fitting = max(1, COPIED // (self.cut * self.width * self.size))
+            self.group = min(fitting * self.width, self.across)  # columns whose panels are copied together
+            self.panels = r.stack(self.cut * self.group, self.scalar)
         if self.gathered:
             self.left = r.stack(-(-self.blocks.rows // self.rows) * self.rows * self.apart, self.scalar)
         self.blocks.each(r, functools.partial(self._rectangle, r))
@@ -161,11 +163,10 @@ class Product(WithEpilogue):
         if self.copied:
             y_step = self.width
 
-        def panel(j: str, columns: int) -> None:
+        def panel(j: str, columns: int, first: str = "") -> None:
             right = r.at(y, self.scalar, (1,), [j])
             if self.copied:
-                self._copy(r, right, length, columns)
-                right = self.panel
+                right = r.at(self.panels, self.scalar, (self.cut,), [difference(r, j, first)])
 
             def rows(i: str, height: int) -> None:
                 left = r.at(x, self.scalar, [x_step], [difference(r, i, place.row)])
@@ -182,7 +183,15 @@ class Product(WithEpilogue):
 
             stepped(r, place.row, place.row_end, self.rows, self.m, rows)
 
-        stepped(r, place.column, place.column_end, self.width, self.n, panel)
+        def panels(first: str) -> None:
+            last = r.b.intrinsic("smin", "i64", shifted(r, first, self.group), place.column_end)
+            self._copy(r, y, length, first, last)
+            stepped(r, first, last, self.width, self.n, functools.partial(panel, first=first))
+
+        if self.copied:
+            r.b.loop(place.column_end, self.group, panels, place.column)
+        else:
+            stepped(r, place.column, place.column_end, self.width, self.n, panel)
 
     def _cell(self, r: Routine, place: Place, i: str, j: str, a: int, c: int) -> str:
         """Where the sums of row i + a and columns from j + c on wait."""
@@ -276,16 +285,22 @@ class Product(WithEpilogue):
 
         r.b.loop(length, 1, column)
 
-    def _copy(self, r: Routine, y: str, length: str, columns: int) -> None:
-        """Bring the rows of a panel of y together."""
+    def _copy(self, r: Routine, y: str, length: str, first: str, last: str) -> None:
+        """Bring the rows of each panel of y between two columns together, reading along whole rows."""
 
         def row(k: str) -> None:
             source = r.at(y, self.scalar, self.y.strides[-2:-1], [k])
-            target = r.at(self.panel, self.scalar, [self.width], [k])
-            for c in range(0, columns, self.w):
-                here = min(self.w, columns - c)
-                got = r.load_vector(r.at(source, self.scalar, [], [], c), self.scalar, self.size, self.w, here)
-                r.store_vector(got, r.at(target, self.scalar, [], [], c), self.scalar, self.size, self.w, self.w)
+            target = r.at(self.panels, self.scalar, [self.width], [k])
+
+            def move(j: str, columns: int) -> None:
+                origin = r.at(source, self.scalar, (1,), [j])
+                goal = r.at(target, self.scalar, [self.cut], [difference(r, j, first)])
+                for c in range(0, columns, self.w):
+                    here = min(self.w, columns - c)
+                    got = r.load_vector(r.at(origin, self.scalar, [], [], c), self.scalar, self.size, self.w, here)
+                    r.store_vector(got, r.at(goal, self.scalar, [], [], c), self.scalar, self.size, self.w, self.w)
+
+            stepped(r, first, last, self.width, self.n, move)
 
         r.b.loop(length, 1, row)
 
