@@ -43,7 +43,7 @@ OTHERS = {
     "odd": (333, 517, 241),
 }
 
-GRID: dict[str, MatrixProduct] = (
+NAMED: dict[str, MatrixProduct] = (
     {f"square_{n}": MatrixProduct(n, n, n) for n in SQUARE}
     | {f"rows_{m}": MatrixProduct(m, 1024, 1024) for m in FEW}
     | {f"row_{k}x{n}": MatrixProduct(1, k, n) for k, n in WEIGHTS}
@@ -62,3 +62,4 @@ GRID: dict[str, MatrixProduct] = (
         "batch_rows": MatrixProduct(4, 64, 256, batch=128),
     }
 )
+GRID: dict[str, MatrixProduct] = {f"product_{name}": case for name, case in NAMED.items()}  # "mlp" is a training step

@@ -21,7 +21,8 @@ from .sparse import SPARSE
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | GRAPHS | SPARSE | FOURIER
+KINDS = (WORKLOADS, VARIETY, OPERATIONS, CONVOLUTIONS, PRODUCTS, RECURRENCES, GRAPHS, SPARSE, FOURIER)
+ALL = {name: make for kind in KINDS for name, make in kind.items()}
 CONTRACTIONS = ("matrix product", "convolution", "attention")
 
 

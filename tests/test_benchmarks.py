@@ -13,6 +13,7 @@ from benchmarks.options import SECTIONS, Options, parse
 from benchmarks.printed import Ratios, Table, geometric_mean
 from benchmarks.public_tables import PublicTable
 from benchmarks.rivals import OURS, Rival, run
+from benchmarks.step import ALL, KINDS
 from benchmarks.steps import Results, compete
 
 
@@ -177,6 +178,10 @@ def test_tables_beside_scikit_learn(capsys, monkeypatch):
     assert np.isfinite(found[0][0]).all()
     with pytest.raises(SystemExit, match="no table"):
         tables.main(Options(only=("iriss",)))
+
+
+def test_no_two_workloads_have_one_name():
+    assert len(ALL) == sum(map(len, KINDS))
 
 
 def test_the_command_line(capsys):
