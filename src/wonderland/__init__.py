@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from .inspect.counting import count, saved
     from .inspect.differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .inspect.explain import explain
+    from .nn.adaptation.quantization import quantize
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
     from .transforms.autocast import autocast
@@ -150,6 +151,7 @@ _FUNCTIONS = {
     "hosting": ("pure_callback",),
     "inspect.differences": ("is_subgradient", "numerical_grad", "numerical_jvp", "subdifferential"),
     "inspect.counting": ("count", "saved"),
+    "nn.adaptation.quantization": ("quantize",),
     "special": ("digamma", "erfcinv", "i0", "lgamma", "polygamma"),
     "storage.safetensors": ("load", "save"),
     "transforms.autocast": ("autocast",),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import wonderland as wl
-from tests.primitives import matrix_cases, segment_cases, window_cases
+from tests.primitives import matrix_cases, quantized_cases, segment_cases, window_cases
 from tests.primitives.makers import (
     Case,
     Maker,
@@ -550,6 +550,7 @@ CASES |= {
 CASES |= matrix_cases.CASES
 CASES |= window_cases.CASES
 CASES |= segment_cases.CASES
+CASES |= quantized_cases.CASES
 
 # They carry graphs or the user's functions; tests/transforms tests them.
 CARRY_GRAPHS = frozenset(
@@ -589,5 +590,6 @@ NEED_AXES = frozenset(
         *("fft", "irfft", "logcumsumexp", "qr", "rfft", "slogdet", "solve", "solve_triangular", "svd"),
         *window_cases.CASES,
         *segment_cases.CASES,
+        *quantized_cases.CASES,
     }
 )

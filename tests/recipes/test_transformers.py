@@ -161,6 +161,12 @@ def test_what_is_streamed_is_what_is_written(language_run, capsys):
     assert main([*command, "--stream", "--json"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "".join(json.loads(line)["piece"] for line in lines) == text
+    assert main([*command, "--quantize", "int8"]) == 0
+    told = capsys.readouterr()
+    assert len(told.out) == len(text) + 1
+    assert "int8 weights: " in told.err
+    assert main([*command, "--quantize", "int5"]) == 2
+    assert "dtype='int5'" in capsys.readouterr().err
 
 
 def test_stops_beams_and_filters(language_run, capsys):

@@ -75,6 +75,7 @@ def add_to(commands: Commands) -> None:
     command.add_argument("--beams", type=int, metavar="N", help="search for the likeliest text with N beginnings")
     command.add_argument("--stop", action="append", metavar="TEXT", help="end before this text (may be repeated)")
     command.add_argument("--seed", type=int, metavar="N", help="another one gives another text (0)")
+    command.add_argument("--quantize", metavar="DTYPE", help="weights of few bits: int8, int4 or bfloat16")
     command.add_argument("--stream", action="store_true", help="show the text as it is written")
     command.add_argument("--json", action="store_true", help="print JSON; with --stream a line for each piece")
 
@@ -129,13 +130,14 @@ def _say(notes: Iterable[str]) -> None:
         print(f"note: {note}", file=sys.stderr)
 
 
-SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "beams", "stop", "seed")
+SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "beams", "stop", "seed", "quantize")
 
 
 def run_generate(options: argparse.Namespace) -> None:
     from ..recipes import generate, stream
 
     settings = {name: getattr(options, name) for name in SETTINGS}
+    settings["note"] = lambda text: _say([text])
     asked = (options.run_folder, options.prompt, options.length)
     try:
         if not options.stream:

@@ -22,6 +22,7 @@ from .layers.linear import *
 from .layers.bilinear import *
 from .layers.fully_connected import *
 from .adaptation.fusing import *
+from .layers.quantized import *
 
 # convolutions, pooling, and the sizes of images
 from .layers.padding import *

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from .. import generation, models, random
 from ..core.errors import FileError, InputError
+from ..nn.adaptation.quantization import quantized
 from ..nn.module.module import Module
 from ..text import Tokenizer
 from .evaluating import open_run
@@ -69,7 +70,8 @@ def generate(
 
     The settings are `temperature` (0.8, and 0 for what is written about a source), `top_k`, `top_p`, `min_p`,
     `repetition_penalty`, `seed` and `stop`, texts before which it ends; or `beams`, for the best of a search.
-    `callback` is given the new text piece by piece.
+    With `quantize`, "int8", "int4" or "bfloat16", weights have so few bits, as `wl.quantize` makes them, and `note` is
+    called with the size and error. `callback` is given the new text piece by piece.
     """
     author, text, how = _asked(path, prompt, settings)
     beams = how.pop("beams", None)
@@ -91,11 +93,17 @@ def stream(path: str | os.PathLike[str], prompt: str = "", length: int = 300, **
 def _asked(path: str | os.PathLike[str], prompt: str, settings: dict[str, Any]) -> tuple[Author, str, dict[str, Any]]:
     """The model, the text it goes on from, and the settings of `wl.generation`."""
     given = {name: value for name, value in settings.items() if value is not None}
+    kind, note = given.pop("quantize", None), given.pop("note", None)
     if "beams" in given and (drawn := [name for name in given if name not in ("beams", "stop")]):
         raise InputError(f"generate: {drawn[0]} would do nothing: beams draw no tokens.", f"without {drawn[0]}")
     if "beams" in given and given.get("stop"):
         raise InputError("generate: beams look at tokens, and not at texts that end one.", "without stop")
     author = open_author(path)
+    if kind is not None:
+        small, told = quantized(author.model, kind)
+        author = replace(author, model=small)
+        if note is not None:
+            note(told.summary)
     text, how = author.begin(prompt)
     if "beams" in given:
         return author, text, {**how, "beams": given["beams"]}

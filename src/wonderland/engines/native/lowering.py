@@ -362,6 +362,8 @@ RULES: dict[str, Lowering] = {
     "argsort": Lowering(_later("direct.sorting", "argsort")),
     "searchsorted": Lowering(_later("direct.sorting", "searchsorted")),
     "matmul": Lowering(_matmul, alone=True),
+    "quantized_matmul": Lowering(_later("products.quantized", "quantized_matmul"), alone=True),
+    "dequantize": Lowering(_later("products.quantized", "dequantize"), alone=True),
     **dict.fromkeys(["convolution", "convolution_input", "convolution_weight"], Lowering(_convolution, alone=True)),
     "attention": Lowering(_later("attention.forward", "attention"), alone=True),
     "attention_backward": Lowering(_later("attention.forward", "attention_backward"), alone=True),

@@ -61,6 +61,7 @@ FEATURES = 1024  # of keys and values of attention together; tiles of more leave
 COPIED_ROWS = 2.5  # blocks of rows for which a panel is copied together, if its rows lie badly   mlp, lstm
 FAR_PARTS = 8  # of the sum of a product with such a factor                                      gcn_cora, gat_cora
 FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding
+FEW_QUANTIZED = 8  # of a product that reads a matrix of few bits as it is                       decoding
 STREAMS = 8  # rows of that factor that are read at a time, if there is one row                  decoding
 LEAST_ROWS = 64  # of that factor in a chunk                                                     decoding
 FEW_KEYS = 128  # whose weights a few queries keep at a time                                      decoding

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ... import arrays
 from ...core.arguments import as_int
 from ...core.errors import InputError
 from ...core.tensor import Tensor
@@ -64,7 +63,7 @@ class SelectiveLanguageModel(CausalLanguageModel):
         return self.tokens(tokens)  # (b, t, e)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)  # (b, t, V)
+        return self.tokens.attend(h) if self.head is None else self.head(h)  # (b, t, V)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}"

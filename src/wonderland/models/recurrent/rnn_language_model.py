@@ -110,7 +110,7 @@ class RNNLanguageModel(CausalLanguageModel):
         return x if self.dropout is None else self.dropout(x)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)
+        return self.tokens.attend(h) if self.head is None else self.head(h)
 
     def forward(
         self,

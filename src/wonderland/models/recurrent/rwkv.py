@@ -5,7 +5,6 @@ tokens --> embedding --> norm --> [ x + time mix(norm(x)); x + channel mix(norm(
 
 from __future__ import annotations
 
-from ... import arrays
 from ...core.arguments import as_int
 from ...core.tensor import Tensor
 from ...core.typing import DTypeLike, KeyLike
@@ -72,7 +71,7 @@ class RWKV(CausalLanguageModel):
         return self.token_norm(self.tokens(tokens))  # (b, t, e)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)  # (b, t, V)
+        return self.tokens.attend(h) if self.head is None else self.head(h)  # (b, t, V)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}, context={self.context}"

@@ -73,7 +73,7 @@ class SequenceLanguageModel(CausalLanguageModel):
         return self.tokens(tokens) * math.sqrt(self.embed_dim)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)
+        return self.tokens.attend(h) if self.head is None else self.head(h)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}, context={self.context}"

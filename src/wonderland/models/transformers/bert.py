@@ -218,7 +218,7 @@ class MaskedLanguageModel(Module):
     ) -> Tensor:
         h = self.bert(tokens, segments, token_mask, lengths)  # (b, t, e)
         h = self.norm(self.activation(self.transform(h)))
-        return h @ arrays.swapaxes(self.bert.tokens.weight, 0, 1) + self.bias  # (b, t, V)
+        return self.bert.tokens.attend(h) + self.bias  # (b, t, V)
 
 
 class SequenceClassifier(Module):

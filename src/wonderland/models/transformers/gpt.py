@@ -5,7 +5,6 @@ tokens --> embedding + positions --> [ x + attention(norm(x)); x + MLP(norm(x)) 
 
 from __future__ import annotations
 
-from ... import arrays
 from ...core.arguments import as_int
 from ...core.tensor import Tensor
 from ...core.typing import DTypeLike, KeyLike
@@ -90,7 +89,7 @@ class GPT(CausalLanguageModel):
         return x if self.dropout is None else self.dropout(x)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)  # (b, t, V)
+        return self.tokens.attend(h) if self.head is None else self.head(h)  # (b, t, V)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}, context={self.context}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ... import arrays
 from ...core.arguments import as_int
 from ...core.tensor import Tensor
 from ...core.typing import DTypeLike, KeyLike
@@ -92,7 +91,7 @@ class Llama(CausalLanguageModel):
         return self.tokens(tokens)  # (b, t, e)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)  # (b, t, V)
+        return self.tokens.attend(h) if self.head is None else self.head(h)  # (b, t, V)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}, context={self.context}"

@@ -102,7 +102,7 @@ class Seq2SeqTransformer(EncoderDecoder):
         return embedded(self, self.tokens, tokens, places)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)  # (b, t, V)
+        return self.tokens.attend(h) if self.head is None else self.head(h)  # (b, t, V)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}, context={self.context}, start_token={self.start_token}"
@@ -158,7 +158,7 @@ class DecoderOnly(CausalLanguageModel):
         return embedded(self, self.tokens, tokens, places)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)  # (b, t, V)
+        return self.tokens.attend(h) if self.head is None else self.head(h)  # (b, t, V)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}, context={self.context}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from ... import arrays
 from ...core.arguments import as_int
 from ...core.tensor import Tensor
 from ...core.typing import DTypeLike, KeyLike
@@ -128,7 +127,7 @@ class T5(EncoderDecoder):
 
     def logits(self, h: Tensor) -> Tensor:
         h = h / math.sqrt(self.embed_dim) if self.scaled else h
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1) if self.head is None else self.head(h)  # (b, t, V)
+        return self.tokens.attend(h) if self.head is None else self.head(h)  # (b, t, V)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}, start_token={self.start_token}"

@@ -213,7 +213,7 @@ class Whisper(EncoderDecoder):
         return self.positions(self.tokens(tokens) * self.factor, places)  # (b, t, e)
 
     def logits(self, h: Tensor) -> Tensor:
-        return h @ arrays.swapaxes(self.tokens.weight, 0, 1)  # (b, t, V)
+        return self.tokens.attend(h)  # (b, t, V)
 
     def extra_repr(self) -> str:
         return f"vocabulary={self.vocabulary}, bands={self.bands}, frames={self.frames}, context={self.context}"

@@ -305,7 +305,7 @@ class MultiHeadAttention(Module):
 
     def new_cache(self, rows: int, capacity: int = 0, dtype: DTypeLike | None = None) -> KeyValueCache:
         """A cache for so many sequences, with room for `capacity` tokens each."""
-        kind = (self.qkv if self.fused else self.key).weight.dtype if dtype is None else dtype
+        kind = (self.qkv if self.fused else self.key).weight_dtype if dtype is None else dtype
         return KeyValueCache(rows, self.kv_heads, self.key_size, self.value_size, capacity, self.window, kind)
 
     def extend(

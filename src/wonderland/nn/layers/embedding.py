@@ -88,6 +88,15 @@ class Embedding(Module):
     def forward(self, index: ArrayLike) -> Tensor:
         return F.embedding(index, self.weight, self.padding_idx, self.max_norm)
 
+    def attend(self, x: ArrayLike) -> Tensor:
+        r"""\(x W^\top\): the products of vectors (..., embedding_dim) with all rows, as a tied head has them.
+
+        >>> import wonderland as wl
+        >>> wl.nn.Embedding.from_pretrained(wl.eye(3)).attend([1.0, 2.0, 3.0])
+        tensor([1., 2., 3.])
+        """
+        return arrays.matmul(x, arrays.swapaxes(self.weight, 0, 1))
+
     def extra_repr(self) -> str:
         text = f"num_embeddings={self.num_embeddings}, embedding_dim={self.embedding_dim}"
         text += "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"

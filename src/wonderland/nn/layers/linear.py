@@ -111,6 +111,11 @@ class Linear(Weighted):
         y = arrays.matmul(x, self.weight)
         return y if self.bias is None else y + self.bias
 
+    @property
+    def weight_dtype(self) -> dtypes.DType:
+        """The dtype of the numbers that inputs are multiplied by."""
+        return self.weight.dtype
+
     def multiply_adds(self, args: tuple[Tensor, ...], output: Tensor) -> int | None:
         return output.size * self.in_features if self.in_features is not None else None
 
