@@ -23,6 +23,7 @@ from .layers.bilinear import *
 from .layers.fully_connected import *
 from .adaptation.fusing import *
 from .layers.quantized import *
+from .adaptation.quantization import *
 
 # convolutions, pooling, and the sizes of images
 from .layers.padding import *

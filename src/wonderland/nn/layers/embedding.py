@@ -92,7 +92,7 @@ class Embedding(Module):
         r"""\(x W^\top\): the products of vectors (..., embedding_dim) with all rows, as a tied head has them.
 
         >>> import wonderland as wl
-        >>> wl.nn.Embedding.from_pretrained(wl.eye(3)).attend([1.0, 2.0, 3.0])
+        >>> wl.nn.Embedding.from_pretrained(wl.eye(3)).attend(wl.tensor([1.0, 2.0, 3.0]))
         tensor([1., 2., 3.])
         """
         return arrays.matmul(x, arrays.swapaxes(self.weight, 0, 1))
