@@ -37,7 +37,7 @@ INLINE = 160  # instructions of an epilogue that are repeated for each register 
 
 # --- what fits where, in bytes
 ROW_BYTES = 1 << 15  # of a kernel's values, kept from one phase to the next                     softmax, layer_norm
-PANEL = 49152  # of a panel of y, near the first cache                                                matmul_512
+PANEL = 24576  # of a panel of y in the first cache                                              matmul_512
 COPIED = 3 << 16  # of panels that are copied together, in the second cache                       products
 LARGE = 1 << 18  # of a matrix that is read once, row by row                                     decoding
 STREAMED = 1 << 14  # of sums that wait while such a matrix is read                               decoding
@@ -58,7 +58,7 @@ KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody hold
 
 # --- how many go together
 FEATURES = 1024  # of keys and values of attention together; tiles of more leave too little of the caches   attention
-COPIED_ROWS = 2.5  # blocks of rows for which a panel is copied together, if its rows lie badly   mlp, lstm
+COPIED_ROWS = 20  # of x for which panels of y are copied together, if its rows lie badly           mlp, lstm
 FAR_PARTS = 8  # of the sum of a product with such a factor                                      gcn_cora, gat_cora
 FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding
 FEW_QUANTIZED = 8  # of a product that reads a matrix of few bits as it is                       decoding

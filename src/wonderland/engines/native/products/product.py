@@ -93,13 +93,13 @@ class Product(WithEpilogue):
         cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
         far = abs(y.strides[-2]) * self.size
         spread = far >= FAR_ROWS and far * k >= LARGE_ROWS and self.blocks.columns > self.width
-        if spread and height < COPIED_ROWS * self.rows:
+        if spread and height < COPIED_ROWS:
             cuts = max(cuts, -(-k // 16))  # as many rows of y as are fetched ahead by themselves
         cuts = max(cuts, -(-k // max(LONGEST, math.isqrt(k))))
         self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
-        self.copied = height >= COPIED_ROWS * self.rows and self._crowded()
+        self.copied = height >= COPIED_ROWS and self._crowded()
         self.tiled = turned or self.cut < k or epilogue.weight * self.rows * self.vectors > INLINE
 
     def _crowded(self) -> bool:
