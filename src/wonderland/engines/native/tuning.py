@@ -8,7 +8,7 @@ training steps, `python -m benchmarks convolutions` convolutions of many shapes;
 from __future__ import annotations
 
 # --- what things take, roughly
-CYCLES = 2800  # of the processor, in a microsecond
+CYCLES = 2000  # of a product at its best, in a microsecond                                      steps
 NEAR_BYTES = 40_000  # that the caches give in a microsecond
 FAR_BYTES = 10_000  # that memory gives in a microsecond                                         decoding
 COPIED_BYTES = 10_000  # that packing moves in a microsecond                                     matmul_transposed

@@ -137,7 +137,7 @@ def _shared(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind) ->
     microseconds = step.blocks.microseconds
     best, parts = step.blocks.traffic * k * (2 if step.chunks < 4 else 1), 1
     for count in (2, 4, 8, 16, 32):
-        if k // count >= 256 and microseconds > 40:
+        if k // count >= 256 and microseconds > 60:
             cut = Blocks((*lead, count), m, n, *step.blocks.steps, microseconds)
             traffic = cut.traffic * (k // count) + 2 * math.prod(lead) * count * m * n
             if traffic < 0.8 * best:
