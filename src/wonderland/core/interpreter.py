@@ -6,6 +6,7 @@ An interpreter (a *trace*) has `staged` (does it build a graph?), `parent` (the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import tape
@@ -17,7 +18,7 @@ from .errors import ShapeError, TraceError
 from .evaluation import evaluate, recover
 from .settings import lenient
 from .tensor import Shape, Tensor, Tracer, alias, wrap
-from .typing import Shaped
+from .typing import Shaped, Tangents
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -145,13 +146,29 @@ class Node:
 
     __slots__ = ("args", "outs", "params", "place", "primitive")
 
-    def __init__(self, primitive: Primitive, args: list[Tensor], params: dict[str, object]) -> None:
+    def __init__(self, primitive: Primitive, args: Sequence[Tensor | None], params: dict[str, object]) -> None:
         self.primitive = primitive
         self.args: Any = args
         self.params = params
         self.outs: list[tuple[Shape, DType]] | None = None
         # where errors and NaNs of the backward pass should point to; not noted in the fast, plain case
         self.place = None if current().plain else place()
+
+
+class Later(Node):
+    """The derivative of an operation of one result that is not worked out before it is transposed.
+
+    `args` are the tangents, None where an argument has none.
+    """
+
+    __slots__ = ("out", "primals")
+
+    def __init__(
+        self, primitive: Primitive, args: Tangents, params: dict[str, object], primals: list[Tensor], out: Tensor
+    ) -> None:
+        super().__init__(primitive, args, params)
+        self.primals = primals
+        self.out = out
 
 
 def apply_linear(

@@ -6,10 +6,7 @@ call and give the same numbers.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable
-
-from .forking import open_after_fork
 
 REMEMBERED = 4096  # kinds, the last ones
 # Compiling takes some ten milliseconds for a kernel. What computes with many elements saves that in a few calls; what
@@ -23,13 +20,11 @@ class Sightings:
 
     def __init__(self) -> None:
         self._counts: dict[Hashable, int] = {}
-        self._lock = open_after_fork(threading.Lock())
 
     def enough(self, kind: Hashable, elements: int) -> bool:
         """Note a call that computes with so many elements; whether such calls came often enough to be compiled."""
-        with self._lock:
-            count = self._counts.pop(kind, 0) + 1
-            self._counts[kind] = count
-            if len(self._counts) > REMEMBERED:
-                del self._counts[next(iter(self._counts))]
+        count = self._counts.pop(kind, 0) + 1
+        self._counts[kind] = count  # at the end
+        if len(self._counts) > REMEMBERED:
+            self._counts.pop(next(iter(self._counts)), None)
         return count >= (CALLS_OF_MANY if elements >= MANY else CALLS_OF_FEW)

@@ -13,7 +13,7 @@ from .cell import Cell
 from .context import BACKWARD, FORWARD, FORWARD_MODE, Trace, current, current_pass, leave, step_out
 from .dtypes import DType, is_inexact
 from .errors import GradientError, TraceError
-from .interpreter import Tangent, apply_linear, bind
+from .interpreter import Later, Tangent, apply_linear, bind
 from .primitive import LINEAR, ZERO, Primitive
 from .tensor import Shape, Tensor, Tracer, format_array, noun
 from .typing import Array
@@ -58,10 +58,12 @@ class JVPTracer(Tracer):
 class JVPTrace:
     """The interpreter of forward mode."""
 
-    __slots__ = ("parent", "staged", "written")
+    __slots__ = ("later", "parent", "staged", "written")
 
-    def __init__(self, parent: Trace | None) -> None:
+    def __init__(self, parent: Trace | None, later: bool = False) -> None:
+        """`later`: in reverse mode, derivatives that take computing are left to the backward pass."""
         self.parent = parent
+        self.later = later
         self.staged: bool = parent is not None and parent.staged
         self.written: dict[int, Cell] = {}
 
@@ -89,7 +91,10 @@ class JVPTrace:
                 out, tangent = primitive.linearize(primals, tangents, **params)
             else:
                 out = bind(primitive, *primals, **params)
-                tangent = tangent_of(primitive, primals, tangents, out, params)
+                if self.later and _takes_computing(primitive, tangents, out):
+                    tangent = Tangent(out.shape, out.dtype, Later(primitive, tangents, params, primals, out))
+                else:
+                    tangent = tangent_of(primitive, primals, tangents, out, params)
         finally:
             leave(inside)
         if primitive.multiple:
@@ -119,6 +124,15 @@ class JVPTrace:
         if isinstance(value, JVPTracer) and value.trace is self:
             return value.primal, value.tangent
         return value, None
+
+
+def _takes_computing(primitive: Primitive, tangents: Sequence[Tensor | None], out: Tensor) -> bool:
+    """Whether the derivative of an operation needs numbers that are not there yet."""
+    rules = primitive.jvp
+    if callable(rules) or primitive.multiple or not is_inexact(out.dtype):
+        return False
+    used = [rules[min(i, len(rules) - 1)] if rules else None for i, t in enumerate(tangents) if t is not None]
+    return None not in used and any(callable(rule) for rule in used)
 
 
 def tangent_of(

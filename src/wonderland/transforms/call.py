@@ -26,7 +26,7 @@ from ..ir.stage import GraphTracer
 from ..primitives.creation import zeros_like
 from ..primitives.structure import broadcast_to
 from .batching import BatchTrace, BatchTracer, Shared
-from .reverse import pull_back, push_forward, recorded
+from .pulling import pull_back, push_forward, recorded
 
 Mask = tuple[bool, ...]
 Item = TypeVar("Item")

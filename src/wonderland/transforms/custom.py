@@ -26,7 +26,7 @@ from ..primitives.creation import zeros_like
 from ..primitives.structure import broadcast_to
 from . import batching
 from .forward import jvp
-from .reverse import pull_back
+from .pulling import pull_back
 from .signatures import P, Result
 
 if TYPE_CHECKING:

@@ -73,9 +73,10 @@ def call_with_tangents(
     tangents: Sequence[Tensor],
     kwargs: dict[str, object],
     has_aux: bool,
+    later: bool = False,
 ) -> Outcome:
     """Run f with a tangent for every leaf of its inputs: a number, or one that records itself."""
-    trace = JVPTrace(current().trace)
+    trace = JVPTrace(current().trace, later)
     tracers = [JVPTracer(trace, v, t) for v, t in zip(inputs.values, tangents, strict=True)]
     out = inputs.call(trace, f, tracers, kwargs)
     aux = None

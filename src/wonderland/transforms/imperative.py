@@ -16,13 +16,11 @@ from ..core.context import BACKWARD, at, current
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
 from ..core.giving import given_to
-from ..core.interpreter import Tangent
 from ..core.settings import as_recorded, setting
-from ..core.tangents import tangent_of
 from ..core.tape import Record
 from ..core.tensor import Tensor, alias, wrap
 from ..core.typing import ArrayLike, Tangents
-from .reverse import pull_back
+from .pulling import adjoints_of, at_once, of_records
 
 Hook = Callable[[Tensor], Tensor | None]
 
@@ -99,8 +97,11 @@ def backward(tensor: Tensor, gradient: ArrayLike | None, *, retain_graph: bool, 
             f"{tensor.dtype}{list(tensor.shape)}.",
             "a gradient of the same shape and dtype as the value",
         )
+    free = not (retain_graph or create_graph)
     with contextlib.nullcontext() if create_graph else no_grad(), as_recorded():
-        _walk(node, arrays.conj(gradient), free=not (retain_graph or create_graph))
+        seed = arrays.conj(gradient)
+        if create_graph or not at_once() or not of_records(node, seed, free):
+            _walk(node, seed, free)
 
 
 def _walk(start: tuple[Record, int], seed: Tensor, free: bool) -> None:
@@ -166,16 +167,8 @@ def _arg_adjoints(entry: Record, cts: dict[int, Tensor]) -> Tangents:
             out._node = (entry, i)
         outs.append(out)
     primals = list(args) if current().settings.grad_enabled else [wrap(arg._data) for arg in args]
-    tangents = [
-        None if arg._node is None or not is_inexact(arg.dtype) else Tangent(arg.shape, arg.dtype) for arg in args
-    ]
-    primitive = entry.primitive
-    made = tangent_of(primitive, primals, tangents, outs if primitive.multiple else outs[0], entry.params)
-    made = made if primitive.multiple else [made]
-    seeds = [(t, cts[i]) for i, t in enumerate(made) if t is not None and i in cts]
-    wanted = [t for t in tangents if t is not None]
-    found = iter(pull_back(seeds, wanted, free=True))
-    return [None if t is None else next(found) for t in tangents]
+    varied = [arg._node is not None and is_inexact(arg.dtype) for arg in args]
+    return adjoints_of(entry.primitive, primals, varied, outs, entry.params, cts)
 
 
 def no_grad() -> setting:

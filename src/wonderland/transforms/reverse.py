@@ -1,153 +1,48 @@
 """Reverse mode: linearise, then walk the recording backwards. Book, sections 6.3 and 6.4.
 
-The forward pass runs under the interpreter of forward mode with tangents that record themselves. `pull_back` then
-visits the recorded linear operations in reverse order and calls one transpose rule per needed argument.
+The forward pass runs under the interpreter of forward mode with tangents that record themselves; the recording is
+pulled back operation by operation, or, if its like came before, by a compiled program (pulling.py).
 """
 
 from __future__ import annotations
 
-import contextlib
-import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Concatenate, Literal, overload
 
 from .. import arrays
 from ..core import trees
 from ..core.arguments import named_after
-from ..core.context import BACKWARD, FORWARD, at
 from ..core.dtypes import is_complex, is_inexact
 from ..core.errors import GradientError
-from ..core.interpreter import Node, Tangent, bind
-from ..core.settings import as_recorded, lenient
-from ..core.tangents import add_tangents
+from ..core.interpreter import Tangent
 from ..core.tensor import Tensor, alias
 from ..core.typing import Tangents
 from ..primitives.creation import ones_like, zeros_like
 from .forward import call_with_tangents
 from .inputs import Inputs, argument_positions, check_function, check_like
+from .pulling import at_once, of_tangents, pull_back, push_forward, recorded
 from .signatures import Aux, Function, Model, P, Result, Varied
-
-
-def pull_back(seeds: Sequence[tuple[Tangent, Tensor]], wanted: Sequence[Tangent], *, free: bool) -> Tangents:
-    """The adjoints of the tangents `wanted`, given adjoints of others; None where there is no path.
-
-    With `free`, the recording is taken apart on the way, so that its memory is released as the walk goes.
-    """
-    adjoints: dict[int, Any] = {}  # of one result a tensor, of several a list
-    waiting: list[int] = []
-    nodes: dict[int, Node] = {}
-
-    def receive(tangent: Tangent, ct: Tensor) -> None:
-        order, node = tangent.order, tangent.node
-        if node is not None and node.outs is not None:
-            if order not in adjoints:
-                adjoints[order] = [None] * len(node.outs)
-                nodes[order] = node
-                heapq.heappush(waiting, -order)
-            cts = adjoints[order]
-            cts[tangent.index] = add_tangents(cts[tangent.index], ct)
-        elif order in adjoints:
-            adjoints[order] = adjoints[order] + ct
-        else:
-            adjoints[order] = ct
-            if node is not None:
-                nodes[order] = node
-                heapq.heappush(waiting, -order)
-
-    for tangent, ct in seeds:
-        receive(tangent, ct)
-    with as_recorded():
-        while waiting:
-            order = -heapq.heappop(waiting)
-            node = nodes.pop(order)
-            ct = adjoints.pop(order)
-            for arg, arg_ct in zip(node.args, transposed(node, ct), strict=False):
-                if arg_ct is not None:
-                    receive(arg, arg_ct)
-            if free:
-                node.args = ()
-    return [adjoints.get(t.order) for t in wanted]
-
-
-def transposed(node: Node, ct: Tensor | Tangents) -> Tangents:
-    """The adjoints of a linear operation's arguments."""
-    if node.place is None:
-        return _transposed(node, ct)
-    source, module, phase = node.place
-    with at(source, module, f"{BACKWARD}, derivative of {node.primitive.name}" if phase == FORWARD else phase):
-        return _transposed(node, ct)
-
-
-def _transposed(node: Node, ct: Tensor | Tangents) -> Tangents:
-    primitive, args, params = node.primitive, node.args, node.params
-    rules = primitive.transpose
-    if callable(rules):
-        return rules(ct, args, **params)
-    cts: Tangents = []
-    for i, arg in enumerate(args):
-        if type(arg) is not Tangent:
-            cts.append(None)
-            continue
-        rule = rules[i] if i < len(rules) else None
-        if rule is None:
-            raise GradientError(
-                f"{primitive.name}: has no transpose with respect to argument {i}.",
-                "wl.jvp, or wl.custom_vjp to define one",
-            )
-        cts.append(rule(ct, *args, **params))
-    return cts
-
-
-def recorded(outputs: Sequence[Tangent | None]) -> dict[int, Node]:
-    """The recorded operations behind some tangents (None: zero), by their numbers."""
-    nodes: dict[int, Node] = {}
-    stack = [t for t in outputs if t is not None]
-    while stack:
-        t = stack.pop()
-        if t.node is not None and t.order not in nodes:
-            nodes[t.order] = t.node
-            stack.extend(a for a in t.node.args if type(a) is Tangent)
-    return nodes
-
-
-def push_forward(
-    outputs: Sequence[Tangent | None],
-    inputs: Sequence[Tangent],
-    values: Sequence[Tensor],
-    residuals: dict[int, Tensor] | None = None,
-) -> Tangents:
-    """Evaluate recorded tangents for given values of the inputs; None stands for zero.
-
-    `residuals` gives other values, by identity, for the constants of the recording.
-    """
-    residuals = residuals or {}
-    known: dict[int, Any] = {t.order: v for t, v in zip(inputs, values, strict=True)}
-    nodes = recorded(outputs)
-
-    def value(t: Tangent) -> Tensor:
-        found = known[t.order]
-        return found[t.index] if t.node is not None and t.node.outs is not None else found
-
-    with lenient():  # what was recorded under vmap has a batch axis that the user did not write
-        for order in sorted(nodes):
-            node = nodes[order]
-            args = [value(a) if type(a) is Tangent else residuals.get(id(a), a) for a in node.args]
-            with contextlib.nullcontext() if node.place is None else at(*node.place):
-                known[order] = bind(node.primitive, *args, **node.params)
-    return [None if t is None else value(t) for t in outputs]
 
 
 class Recording:
     """A function evaluated at a point together with the recording of its derivative."""
 
     def __init__(
-        self, name: str, f: Callable[..., object], inputs: Inputs, kwargs: dict[str, object], has_aux: bool
+        self,
+        name: str,
+        f: Callable[..., object],
+        inputs: Inputs,
+        kwargs: dict[str, object],
+        has_aux: bool,
+        once: bool = False,
     ) -> None:
+        """`once`: it will be pulled back at once and never again."""
+        later = once and at_once()
         self.inputs = inputs
         self.out_tangents: list[Any]  # those that recorded themselves; None: zero
         self.tangents = [Tangent(v.shape, v.dtype) for v in inputs.values]
         self.values, self.out_tangents, self.structure, self.aux = call_with_tangents(
-            name, f, inputs, self.tangents, kwargs, has_aux
+            name, f, inputs, self.tangents, kwargs, has_aux, later
         )
 
     def keep(self) -> None:
@@ -164,7 +59,9 @@ class Recording:
         seeds = [(t, ct) for t, ct in zip(self.out_tangents, cts, strict=True) if t is not None and ct is not None]
         if free:
             self.out_tangents = []
-        found = pull_back(seeds, self.tangents, free=free)
+        found = of_tangents(seeds, self.tangents) if free and at_once() else None
+        if found is None:
+            found = pull_back(seeds, self.tangents, free=free)
         # one adjoint may belong to several inputs, or be that of the output
         return [zeros_like(v) if ct is None else alias(ct) for v, ct in zip(self.inputs.values, found, strict=True)]
 
@@ -266,7 +163,7 @@ def value_and_grad(
 
     def wrapper(*args: object, **kwargs: object) -> object:
         positions = argument_positions("grad", argnums, len(args))
-        recording = Recording("grad", f, Inputs("grad", args, positions), kwargs, has_aux)
+        recording = Recording("grad", f, Inputs("grad", args, positions), kwargs, has_aux, once=True)
         value = _scalar(recording)
         cts = recording.adjoints([ones_like(value)], free=True)
         gradients = recording.inputs.gather([arrays.conj(ct) if is_complex(ct.dtype) else ct for ct in cts])

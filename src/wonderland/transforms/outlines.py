@@ -1,0 +1,80 @@
+"""Programs for the outlines of recordings, see pulling.py."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ..core.context import uncollected
+from ..core.forking import open_after_fork
+from ..core.primitive import Aval
+from ..core.settings import as_recorded
+from ..core.tensor import Tensor, wrap
+from ..core.typing import Array, Tangents
+from ..engines.choosing import get_backend, run
+from ..ir.deriving import pure
+from ..ir.graph import Equation, carried
+
+if TYPE_CHECKING:
+    from .pulling import Kind, Linear, Slot, Whole
+
+KEPT = 64  # programs, those that were used last
+Steps: TypeAlias = "tuple[Whole | Linear, ...]"
+Key: TypeAlias = "tuple[Steps, tuple[Kind, ...], tuple[Slot, ...], tuple[Slot, ...]]"
+# pulls adjoints back through steps that were applied to given numbers
+Pull: TypeAlias = "Callable[[Steps, dict[int, Tensor], dict[Slot, Tensor]], dict[Slot, Tensor]]"
+
+
+class Program:
+    """The backward pass of all recordings with one outline. Call it with their numbers."""
+
+    def __init__(self, key: Key, pull: Pull) -> None:
+        steps, kinds, first, last = key
+        numbers = {i: wrap(np.array(kind[2], kind[1])) for i, kind in enumerate(kinds) if len(kind) == 3}
+        self._inputs = [i for i in range(len(kinds)) if i not in numbers]
+
+        def f(*args: Tensor) -> list[Tensor]:
+            values = {**numbers, **dict(zip(self._inputs, args, strict=True))}
+            seeds = [values[i] for i in range(len(kinds) - len(first), len(kinds))]
+            adjoints = pull(steps, values, dict(zip(first, seeds, strict=True)))
+            found = [adjoints.get(slot) for slot in last]
+            self._given = [ct is not None for ct in found]
+            return [ct for ct in found if ct is not None]
+
+        with as_recorded():
+            self._graph = pure(f, [Aval(*kinds[i][:2]) for i in self._inputs], "backward")
+
+    def __call__(self, arrays: Sequence[Array]) -> Tangents:
+        outs = iter(run(self._graph, [arrays[i] for i in self._inputs]))
+        return [wrap(next(outs)) if on else None for on in self._given]
+
+
+_programs: dict[Key, Program | None] = {}  # None: one that is not to be compiled
+_lock = open_after_fork(threading.Lock())
+
+
+def program(key: Key, pull: Pull) -> Program | None:
+    """The program for an outline, made when it is first asked for; None if operations are to run one by one."""
+    if get_backend() == "numpy":
+        return None
+    with _lock:
+        if key in _programs:
+            found = _programs[key] = _programs.pop(key)  # again at the end
+            return found
+    made = uncollected(Program, key, pull) if all(map(_is_ours, key[0])) else None
+    with _lock:
+        _programs[key] = made
+        if len(_programs) > KEPT:
+            del _programs[next(iter(_programs))]
+    return made
+
+
+def _is_ours(step: Whole | Linear) -> bool:
+    """Whether transposing an operation calls no function of the user's, which may print or look at numbers."""
+    primitive, params = step[:2]
+    if primitive.foreign or primitive.effect:
+        return False
+    return primitive.linearize is None or any(True for _ in carried(Equation(primitive, [], dict(params), [])))
