@@ -115,6 +115,24 @@ def test_views_and_expressions_are_read_where_they_are() -> None:
         near(one, other, 1024)
 
 
+@pytest.mark.parametrize("shape", [(9, 60), (1, 270), (1, 4116), (2, 45, 7), (3, 4116, 2), (1, 5103, 9)])
+def test_products_of_spectra_are_computed_as_they_are_read(shape: tuple[int, ...]) -> None:
+    (x, z), (y, _) = numbers(shape, np.float64), numbers(shape, np.float64, seed=1)
+    n = shape[1]
+
+    def f(x: Any, y: Any, z: Any) -> list[Any]:
+        spectra = [wl.fft.rfft(v, axis=1) for v in (x, y)]
+        return [wl.fft.irfft(spectra[0] * spectra[1], n=n, axis=1), wl.fft.fft(wl.conj(z) * 2 + x, axis=1)]
+
+    program, arrays = native(f, x, y, z)
+    assert not any(isinstance(step, Fallback) for step in program.schedule.steps)
+    with wl.debug.filled_memory():
+        found = on_threads(program, arrays)
+    product = np.fft.rfft(x, axis=1) * np.fft.rfft(y, axis=1)
+    near(found[0], np.fft.irfft(product, n=n, axis=1), 4 * n)
+    near(found[1], np.fft.fft(np.conj(z) * 2 + x, axis=1), n)
+
+
 @pytest.mark.parametrize("dtype", [wl.float16, wl.bfloat16])
 def test_half_precision_is_transformed_in_float32(dtype: Any) -> None:
     for n in (34, 48):

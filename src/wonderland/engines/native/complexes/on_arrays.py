@@ -15,18 +15,27 @@ from .pairs import Own, Pair, apart, interleaved, together
 Numbers = Tensor | Pair
 
 
+# Whose steps compute their argument as they read it: they take parts that are not in memory yet.
+BY_PARTS = ("fft", "irfft")
+
+
 class OnComplex(Own):
-    """An equation on complex arrays, as a primitive on real ones: NumPy computes it, unless `lowering` has a rule."""
+    """An equation on complex arrays, as a primitive on real ones: NumPy computes it, unless `lowering` has a rule.
 
-    __slots__ = ("equation",)
+    The arrays are as complex ones are in memory; or there are two, the parts of the only argument.
+    """
 
-    def __init__(self, equation: Equation) -> None:
+    __slots__ = ("by_parts", "equation")
+
+    def __init__(self, equation: Equation, by_parts: bool = False) -> None:
         outputs = [interleaved(v.aval) for v in equation.outputs]
         super().__init__(f"complex_{equation.primitive.name}", self._on_real, lambda *args: outputs, multiple=True)
-        self.equation = equation
+        self.equation, self.by_parts = equation, by_parts
 
     def _on_real(self, *arrays: Array) -> list[Array]:
         e = self.equation
+        if self.by_parts:
+            arrays = (np.stack(arrays, axis=-1),)
         args = [
             np.ascontiguousarray(x).view(a.dtype).reshape(a.shape) if dtypes.is_complex(a.dtype) else x
             for x, a in zip(arrays, e.inputs, strict=True)
@@ -38,5 +47,9 @@ class OnComplex(Own):
 
 
 def on_arrays(e: Equation, args: list[Numbers]) -> list[Numbers]:
-    made = bind(OnComplex(e), *[together(x) for x in args])
+    first = args[0]
+    if e.primitive.name in BY_PARTS and isinstance(first, Pair) and first.both is None:
+        made = bind(OnComplex(e, by_parts=True), first.real, first.imag)
+    else:
+        made = bind(OnComplex(e), *[together(x) for x in args])
     return [apart(x) if dtypes.is_complex(v.dtype) else x for x, v in zip(made, e.outputs, strict=True)]

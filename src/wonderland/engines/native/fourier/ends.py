@@ -77,10 +77,10 @@ class Across:
         self.outer, self.lanes = real.shape[:-2], real.shape[-1]
 
     def settings(self) -> object:
-        return "across", len(self.parts), self._in_turn
+        return "across", len(self.parts), self.in_turn
 
     @property
-    def _in_turn(self) -> bool:
+    def in_turn(self) -> bool:
         """Whether real and imaginary parts come in turn in memory."""
         x, y = self.real, self.imag
         if not isinstance(x, View) or not isinstance(y, View) or x.buffer is not y.buffer:
@@ -98,15 +98,16 @@ class Across:
             return r.at(fixed, scalar, (view.strides[-2],), (base,), offset * view.strides[-2])
 
         def read(base: str, offset: int) -> Number:
-            if self._in_turn:
+            if self.in_turn:
                 size = 4 if scalar == "float" else 8
                 both = r.b.emit(f"load <{2 * w} x {scalar}>, ptr {pointer(base, offset)}, align {size}")
                 return apart(r.b, scalar, w, both)
-            real, *imag = (r.value(part, index(base, offset), w) for part in self.parts)
+            place, memo = index(base, offset), dict[int, str]()
+            real, *imag = (r.value(part, place, w, memo=memo) for part in self.parts)
             return real, imag[0] if imag else zero(w)
 
         def write(base: str, offset: int, number: Number) -> None:
-            if self._in_turn:
+            if self.in_turn:
                 size = 4 if scalar == "float" else 8
                 both = together(r.b, scalar, w, *number)
                 r.b.do(f"store <{2 * w} x {scalar}> {both}, ptr {pointer(base, offset)}, align {size}")
@@ -119,25 +120,38 @@ class Across:
 
 
 class Along:
-    """Rows of real numbers, (*outer, lanes, size): parts of complex numbers in turn (`both`), or real parts alone."""
+    """Rows of real numbers, (*outer, lanes, size): parts of complex numbers in turn (`both`), or real parts alone.
 
-    def __init__(self, rows: Value, both: bool) -> None:
-        self.rows, self.both, self.parts = rows, both, [rows]
+    What is read may also be rows of real parts and rows of imaginary parts.
+    """
+
+    def __init__(self, rows: Value, both: bool, imag: Value | None = None) -> None:
+        self.rows, self.both, self.imag = rows, both, imag
+        self.parts = [rows] if imag is None else [rows, imag]
         self.outer, self.lanes, self.size = rows.shape[:-2], rows.shape[-2], rows.shape[-1]
 
     def settings(self) -> object:
-        return "along", self.both
+        return "along", self.both, len(self.parts)
 
     def fetch(self, r: Routine, item: Item, local: Local) -> None:
         w = local.w
 
         def block(column: str, width: int) -> None:
-            rows = [r.value(self.rows, self._index(r, item, i, column), width) for i in range(w)]
-            for i, vector in enumerate(turned(r.b, local.scalar, rows, width)):
+            memos = [dict[int, str]() for _ in range(w)]
+            real, *imag = (
+                turned(
+                    r.b,
+                    local.scalar,
+                    [r.value(part, self._index(r, item, i, column), width, memo=memos[i]) for i in range(w)],
+                    width,
+                )
+                for part in self.parts
+            )
+            for i, vector in enumerate(real):
                 if self.both:
                     local.store(vector, local.part(column, i))
                 else:
-                    local.write(column, i, (vector, zero(w)))
+                    local.write(column, i, (vector, imag[0][i] if imag else zero(w)))
 
         self._blocks(r, w, block)
 

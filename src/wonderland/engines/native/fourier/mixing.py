@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from .. import values
 from ..direct.step import Direct, Share, spread_index
 from ..labels import Work
 from ..processor import Processor
 from ..text.builder import computed
 from ..text.routine import Routine
-from ..values import View
+from ..values import Value, View
 from . import roots
 from .ends import Across, Item, views
 from .halves import both, mixed
@@ -21,22 +23,31 @@ from .turning import apart, shuffled, together
 
 
 class Mixing(Direct):
-    """From (*outer, n, 2) to (*outer, n + 1, 2) (forward), or back; or with an axis of lanes before the last one."""
+    """From parts (*outer, n) to parts (*outer, n + 1) (forward), or back; or with an axis of lanes behind (across)."""
 
     def __init__(
-        self, cpu: Processor, source: View, target: View, n: int, forward: bool, scale: float, across: bool
+        self,
+        cpu: Processor,
+        source: Sequence[Value],
+        target: Sequence[View],
+        n: int,
+        forward: bool,
+        scale: float,
+        across: bool,
     ) -> None:
         factors = roots.of_halves(n, -1 if forward else 1, scale)
-        self.factors = constant(np.stack([factors.real, factors.imag]).astype(target.dtype))
+        shape, dtype = target[0].shape, target[0].dtype
+        self.factors = constant(np.stack([factors.real, factors.imag]).astype(dtype))
         self.source, self.target = _end(source, across), _end(target, across)
         super().__init__([*self.source.parts, self.factors], views(self.target))
         self.n, self.forward, self.scale, self.across = n, forward, scale, across
-        self.outer = target.shape[: -3 if across else -2]
-        self.lanes = target.shape[-2] if across else n // 2  # across: of the tensor; else frequencies from 1 on
-        self.w = lanes_of(cpu, target.dtype, self.lanes)
+        self.lines = source  # without an axis of lanes
+        self.outer = shape[: -2 if across else -1]
+        self.lanes = shape[-1] if across else n // 2  # across: of the tensor; else frequencies from 1 on
+        self.w = lanes_of(cpu, dtype, self.lanes)
         self.groups = -(-self.lanes // self.w)
         items = math.prod(self.outer) * self.groups
-        self.share = Share(items, math.prod(target.shape) / 1000)
+        self.share = Share(items, math.prod(shape) / 500)
 
     @property
     def work(self) -> Work:
@@ -89,6 +100,11 @@ class Mixing(Direct):
             return r.at(r.pointer(view), self.scalar, (*view.strides[:-2], 2), (*outer, place))
 
         def read(place: str, turned: bool) -> Number:
+            if not self.source.in_turn:
+                memo = dict[int, str]()
+                real, imag = (r.value(part, [*outer, place], w, memo=memo) for part in self.lines)
+                lanes = range(w - 1, -1, -1) if turned else range(w)
+                return shuffled(b, self.scalar, w, real, real, lanes), shuffled(b, self.scalar, w, imag, imag, lanes)
             found = b.emit(f"load {wide}, ptr {at(self.source, place)}, align {align}")
             found = shuffled(b, self.scalar, 2 * w, found, found, back) if turned else found
             return apart(b, self.scalar, w, found)
@@ -102,7 +118,14 @@ class Mixing(Direct):
             b.do(f"store {wide} {made}, ptr {at(self.target, place)}, align {align}")
 
 
-def _end(x: View, across: bool) -> Across:
+def _end(parts: Sequence[Value], across: bool) -> Across:
     """The parts of complex numbers; those that lie in a line have one lane each."""
-    shape, strides = (x.shape[:-1], x.strides[:-1]) if across else ((*x.shape[:-1], 1), x.strides)
-    return Across(*(View(x.buffer, shape, strides, x.offset + part * x.strides[-1]) for part in range(2)))
+    if across:
+        return Across(*parts)
+    lanes = []
+    for x in parts:
+        one = View(x.buffer, (*x.shape, 1), (*x.strides, 2), x.offset) if isinstance(x, View) else None
+        lanes.append(one or values.reshaped(x, (*x.shape, 1)))
+    real, imag = lanes
+    assert real is not None
+    return Across(real, imag)

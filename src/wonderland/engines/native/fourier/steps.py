@@ -14,7 +14,7 @@ of odd size are complex. Where a few signals lie side by side in memory they are
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....core.dtypes import DType
 from ....ir.graph import Equation
@@ -43,18 +43,38 @@ def fourier(s: Schedule, e: Equation) -> bool:
         return False
     inverse = params["inverse"] if name == "fft" else name == "irfft"
     scales = [_scale(n, inverse, params["norm"]) for n in sizes]
-    value = s.value(e.inputs[0])
-    if name == "fft":
-        found: View = s.in_memory(value)
-        for axis, scale in zip(axes, scales, strict=True):
-            found = _Lines(s, name, shape, axis, found.dtype).complex(found, 1 if inverse else -1, scale)
-    elif name == "rfft":
-        found = _Lines(s, name, shape, axes[0], e.outputs[0].dtype).spectrum(value, scales[0])
+    dtype = e.outputs[0].dtype
+    if name == "rfft":
+        found = _Lines(s, name, shape, axes[0], dtype).spectrum(s.value(e.inputs[0]), scales[0])
+    elif name == "irfft":
+        given = _given(s, e)
+        found = _Lines(s, name, inner.outputs[0].shape, axes[0], dtype).signal(given, scales[0])
     else:
-        out = inner.outputs[0].shape
-        found = _Lines(s, name, out, axes[0], e.outputs[0].dtype).signal(s.in_memory(value), scales[0])
+        sign = 1 if inverse else -1
+        found = _Lines(s, name, shape, axes[0], dtype).complex(_given(s, e), sign, scales[0])
+        for axis, scale in zip(axes[1:], scales[1:], strict=True):
+            found = _Lines(s, name, shape, axis, dtype).complex(found, sign, scale)
     s.bind(e.outputs[0], found)
     return True
+
+
+Complex = (
+    View | tuple[Value, Value]
+)  # in memory, parts being the last axis; or parts that are computed as they are read
+
+
+def _given(s: Schedule, e: Equation) -> Complex:
+    if len(e.inputs) == 1:
+        return s.in_memory(s.value(e.inputs[0]))
+    real, imag = (s.value(a) for a in e.inputs)
+    if all(takes_rows(x) and not (isinstance(x, Op) and x.weight > HEAVY) for x in (real, imag)):
+        real = s.ready(real)
+        return s.settled(real), s.ready(imag)
+    made = s.new((*real.shape, 2), e.outputs[0].dtype)
+    for i, part in enumerate((real, imag)):
+        s.store(View(made.buffer, real.shape, made.strides[:-1], i), part)
+    s.close_writers(made.buffer)
+    return made
 
 
 def _scale(n: int, inverse: bool, norm: str) -> float:
@@ -84,8 +104,8 @@ class _Lines:
         self.lanes = (math.prod(behind),) if self.across else ()
         self.outer: tuple[int, ...] = (math.prod(self.front),)
 
-    def complex(self, x: View, sign: int, scale: float) -> View:
-        source = self._view(self._grouped(x, self.n, (2,)))
+    def complex(self, x: Complex, sign: int, scale: float) -> View:
+        source = self._lines(x, self.n)
         out, place = self._new(self.n, (2,))
         self._transform(source, place, sign, scale)
         return out
@@ -101,7 +121,7 @@ class _Lines:
             out, place = self._new(half + 1, (2,))
             between = self._new(half, (2,))[1]
             self._transform(self._pairs(given), between, -1, 1.0)
-            self.s.emit(Mixing(self.s.cpu, between, place, half, True, scale, self.across))
+            self.s.emit(Mixing(self.s.cpu, self._parts(between), self._parts(place), half, True, scale, self.across))
             return out
         heavy = not takes_rows(value) or (isinstance(value, Op) and value.weight > HEAVY)
         x = self._grouped(self.s.in_memory(value) if heavy else self.s.ready(value), n, ())
@@ -110,9 +130,9 @@ class _Lines:
         self._emit(kind, self._real(x), self._complex(place))
         return out
 
-    def signal(self, x: View, scale: float) -> View:
+    def signal(self, x: Complex, scale: float) -> View:
         n, half = self.n, self.n // 2
-        spectrum = self._view(self._grouped(x, half + 1, (2,)))
+        spectrum = self._lines(x, half + 1)
         if self._long(n if n % 2 else half):
             if n % 2:
                 out, place = self._new(n, (2,))
@@ -120,7 +140,8 @@ class _Lines:
                 return self._one(out, 0)
             out, place = self._new(n, ())
             between = self._new(half, (2,))[1]
-            self.s.emit(Mixing(self.s.cpu, spectrum, between, half, False, scale, self.across))
+            parts = self._parts(spectrum), self._parts(between)
+            self.s.emit(Mixing(self.s.cpu, *parts, half, False, scale, self.across))
             self._transform(between, self._pairs(place), 1, 1.0)
             return out
         out, place = self._new(n, ())
@@ -142,6 +163,18 @@ class _Lines:
             found = values.reshaped(self.s.contiguous(x), (*self.outer, *end))
         assert found is not None
         return found
+
+    def _lines(self, x: Complex, size: int) -> Complex:
+        """Complex numbers as (outer, size, lanes), or (outer, size, lanes, 2) where they are in memory."""
+        if isinstance(x, View):
+            return self._view(self._grouped(x, size, (2,)))
+        real, imag = (self._grouped(part, size, ()) for part in x)
+        if real.shape != imag.shape:  # one has axes that are not even
+            real = self._view(self._grouped(self.s.contiguous(x[0]), size, ()), imag.shape)
+        return real, imag
+
+    def _parts(self, x: Complex) -> Any:
+        return (self._one(x, 0), self._one(x, 1)) if isinstance(x, View) else x
 
     def _new(self, size: int, parts: tuple[int, ...]) -> tuple[View, View]:
         """Memory for a result: the result, and as (outer, size, lanes)."""
@@ -182,7 +215,7 @@ class _Lines:
         self.s.close_writers(made.buffer)
         return made
 
-    def _mirrored(self, x: View) -> View:
+    def _mirrored(self, x: Complex) -> View:
         """A spectrum from its first half."""
         at, half = len(self.outer), self.n // 2
         made = self._new(self.n, (2,))[1]
@@ -190,13 +223,12 @@ class _Lines:
         def put(part: int, start: int, stop: int, value: Value) -> None:
             self.s.store(self._view(self._part(self._one(made, part), at, start, stop)), value)
 
-        for part in range(2):
-            given = self._one(x, part)
+        for part, given in enumerate(self._parts(x)):
             back = self._part(given, at, half, 0, -1)
             put(part, half + 1, self.n, Op("negative", [back], back.shape, self.dtype) if part else back)
             put(part, part, half + 1, self._part(given, at, part, half + 1))
-        first = self._part(self._one(x, 1), at, 0, 1)
-        put(1, 0, 1, Const(0, self.dtype, first.shape))
+            if part:
+                put(1, 0, 1, Const(0, self.dtype, self._part(given, at, 0, 1).shape))
         self.s.close_writers(made.buffer)
         return made
 
@@ -207,41 +239,43 @@ class _Lines:
         few = not self.across and 2 * math.prod(self.outer) <= self.width and n >= FEW_NUMBERS
         return n > self.room or few
 
-    def _transform(self, x: View, y: View, sign: int, scale: float) -> None:
-        """y = the transform of x, both (outer, n, lanes, parts)."""
+    def _transform(self, x: Complex, y: View, sign: int, scale: float) -> None:
+        """y = the transform of x."""
         at = len(self.outer)
-        n = x.shape[at]
+        n = y.shape[at]
         if not self._long(n):
             self._emit(Kind(n, sign, scale), self._complex(x), self._complex(y))
             return
         first, second = split(n)
         inner = self._new(n, (2,))[1]
         roots = constant(between(first, second, sign, self.dtype))
-        x, inner, y = (
-            self._view(v, (*self.outer, *sizes, *self.lanes, 2))
-            for v, sizes in ((x, (first, second)), (inner, (first, second)), (y, (second, first)))
-        )
+        inner = self._view(inner, (*self.outer, first, second, *self.lanes, 2))
         factors = View(roots.buffer, inner.shape, (*(0,) * at, second, 1, *(0 for _ in self.lanes), first * second))
-        if self.across:  # the axis of the transform is the last but one
-            x, factors, target, y = (self._swapped(v) for v in (x, factors, inner, y))
-        else:
-            target = inner
-        ends = [Across(self._one(v, 0), self._one(v, 1)) for v in (x, target, factors, y)]
-        self.s.emit(Transform(self.s.cpu, Kind(first, sign, 1.0), ends[0], ends[1], self.name, ends[2]))
-        self._emit(Kind(second, sign, scale), self._complex(inner), ends[3])
+        source, target, beside = (self._columns(v, first, second) for v in (x, inner, factors))
+        self.s.emit(Transform(self.s.cpu, Kind(first, sign, 1.0), source, target, self.name, beside))
+        self._emit(Kind(second, sign, scale), self._complex(inner), self._columns(y, second, first))
 
-    def _swapped(self, x: View) -> View:
-        at = len(self.outer)
-        order = list(range(len(x.shape)))
-        order[at], order[at + 1] = at + 1, at
-        return self._view(values.transposed(x, tuple(order)))
+    def _columns(self, x: Complex, rows: int, columns: int) -> Across:
+        """Numbers (outer, rows * columns, lanes) for transforms along columns; with lanes, columns are outer."""
+        parts = []
+        for part in self._parts(x):
+            shape = (*self.outer, rows, columns, *self.lanes)
+            found = values.reshaped(part, shape)
+            found = found if found is not None else self._view(self.s.contiguous(part), shape)
+            at, order = len(self.outer), list(range(len(shape)))
+            if self.across:
+                order[at], order[at + 1] = at + 1, at
+            parts.append(values.transposed(found, tuple(order)))
+        return Across(*parts)
 
     def _emit(self, kind: Kind, source: End, target: End) -> None:
         self.s.emit(Transform(self.s.cpu, kind, source, target, self.name))
 
-    def _complex(self, x: View) -> End:
+    def _complex(self, x: Complex) -> End:
         if self.across:
-            return Across(self._one(x, 0), self._one(x, 1))
+            return Across(*self._parts(x))
+        if not isinstance(x, View):
+            return Along(x[0], False, x[1])
         rows = values.reshaped(x, (*x.shape[:-2], 2 * x.shape[-2]))
         return Along(rows or self._view(self.s.contiguous(x), (*x.shape[:-2], 2 * x.shape[-2])), True)
 
