@@ -1,4 +1,7 @@
-"""`python -m benchmarks` runs all sections; `python -m benchmarks eager steps mlp cnn` only those named."""
+"""`python -m benchmarks` runs all sections; `python -m benchmarks eager steps mlp cnn` only those named.
+
+`python -m benchmarks report` writes what they find into docs/performance.md, see report.py.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ if __name__ == "__main__":
         known = importlib.import_module("benchmarks.step").ALL
         if strange := set(options.workloads) - set(known):
             sys.exit(f"benchmarks: no workload {', '.join(sorted(strange))}; one of {', '.join(known)}")
+    if options.report:
+        importlib.import_module("benchmarks.report").main(options)
+        sys.exit()
     print(describe(options), flush=True)
     for name in options.sections:
         importlib.import_module(f"benchmarks.{name}").main(options)

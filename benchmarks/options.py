@@ -41,12 +41,20 @@ class Options:
     seconds: float = 4.0
     markdown: bool = False
     only: tuple[str, ...] = ()  # tables; empty: all of them
+    report: bool = False  # whether docs/performance.md is written
+    busy: bool = False  # even if others use the machine
 
 
 def parse(arguments: list[str]) -> Options:
     """Names of sections come first; others are workloads, and limit the sections that have some."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=f"Sections: {', '.join(SECTIONS)}.")
-    parser.add_argument("names", nargs="*", help="sections (all of them by default), then workloads")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        help="sections (all of them by default), then workloads; before them, \
+report writes their tables into docs/performance.md",
+    )
+    parser.add_argument("--busy", action="store_true", help="report also while others use the machine, and say so")
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="an interpreter with torch and jax")
     parser.add_argument("--skip", nargs="+", default=[], metavar="PEER", help="peers to leave out")
     parser.add_argument("--rounds", type=int, default=3, help="how often everybody is measured (3)")
@@ -54,8 +62,12 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument("--markdown", action="store_true", help="tables for docs/performance.md, of ratios alone")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="tables of the section tables")
     given = parser.parse_args(arguments)
-    sections = tuple(name for name in given.names if name in SECTIONS)
-    workloads = tuple(name for name in given.names if name not in SECTIONS)
+    report = given.names[:1] == ["report"]
+    names = given.names[1:] if report else given.names
+    if given.busy and not report:
+        parser.error("--busy is for report: python -m benchmarks report --busy")
+    sections = tuple(name for name in names if name in SECTIONS)
+    workloads = tuple(name for name in names if name not in SECTIONS)
     if workloads and not sections:
         parser.error(f"{', '.join(workloads)}: no section; one of {', '.join(SECTIONS)}")
     return Options(
@@ -67,4 +79,6 @@ def parse(arguments: list[str]) -> Options:
         given.seconds,
         given.markdown,
         tuple(given.only),
+        report,
+        given.busy,
     )

@@ -1,4 +1,7 @@
-"""How long `import wonderland` takes beside `import numpy`, each in a fresh interpreter with compiled bytecode."""
+"""How long `import wonderland` takes beside `import numpy`, and the first call of a training step beside JAX's.
+
+Everything is measured in fresh interpreters, imports with compiled bytecode; first_calls.py has the second part.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 import tempfile
 import time
 
+from . import first_calls
 from .options import Options
 from .printed import compared, comparison
 
@@ -21,6 +25,13 @@ def _seconds(statement: str, environment: dict[str, str]) -> float:
 
 
 def main(options: Options | None = None) -> None:
+    options = options or Options()
+    if not options.workloads:
+        imports(options)
+    first_calls.main(options)
+
+
+def imports(options: Options) -> None:
     best = {"pass": 1e9, "import numpy": 1e9, "import wonderland": 1e9}
     with tempfile.TemporaryDirectory() as cache:
         # both find their bytecode in one place, as after an ordinary installation
@@ -29,7 +40,7 @@ def main(options: Options | None = None) -> None:
             for statement in best:
                 best[statement] = min(best[statement], _seconds(statement, environment))
     numpy, ours = (best[s] - best["pass"] for s in ("import numpy", "import wonderland"))
-    table = comparison("Time to import", options or Options())
+    table = comparison("Time to import", options)
     more, against = f"{(ours - numpy) * 1e3:+.0f} ms; at most + 100 ms", "import numpy, which is part of it"
     table.row("import wonderland", *compared(ours * 1e3, numpy * 1e3, "ms", against, more))
 

@@ -13,6 +13,7 @@ import wonderland as wl
 from .convolutions import CONVOLUTIONS
 from .fourier import FOURIER
 from .graphs import GRAPHS
+from .large import LARGE
 from .measuring import arguments, figures, line
 from .operations import OPERATIONS
 from .products import PRODUCTS
@@ -21,7 +22,7 @@ from .sparse import SPARSE
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-KINDS = (WORKLOADS, VARIETY, OPERATIONS, CONVOLUTIONS, PRODUCTS, RECURRENCES, GRAPHS, SPARSE, FOURIER)
+KINDS = (WORKLOADS, VARIETY, OPERATIONS, CONVOLUTIONS, PRODUCTS, RECURRENCES, GRAPHS, SPARSE, FOURIER, LARGE)
 ALL = {name: make for kind in KINDS for name, make in kind.items()}
 CONTRACTIONS = ("matrix product", "convolution", "attention")
 

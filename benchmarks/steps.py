@@ -52,6 +52,10 @@ class Results:
         best = min(self.lines, key=lambda line: line["step_ms"], default=None)
         return None if best is None or "share" not in best else (best["gflops"], best["share"])
 
+    def best_cold(self, which: str) -> float | None:
+        """The least of a figure of the first calls that compile."""
+        return self._best(self.cold or self.lines, which)
+
     def _best(self, lines: list[dict[str, Any]], which: str) -> float | None:
         return min((line[which] for line in lines), default=None)
 

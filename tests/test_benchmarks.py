@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
 import pytest
 
-from benchmarks import measuring, tables
+from benchmarks import first_calls, measuring, report, tables
+from benchmarks.machine import describe
 from benchmarks.messy import messy
 from benchmarks.options import SECTIONS, Options, parse
 from benchmarks.printed import Ratios, Table, geometric_mean
@@ -193,3 +195,67 @@ def test_the_command_line(capsys):
     with pytest.raises(SystemExit):
         parse(["mlp"])
     assert "no section" in capsys.readouterr().err
+    assert not parse(["steps"]).report
+    options = parse(["report", "steps", "mlp", "--busy"])
+    assert (options.report, options.busy, options.sections, options.workloads) == (True, True, ("steps",), ("mlp",))
+    assert parse(["report"]).sections == SECTIONS
+    with pytest.raises(SystemExit):
+        parse(["steps", "--busy"])
+    assert "--busy is for report" in capsys.readouterr().err
+
+
+# --- the report
+
+
+def test_a_section_takes_the_place_of_its_last_tables():
+    page = "# Performance\n\n<!-- steps -->\n\nold\n\n<!-- end of steps -->\n\nmore\n"
+    page = report.marked(page, "steps", "new\n")
+    assert page == "# Performance\n\n<!-- steps -->\n\nnew\n\n<!-- end of steps -->\n\nmore\n"
+    assert report.marked(page, "steps", "new") == page
+    longer = report.marked(page, "eager", "other")
+    assert longer.startswith(page)
+    assert longer.endswith("### eager\n\n<!-- eager -->\n\nother\n\n<!-- end of eager -->\n")
+    with pytest.raises(SystemExit, match="without <!-- end of steps -->"):
+        report.marked("<!-- steps -->\nold\n", "steps", "new")
+
+
+def test_a_report_says_when_and_where_it_was_measured(monkeypatch, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n")
+    monkeypatch.setattr(report, "measured", lambda section, options: f"| {section} |")
+    shares = iter([1.0, 1.0, 0.99, 0.4, 0.4])
+    monkeypatch.setattr(report, "free", lambda: next(shares))
+    report.main(Options(("eager",)), page)
+    first = page.read_text()
+    assert "| eager |" in first
+    assert describe(Options()) in first
+    assert report.BUSY not in first
+    report.main(Options(("eager",)), page)  # others began while it was measured
+    assert report.BUSY in page.read_text()
+    with pytest.raises(SystemExit, match="the machine is busy, 40% of a processor"):
+        report.main(Options(("eager",)), page)
+    shares = iter([0.4, 1.0])
+    report.main(Options(("steps",), busy=True), page)
+    assert page.read_text().count(report.BUSY) == 2
+
+
+def test_every_section_of_the_page_is_one_that_is_measured():
+    marks = re.findall(r"^<!-- (\w+) -->$", report.PAGE.read_text(), re.MULTILINE)
+    assert marks
+    assert len(set(marks)) == len(marks)
+    assert set(marks) <= set(SECTIONS)
+    for section in marks:
+        report.marked(report.PAGE.read_text(), section, "")  # it has an end
+
+
+def test_the_share_of_the_processors_that_is_free():
+    assert 0 < report.free(0.05) < 1.2
+
+
+def test_first_calls_are_measured_cold_and_from_disk(monkeypatch):
+    ours = Rival(OURS, "", (sys.executable, "-c", PROGRAM), "A_CACHE")
+    jax = Rival("jax", "", (sys.executable, "-c", PROGRAM), "A_CACHE")
+    monkeypatch.setattr(first_calls, "rivals", lambda options: [ours, jax])
+    results = first_calls.measured("mlp", Options(rounds=2))
+    assert (results[OURS].first, results[OURS].warm) == (5.0, 1.0)
+    assert results["jax"].first == 5.0
