@@ -198,12 +198,18 @@ class Source(NamedTuple):
         return f"{place}: {code}" if code else place
 
 
+_users: dict[str, bool] = {}  # whether a file is the user's
+
+
 def user_source(until: FrameType | None = None) -> Source | None:
     """The innermost line on the stack that is not ours; only those inside the frame `until` count."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame is not until:
         name = frame.f_code.co_filename
-        if not name.startswith(NOT_THE_USERS):
+        users = _users.get(name)  # every traced operation asks
+        if users is None:
+            users = _users[name] = not name.startswith(NOT_THE_USERS)
+        if users:
             return Source(name, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back
     return None

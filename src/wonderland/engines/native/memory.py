@@ -50,21 +50,19 @@ def _by_size(buffers: list[Buffer], life: dict[Buffer, Life], start: int) -> int
 
 
 def _first_fit(buffers: list[Buffer], life: dict[Buffer, Life]) -> int:
-    # of the buffers that are placed already: the steps during which they live, and what they occupy
+    # of the buffers that are placed already: the steps during which they live, and what they occupy, up to a multiple
+    # of ALIGN
     firsts, lasts, starts, ends = np.zeros((4, len(buffers)), np.int64)
     total = 0
     for i, buffer in enumerate(buffers):
         firsts[i], lasts[i] = life[buffer]
         together = np.flatnonzero((firsts[:i] <= lasts[i]) & (firsts[i] <= lasts[:i]))
         together = together[np.argsort(starts[together], kind="stable")]
-        offset = 0
-        for start, end in zip(starts[together].tolist(), ends[together].tolist(), strict=True):
-            if offset + buffer.nbytes <= start:
-                break
-            offset = max(offset, -(-end // ALIGN) * ALIGN)
-        buffer.offset = starts[i] = offset
-        ends[i] = offset + buffer.nbytes
-        total = max(total, offset + buffer.nbytes)
+        free = np.maximum.accumulate([0, *ends[together]])  # where nothing in front reaches, before each and at the end
+        fits = np.flatnonzero(free[:-1] + buffer.nbytes <= starts[together])
+        buffer.offset = starts[i] = int(free[fits[0] if len(fits) else -1])
+        ends[i] = -(-(buffer.offset + buffer.nbytes) // ALIGN) * ALIGN
+        total = max(total, buffer.offset + buffer.nbytes)
     return total
 
 
