@@ -14,7 +14,7 @@ of odd size are complex. Where a few signals lie side by side in memory they are
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ....core.dtypes import DType
 from ....ir.graph import Equation
@@ -121,7 +121,7 @@ class _Lines:
             out, place = self._new(half + 1, (2,))
             between = self._new(half, (2,))[1]
             self._transform(self._pairs(given), between, -1, 1.0)
-            self.s.emit(Mixing(self.s.cpu, self._parts(between), self._parts(place), half, True, scale, self.across))
+            self.s.emit(Mixing(self.s.cpu, self._views(between), self._views(place), half, True, scale, self.across))
             return out
         heavy = not takes_rows(value) or (isinstance(value, Op) and value.weight > HEAVY)
         x = self._grouped(self.s.in_memory(value) if heavy else self.s.ready(value), n, ())
@@ -140,8 +140,8 @@ class _Lines:
                 return self._one(out, 0)
             out, place = self._new(n, ())
             between = self._new(half, (2,))[1]
-            parts = self._parts(spectrum), self._parts(between)
-            self.s.emit(Mixing(self.s.cpu, *parts, half, False, scale, self.across))
+            source, target = self._parts(spectrum), self._views(between)
+            self.s.emit(Mixing(self.s.cpu, source, target, half, False, scale, self.across))
             self._transform(between, self._pairs(place), 1, 1.0)
             return out
         out, place = self._new(n, ())
@@ -173,8 +173,12 @@ class _Lines:
             real = self._view(self._grouped(self.s.contiguous(x[0]), size, ()), imag.shape)
         return real, imag
 
-    def _parts(self, x: Complex) -> Any:
-        return (self._one(x, 0), self._one(x, 1)) if isinstance(x, View) else x
+    def _parts(self, x: Complex) -> tuple[Value, Value]:
+        return self._views(x) if isinstance(x, View) else x
+
+    def _views(self, x: View) -> tuple[View, View]:
+        """Real and imaginary parts of what has them as its last axis."""
+        return self._one(x, 0), self._one(x, 1)
 
     def _new(self, size: int, parts: tuple[int, ...]) -> tuple[View, View]:
         """Memory for a result: the result, and as (outer, size, lanes)."""
