@@ -1,12 +1,12 @@
 """One process that measures steps: the best time, the first call and the memory, as a line of JSON for each.
 
-    {"workload": "mlp", "peer": "torch", "step_ms": .., "first_s": .., "first_cpu_s": .., "rss_mb": .., "base_mb": ..,
-     "first_mb": .., "steady_mb": ..}
+    {"workload": "mlp", "peer": "torch", "step_ms": .., "mean_ms": .., "first_s": .., "first_cpu_s": .., "rss_mb": ..,
+     "base_mb": .., "first_mb": .., "steady_mb": ..}
 
-`step_ms` is the best mean of eight rounds; `first_s` the time of the first call, which may trace and compile, and
-`first_cpu_s` what all threads computed in it, which other programs disturb less. `rss_mb` is the most memory that the
-process ever had, `base_mb` what it had before the model was made, `first_mb` the most until the end of the first call,
-and `steady_mb` the most that it had after it, without what compiling took.
+`step_ms` is the best mean of eight rounds, `mean_ms` the mean of all; `first_s` the time of the first call, which may
+trace and compile, and `first_cpu_s` what all threads computed in it, which other programs disturb less. `rss_mb` is the
+most memory that the process ever had, `base_mb` what it had before the model was made, `first_mb` the most until the
+end of the first call, and `steady_mb` the most that it had after it, without what compiling took.
 
 Only the standard library is used here, so that ours and the peers are measured by the same code in any interpreter.
 """
@@ -35,9 +35,13 @@ def threads() -> int:
 
 def best_time(step: Step, seconds: float) -> float:
     """The best mean time of a step, in seconds, of eight rounds that take about `seconds` together."""
+    return min(_rounds(step, seconds))
+
+
+def _rounds(step: Step, seconds: float) -> list[float]:
     once = min(_time(step, 1) for _ in range(4))
     n = max(2, int(seconds / 8 / once))
-    return min(_time(step, n) for _ in range(8)) / n
+    return [_time(step, n) / n for _ in range(8)]
 
 
 def _time(step: Step, n: int) -> float:
@@ -89,7 +93,8 @@ def figures(make: Callable[[], Step], seconds: float) -> tuple[dict[str, float],
     found = {"step_ms": first * 1e3, "first_s": first, "first_cpu_s": computed, "first_mb": whole}
     if seconds > 0:
         _reset_peak()
-        found["step_ms"] = best_time(step, seconds) * 1e3
+        rounds = _rounds(step, seconds)
+        found |= {"step_ms": min(rounds) * 1e3, "mean_ms": sum(rounds) / len(rounds) * 1e3}
     return found | {"rss_mb": max(whole, peak_mb()), "base_mb": base, "steady_mb": peak_mb()}, step
 
 

@@ -13,6 +13,7 @@ SECTIONS = (
     "native",
     "steps",
     "variety",
+    "load",
     "recurrences",
     "sparse",
     "fourier",
