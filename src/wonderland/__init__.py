@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from .inspect.differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .inspect.explain import explain
     from .nn.adaptation.quantization import quantize
+    from .optim.loss_scaling import GradScaler
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
     from .transforms.autocast import autocast
@@ -153,6 +154,7 @@ _FUNCTIONS = {
     "inspect.counting": ("count", "saved"),
     "nn.adaptation.quantization": ("quantize",),
     "special": ("digamma", "erfcinv", "i0", "lgamma", "polygamma"),
+    "optim.loss_scaling": ("GradScaler",),
     "storage.safetensors": ("load", "save"),
     "transforms.autocast": ("autocast",),
     "transforms.control.associative": ("associative_scan",),

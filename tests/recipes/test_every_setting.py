@@ -31,6 +31,7 @@ OTHER = {  # another value than the default, for every setting of training
     "class_weights": "balanced",
     "label_smoothing": 0.3,
     "clip_norm": 1e-3,
+    "precision": "bfloat16",
     "average": 0.9,
     "augment": True,
     "noise": 0.5,

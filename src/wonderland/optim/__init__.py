@@ -22,6 +22,7 @@ from .clipping import (
 )
 from .lamb import LAMB
 from .lion import Lion
+from .loss_scaling import GradScaler
 from .minimization import *
 from .momentum import HeavyBall, Nesterov
 from .muon import Muon, orthogonalize
@@ -54,7 +55,7 @@ __all__ = [
     "decay_groups", "convert_weight_decay",
     # gradients on their way to the step
     "global_norm", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value", "clip_grad_value_", "adaptive_clip",
-    "accumulate", "Accumulator", "per_example_gradients", "gradient_variance",
+    "accumulate", "Accumulator", "per_example_gradients", "gradient_variance", "GradScaler",
     # averages of weights
     "EMA", "SWA",
     # penalties and constraints

@@ -195,6 +195,7 @@ def _train(
         optimizer=_optimizer(how, model),
         schedule=schedule_of(how, how.epochs * len(loader)),
         clip_norm=how.clip_norm or None,
+        precision=how.precision,
         average=average,
         validation=None if data.validation is None else task.batches(data.validation, data.about),
         metrics=task.metrics(data.about),

@@ -24,6 +24,7 @@ from .inputs import Options
 SCHEDULES = ("constant", "cosine", "one_cycle", "step", "plateau")
 WEIGHTS = ("none", "balanced")
 FREEZE = ("none", "backbone")
+PRECISIONS = ("float32", "bfloat16", "float16")
 ONE_CYCLE_WARMUP = 0.3
 Value = TypeVar("Value")
 
@@ -72,6 +73,9 @@ class TrainSettings:
     )
     label_smoothing: float = said(0.0, "the share of a target that is spread over all classes", *_SHARE)
     clip_norm: float = said(0.0, "the largest norm of a gradient; 0: any", *_FROM_0)
+    precision: str = _chosen(
+        "float32", "the type that products are computed in; float16 with a loss that is scaled", PRECISIONS
+    )
     average: float = said(
         0.0, "the decay of an exponential average of the weights, which is kept; 0: the last weights are", *_SHARE
     )

@@ -73,6 +73,8 @@ def _take_up(trainer: Trainer, found: Checkpoint) -> None:
         trainer.optimizer.load_state_dict(found.part("optimizer"))
         if trainer.average is not None:
             trainer.average.load_state_dict(found.part("average"))
+        if trainer.scaler is not None and (factor := found.part("scaler")):
+            trainer.scaler.load_state_dict(factor)
         trainer.loader.load_state_dict(record["loader"])
         if trainer.carried is not None:
             trainer.carried.load(trainer.model, record.get("carried"), found.part("carried"))
@@ -114,6 +116,7 @@ def _states(trainer: Trainer) -> dict[str, Any]:
         "model": trainer.model.state_dict(),
         "optimizer": trainer.optimizer.state_dict(),
         "average": None if trainer.average is None else trainer.average.state_dict(),
+        "scaler": None if trainer.scaler is None else trainer.scaler.state_dict(),
         "loader": trainer.loader.state_dict(),
         "carried": None if trainer.carried is None else (trainer.carried.cache, trainer.carried.read),
         "metrics": {name: metric.state_dict() for name, metric in trainer.metrics.items()},
@@ -129,6 +132,8 @@ def _put_back(trainer: Trainer, states: dict[str, Any]) -> None:
     trainer.optimizer.load_state_dict(states["optimizer"])
     if trainer.average is not None:
         trainer.average.load_state_dict(states["average"])
+    if trainer.scaler is not None:
+        trainer.scaler.load_state_dict(states["scaler"])
     trainer.loader.load_state_dict(states["loader"])
     if trainer.carried is not None:
         trainer.carried.cache, trainer.carried.read = states["carried"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
+from ..core.dtypes import DType
 from ..core.errors import InputError
 from ..core.tensor import Tensor
 from ..nn.module.module import Module
@@ -12,7 +14,9 @@ from ..nn.sequences.cache import Cache
 from ..optim.accumulation import accumulate as in_pieces
 from ..optim.averaging import Averaged
 from ..optim.clipping import clip_grad_norm, clip_grad_value
+from ..optim.loss_scaling import GradScaler
 from ..optim.optimizer import Optimizer
+from ..transforms.autocast import autocast
 from ..transforms.jit.jit import jit
 from ..transforms.reverse import value_and_grad
 from .by_name import loss_named
@@ -87,6 +91,8 @@ def training_step(
     clip_value: float | None = None,
     regularizer: Callable[[Any], Tensor] | None = None,
     accumulate: int = 1,
+    precision: DType | None = None,
+    scaler: GradScaler | None = None,
     outputs: bool = False,
     compiled: bool = True,
 ) -> Callable[..., tuple[Tensor, Any]]:
@@ -106,7 +112,8 @@ def training_step(
     added to the loss that is minimized, not to the one that is returned. `accumulate` pieces of the batch go through
     the model one after the other, which saves memory. `average` is None or a `wl.optim.EMA`, which follows the model.
     Without `outputs` those of the model are not returned, and need no memory; in pieces there are none. With a `cache`
-    the model reads on from it; what is in it is constant for the gradient, see `wl.train.pieces`.
+    the model reads on from it; what is in it is constant for the gradient, see `wl.train.pieces`. `precision` is a type
+    for `wl.autocast` around the objective, and `scaler` scales the loss and leaves out steps that are not finite.
     """
     if accumulate > 1 and outputs:
         raise InputError("training_step: a batch in pieces has no outputs as a whole.", "accumulate=1, or no outputs")
@@ -123,19 +130,26 @@ def training_step(
             raise InputError("training_step: a cache for a batch in pieces of rows.", "accumulate=1, or no cache")
 
         def cost(model: Module, batch: object) -> tuple[Tensor, tuple[Tensor, object]]:
-            value, predicted = objective(model if cache is None else Reading(model, cache), loss, batch)
+            with in_precision(precision):
+                value, predicted = objective(model if cache is None else Reading(model, cache), loss, batch)
             total = value if regularizer is None else value + regularizer(model)
-            return total, (value, predicted if outputs else None)
+            return total if scaler is None else scaler.scale(total), (value, predicted if outputs else None)
 
         if accumulate == 1:
             (_, (value, predicted)), grads = value_and_grad(cost, has_aux=True)(model, batch)
         else:
             ((_, (value, predicted)), grads) = in_pieces(value_and_grad(cost, has_aux=True), accumulate)(model, batch)
+        if scaler is not None:
+            grads = scaler.unscale(grads)
         if clip_value is not None:
             grads = clip_grad_value(grads, clip_value)
         if clip_norm is not None:
             grads, _ = clip_grad_norm(grads, clip_norm)
-        optimizer.step(grads)
+        if scaler is None:
+            optimizer.step(grads)
+        else:
+            scaler.step(optimizer, grads, unscaled=True)
+            scaler.update()
         if average is not None:
             average.update(model)
         return value, predicted
@@ -143,10 +157,18 @@ def training_step(
     return jit(step) if compiled else step
 
 
-def evaluation_step(objective: Objective = supervised, compiled: bool = True) -> Callable[..., tuple[Tensor, Any]]:
+def in_precision(precision: DType | None) -> contextlib.AbstractContextManager[None]:
+    """`wl.autocast`, or nothing."""
+    return contextlib.nullcontext() if precision is None else autocast(precision)
+
+
+def evaluation_step(
+    objective: Objective = supervised, compiled: bool = True, precision: DType | None = None
+) -> Callable[..., tuple[Tensor, Any]]:
     """A function `step(model, loss, batch, cache=None)` that returns (loss, outputs) and moves only the cache."""
 
     def step(model: Model, loss: Module, batch: object, cache: Cache | None = None) -> tuple[Tensor, object]:
-        return objective(model if cache is None else Reading(model, cache), loss, batch)
+        with in_precision(precision):
+            return objective(model if cache is None else Reading(model, cache), loss, batch)
 
     return jit(step) if compiled else step

@@ -17,13 +17,16 @@ import numpy as np
 
 from .. import arrays
 from ..core import trees
-from ..core.errors import ArgumentError, InputError, NonFiniteError
+from ..core.dtypes import DType, as_dtype, float32, is_half
+from ..core.errors import ArgumentError, DTypeError, InputError, NonFiniteError
 from ..core.naming import keyword_hint
 from ..core.tensor import Tensor
+from ..core.typing import DTypeLike
 from ..nn.module.module import Module
 from ..optim.adam import Adam
 from ..optim.averaging import Averaged
 from ..optim.by_name import optimizer_named
+from ..optim.loss_scaling import GradScaler, scaler_for
 from ..optim.optimizer import Optimizer
 from ..optim.schedules import Schedule
 from ..random.streams import default_stream
@@ -40,6 +43,7 @@ from .truncation import Carried, Pieces, Truncation, checked_truncation
 from .watching import look_at_first_batch
 
 INTERRUPTED = "interrupted"
+SMALLEST_FACTOR = 2.0**-10  # of a scaled loss: with a smaller one, it is not the scaling that makes gradients infinite
 
 
 class Trainer:
@@ -76,6 +80,8 @@ class Trainer:
         accumulate: int = 1,
         truncated: int | Truncation | None = None,
         average: Averaged | None = None,
+        precision: DTypeLike | None = None,
+        loss_scale: float | str | GradScaler | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: str | os.PathLike[str] | CheckpointFolder | None = None,
         checkpoint_every: int | None = None,
@@ -98,6 +104,8 @@ class Trainer:
         self.metrics = named_metrics(metrics, self.loss_function)
         self.schedule: Any = schedule  # a function, or an object such as Plateau with a state of its own
         self.average = average
+        self.precision = _precision(precision)
+        self.scaler = scaler_for("fit", loss_scale, self.precision)
         self.callbacks = Callbacks(callbacks)
         if checkpoint is not None and not isinstance(checkpoint, CheckpointFolder):
             checkpoint = CheckpointFolder(checkpoint)
@@ -113,10 +121,12 @@ class Trainer:
             clip_value=clip_value,
             regularizer=regularizer,
             accumulate=accumulate,
+            precision=self.precision,
+            scaler=self.scaler,
             outputs=self.measures_training,
             compiled=jit,
         )
-        self.objective, self.evaluation_function = objective, evaluation_step(objective, jit)
+        self.objective, self.evaluation_function = objective, evaluation_step(objective, jit, self.precision)
         self.carried: Carried | None = None  # the state between pieces of sequences
         self.size_of: Callable[[object], int] = size_of
         if cut is not None:
@@ -182,6 +192,8 @@ class Trainer:
             if not math.isfinite(value):
                 self._restore(good)
                 raise _not_finite(value, self.epoch, self.step, batch)
+            if self.scaler is not None:
+                self._look_at(self.scaler)
             size = self.size_of(batch)
             self._total += value * size
             self._count += size
@@ -234,6 +246,21 @@ class Trainer:
         found = {name: metric.compute() for name, metric in self.metrics.items()}
         return {name: value for name, value in found.items() if isinstance(value, float)}
 
+    def _look_at(self, scaler: GradScaler) -> None:
+        """Say that a step was left out; end a run in which no step is possible any more."""
+        if bool(scaler.finite):
+            return
+        factor = scaler.get_scale()
+        if factor < SMALLEST_FACTOR:
+            raise NonFiniteError(
+                f"fit: the gradients are not finite in epoch {self.epoch + 1}, step {self.step + 1}, though the loss "
+                f"is scaled by no more than {factor:.3g}.",
+                'a smaller learning rate, clip_norm=1.0, precision="bfloat16"',
+            )
+        text = f"step left out: gradients are not finite; loss scaled by {factor:.6g}"
+        self.mark(text)
+        self.progress.note(f"{text} (epoch {self.epoch + 1}, step {self.step + 1})")
+
     # --- what callbacks use
 
     def stop(self, reason: str) -> None:
@@ -271,6 +298,8 @@ class Trainer:
         tensors |= {f"optimizer.{name}": t for name, t in self.optimizer.state_dict().items()}
         if self.average is not None:
             tensors |= {f"average.{name}": t for name, t in self.average.state_dict().items()}
+        if self.scaler is not None:
+            tensors |= {f"scaler.{name}": t for name, t in self.scaler.state_dict().items()}
         if self.carried is not None:
             tensors |= {f"carried.{name}": t for name, t in self.carried.tensors().items()}
         for name, metric in self.metrics.items():
@@ -335,6 +364,9 @@ def fit(model: Module, loss: Loss, data: Data, epochs: int = 10, **settings: Any
     - `clip_norm`, `clip_value`: limits of the gradients. `regularizer`: a function of the model that is added to the
       loss. `accumulate`: in how many pieces a batch goes through the model. `average`: a `wl.optim.EMA` that follows
       the model and stands in for it in validation.
+    - `precision`: "bfloat16" or "float16": the model and the loss run in `wl.autocast`, parameters stay as they are.
+      `loss_scale`: "dynamic" (for float16 if nothing is said), a number, or a `wl.optim.GradScaler`; a step whose
+      gradients are not finite is left out, and the history says so.
     - `truncated`: cut sequences in pieces of so many steps, each a step of training; the state goes on from piece to
       piece, the gradient does not (truncated backpropagation through time). See `wl.train.Truncation`.
     - `callbacks`: see `wl.train.Callback`. `monitor`: what callbacks and schedules watch if not told otherwise.
@@ -368,6 +400,14 @@ def _optimizer(optimizer: Any, model: Module, lr: float | None) -> Optimizer:
             "fit: lr is for an optimizer that is still to be made.", "optimizer.lr = ..., or the class as `optimizer`"
         )
     return optimizer
+
+
+def _precision(precision: DTypeLike | None) -> DType | None:
+    """The type of `autocast`, None for float32."""
+    low = float32 if precision is None else as_dtype(precision)
+    if low != float32 and not is_half(low):
+        raise DTypeError(f"fit: precision={precision!r}.", '"float32", "bfloat16" or "float16"')
+    return None if low == float32 else low
 
 
 def _length(loader: Loader | Pieces) -> int | None:

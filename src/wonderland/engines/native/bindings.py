@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter as Tally
 from collections.abc import Sequence
+from typing import TypeGuard
 
+from ...core.dtypes import is_half, is_inexact
 from ...ir.graph import Atom, Graph, Literal, Var
 from . import values
 from .fusion import Fusion
@@ -115,8 +117,10 @@ class Bindings(Fusion):
         """An expression with several uses is stored, unless computing it again is cheaper than memory.
 
         Of what is made from a contraction that is still open, the first such value is stored: it stands for the plain
-        result from then on.
+        result from then on. Half precision is stored as it is, and widened wherever it is read.
         """
+        while _widens(value):
+            value = value.args[0]
         if isinstance(value, Op) and value.stored is None:
             work, sources, waits = 0, 0, False
             for part in parts(value, within=_to_compute):
@@ -145,6 +149,12 @@ class Bindings(Fusion):
     def target(self, var: Var) -> View:
         """The memory for a result."""
         return self._wanted.get(var) or self.new(var.shape, var.dtype)
+
+
+def _widens(value: Value) -> TypeGuard[Op]:
+    """Whether an expression is another one of half precision, converted."""
+    converted = isinstance(value, Op) and value.name == "astype" and value.stored is None and value.wanted is None
+    return converted and is_half(value.args[0].dtype) and not is_half(value.dtype) and is_inexact(value.dtype)
 
 
 def _to_compute(value: Value) -> Sequence[Value]:

@@ -6,8 +6,9 @@ import math
 
 from ... import arrays
 from ...arrays import log_sigmoid, log_softmax, softmax, tanh
-from ...arrays.conversion import as_real
+from ...arrays.conversion import as_real, convert
 from ...core.arguments import as_int
+from ...core.dtypes import float32, promote_types
 from ...core.errors import InputError
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike, Axes
@@ -32,11 +33,15 @@ def gelu(x: ArrayLike, approximate: str = "none") -> Tensor:
     tensor([-0.158808,  0.      ,  0.841192])
     """
     x = as_real("gelu", x)
+    if approximate not in ("none", "tanh"):
+        raise InputError(f"gelu: approximate={approximate!r}.", '"none" or "tanh"')
+    # half precision is rounded where a derivative may want the value again, and else computed in float32
+    wide = convert(x, promote_types(x.dtype, float32))
     if approximate == "none":
-        return 0.5 * x * (1.0 + arrays.erf(x * math.sqrt(0.5)))
-    if approximate == "tanh":
-        return 0.5 * x * (1.0 + arrays.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
-    raise InputError(f"gelu: approximate={approximate!r}.", '"none" or "tanh"')
+        share = arrays.erf(convert(wide * math.sqrt(0.5), x.dtype))
+    else:
+        share = arrays.tanh(convert(math.sqrt(2 / math.pi) * (wide + 0.044715 * (wide * wide * wide)), x.dtype))
+    return convert(0.5 * wide * (1.0 + convert(share, wide.dtype)), x.dtype)
 
 
 def silu(x: ArrayLike) -> Tensor:

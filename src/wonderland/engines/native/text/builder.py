@@ -186,18 +186,23 @@ def narrow(b: Builder, value: str, dtype: DType, width: int) -> str:
     if dtype == dtypes.float16:
         return narrowed(b, value, width)
     if dtype == dtypes.bfloat16:
-        kind, ints = typed("float", width), typed("i32", width)
-
-        def number(n: int) -> str:
-            return splat(str(n), "i32", width)
-
-        bits = b.emit(f"bitcast {kind} {value} to {ints}")
-        upper = b.emit(f"lshr {ints} {bits}, {number(16)}")
-        odd = b.emit(f"and {ints} {upper}, {number(1)}")
-        bias = b.emit(f"add {ints} {odd}, {number(0x7FFF)}")
-        rounded = b.emit(f"lshr {ints} {b.emit(f'add {ints} {bits}, {bias}')}, {number(16)}")
-        nan = b.emit(f"fcmp uno {kind} {value}, {value}")
-        quiet = b.emit(f"or {ints} {upper}, {number(0x40)}")
-        chosen = b.emit(f"select {typed('i1', width)} {nan}, {ints} {quiet}, {ints} {rounded}")
-        return b.emit(f"trunc {ints} {chosen} to {typed('i16', width)}")
+        bits = b.emit(f"bitcast {typed('float', width)} {shortened(b, value, width)} to {typed('i32', width)}")
+        upper = b.emit(f"lshr {typed('i32', width)} {bits}, {splat('16', 'i32', width)}")
+        return b.emit(f"trunc {typed('i32', width)} {upper} to {typed('i16', width)}")
     return value
+
+
+def shortened(b: Builder, value: str, width: int) -> str:
+    """A float32 rounded to the nearest number of bfloat16 (ties to even): the lower half of its bits is zero."""
+    kind, ints = typed("float", width), typed("i32", width)
+
+    def number(n: int) -> str:
+        return splat(str(n), "i32", width)
+
+    bits = b.emit(f"bitcast {kind} {value} to {ints}")
+    odd = b.emit(f"and {ints} {b.emit(f'lshr {ints} {bits}, {number(16)}')}, {number(1)}")
+    raised = b.emit(f"add {ints} {b.emit(f'add {ints} {bits}, {number(0x7FFF)}')}, {odd}")
+    nan = b.emit(f"fcmp uno {kind} {value}, {value}")  # rounding would carry into the sign
+    quiet = b.emit(f"or {ints} {bits}, {number(0x400000)}")
+    chosen = b.emit(f"select {typed('i1', width)} {nan}, {ints} {quiet}, {ints} {raised}")
+    return b.emit(f"bitcast {ints} {b.emit(f'and {ints} {chosen}, {number(-65536)}')} to {kind}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ....core import dtypes
 from ....core.dtypes import DType
 from . import functions
-from .builder import STORED, Builder, computed, is_float, literal, narrow, splat, typed, widen
+from .builder import STORED, Builder, computed, is_float, literal, narrow, shortened, splat, typed, widen
 
 Emit = Callable[[Builder, list[str], list[DType], DType, int], str]
 
@@ -145,6 +145,8 @@ def _rounded_to_odd(b: Builder, value: str, w: int) -> str:
 
 def rounded(b: Builder, value: str, dtype: DType, w: int) -> str:
     """A float32 rounded to a half type and back, as storing it would."""
+    if dtype == dtypes.bfloat16:
+        return shortened(b, value, w)
     return widen(b, narrow(b, value, dtype, w), dtype, w)
 
 
