@@ -21,6 +21,7 @@ class Processor(NamedTuple):
     vector_bytes: int
     registers: int  # that hold vectors
     converts_half: bool  # float16 from and to float32, by instructions
+    pairs_of_bfloat16: bool = False  # multiplied and added to float32, by an instruction (AVX512-BF16)
 
     def lanes(self, itemsize: int) -> int:
         """How many elements of so many bytes a vector holds."""
@@ -35,6 +36,7 @@ class Kind(NamedTuple):
     converts_half: bool
     needs: str  # the feature that a host needs to run its code
     triple: str | None = None  # None: that of the host
+    pairs_of_bfloat16: bool = False
 
 
 # WONDERLAND_CPU chooses one, to try its code where the host can run it and to compile it where it cannot. The first two
@@ -44,6 +46,7 @@ KINDS = {
     "sandybridge": Kind(32, 16, False, "avx"),
     "x86-64-v3": Kind(32, 16, True, "avx2"),
     "x86-64-v4": Kind(64, 32, True, "avx512f"),
+    "sapphirerapids": Kind(64, 32, True, "avx512bf16", pairs_of_bfloat16=True),
     "neoverse-n1": Kind(16, 32, True, "neon", "aarch64-unknown-linux-gnu"),
     "apple-m1": Kind(16, 32, True, "neon", "arm64-apple-macosx11.0.0"),
 }
@@ -59,7 +62,8 @@ def of_host(host: Host) -> Processor:
     else:
         vector_bytes, registers = 16, 32 if has.get("neon") else 16
     converts_half = has.get("f16c", "sse2" not in has)  # processors other than x86 do
-    return Processor(host.triple, host.cpu, host.features, vector_bytes, registers, converts_half)
+    pairs = vector_bytes == 64 and has.get("avx512bf16", False)
+    return Processor(host.triple, host.cpu, host.features, vector_bytes, registers, converts_half, pairs)
 
 
 def named(name: str, host: Host) -> tuple[Processor, bool]:
@@ -69,6 +73,14 @@ def named(name: str, host: Host) -> tuple[Processor, bool]:
     kind = KINDS[name]
     if kind.triple is not None:
         initialize_every_target()
-    processor = Processor(kind.triple or host.triple, name, "", kind.vector_bytes, kind.registers, kind.converts_half)
+    processor = Processor(
+        kind.triple or host.triple,
+        name,
+        "",
+        kind.vector_bytes,
+        kind.registers,
+        kind.converts_half,
+        kind.pairs_of_bfloat16,
+    )
     same_system = kind.triple is None or kind.triple.split("-")[0] == host.triple.split("-")[0]
     return processor, same_system and host.has.get(kind.needs, False)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Container
 from typing import cast
 
+from ....core import dtypes
 from ..processor import Processor
 from ..text.builder import STORED, computed
 from ..tuning import FAR_FACTOR, FAR_PARTS, FAR_ROWS, LEAST_ROWS
@@ -14,13 +15,14 @@ from .blocks import Blocks
 from .dots import Dots
 from .dots import cost as dots_cost
 from .epilogue import Epilogue, Stores
+from .narrow import Narrow, suits
 from .packing import Pack, packed
 from .product import Product, block, lanes
 from .streamed import Streamed, few_rows
 from .totals import Total
 
-Kind = type[Product] | type[Dots] | type[Streamed]
-Steps = list[Pack | Product | Dots | Streamed | Total]
+Kind = type[Product] | type[Dots] | type[Streamed] | type[Narrow]
+Steps = list[Pack | Product | Dots | Streamed | Narrow | Total]
 
 
 def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, fixed: Container[Buffer] = ()) -> Steps:
@@ -43,6 +45,8 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
                 return packs + _streamed(cpu, left, right, after)
             if right.strides[-2] == 1 and narrow:  # others find their way below
                 return packs + _shared(cpu, left, right, after, Dots)
+    if suits(cpu, x, y):
+        return _shared(cpu, x, y, epilogue, Narrow)
     across = (_turned(y), _turned(x))
     choices: list[tuple[View, View, Epilogue, bool]] = [
         (x, y, epilogue, False),
@@ -161,11 +165,12 @@ def _parts(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind, par
     """A product in parts of its sum, and a step that adds them; turned, the parts are transposed already."""
     (m, k), n, lead = x.shape[-2:], y.shape[-1], x.shape[:-2]
     length, rest = divmod(k, parts)
-    buffer = Buffer("arena", math.prod(lead) * (parts + (rest > 0)) * m * n, x.dtype)
+    dtype = dtypes.float32 if dtypes.is_half(x.dtype) else x.dtype
+    buffer = Buffer("arena", math.prod(lead) * (parts + (rest > 0)) * m * n, dtype)
     size = (n, m) if turned else (m, n)
     sums = whole(buffer, (*lead, parts + (rest > 0), *size))
 
-    def piece(first: int, count: int, length: int) -> Product | Dots | Streamed:
+    def piece(first: int, count: int, length: int) -> Product | Dots | Streamed | Narrow:
         """Parts of the sum, as many matrices."""
         start = first * (k // parts)
         left, right = (
@@ -178,7 +183,7 @@ def _parts(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind, par
             for view, shape, step in ((x, (m, length), x.strides[-1]), (y, (length, n), y.strides[-2]))
         )
         out = View(buffer, (*lead, count, *size), sums.strides, first * m * n)
-        hole = Hole(out.shape, x.dtype)
+        hole = Hole(out.shape, dtype)
         after = Epilogue(hole, [(out, hole)])
         return Product(cpu, left, right, after, turned) if turned else kind(cpu, left, right, after)
 
