@@ -63,3 +63,30 @@ def test_float16_is_rounded_once_with_and_without_instructions(cpu: str) -> None
 def test_an_unknown_processor_is_refused() -> None:
     script = "import wonderland as wl\ntry: wl.jit(wl.exp)(wl.ones(2))\nexcept wl.errors.InputError as e: print(e)"
     assert "WONDERLAND_CPU: 'z80' is unknown" in run("z80", "-c", script)
+
+
+PAIRS = """
+import wonderland as wl
+from wonderland.engines.native.machine import machine
+from wonderland.engines.native.products.steps import product_steps
+from wonderland.engines.native.program import text_of
+from wonderland.engines.native.values import Buffer, Hole, View, whole
+
+def product(low, turned):
+    cpu, dtype = machine().cpu, wl.ones((), dtype=low).dtype
+    x, w = (whole(Buffer("input", a * b, dtype), (a, b)) for a, b in ((24, 40), (40, 36)))
+    if turned:
+        w = View(w.buffer, (40, 36), (1, 40), 0)
+    hole = Hole((24, 36), dtype)
+    steps = product_steps(cpu, x, w, hole, [(whole(Buffer("output", 24 * 36, dtype), (24, 36)), hole)])
+    print(sum(machine().assembly(text_of(step, cpu, "routine")).count("vdpbf16ps") for step in steps))
+
+product("bfloat16", False), product("bfloat16", True), product("float16", False)
+"""
+
+
+def test_products_of_bfloat16_use_the_instruction_for_pairs() -> None:
+    plain, turned, other = map(int, run("sapphirerapids", "-c", PAIRS).split())
+    assert plain > 0
+    assert turned > 0
+    assert other == 0
