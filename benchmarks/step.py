@@ -11,6 +11,7 @@ from typing import Any
 import wonderland as wl
 
 from .convolutions import CONVOLUTIONS
+from .eager import EAGER
 from .fourier import FOURIER
 from .graphs import GRAPHS
 from .large import LARGE
@@ -22,7 +23,7 @@ from .sparse import SPARSE
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-KINDS = (WORKLOADS, VARIETY, OPERATIONS, CONVOLUTIONS, PRODUCTS, RECURRENCES, GRAPHS, SPARSE, FOURIER, LARGE)
+KINDS = (WORKLOADS, EAGER, VARIETY, OPERATIONS, CONVOLUTIONS, PRODUCTS, RECURRENCES, GRAPHS, SPARSE, FOURIER, LARGE)
 ALL = {name: make for kind in KINDS for name, make in kind.items()}
 CONTRACTIONS = ("matrix product", "convolution", "attention")
 

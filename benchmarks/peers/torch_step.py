@@ -9,6 +9,7 @@ import torch
 from ..measuring import arguments, figures, line, threads
 from . import torch_workloads
 from .torch_convolutions import CONVOLUTIONS
+from .torch_eager import EAGER
 from .torch_fourier import FOURIER
 from .torch_operations import OPERATIONS
 from .torch_products import PRODUCTS
@@ -17,7 +18,7 @@ from .torch_sparse import SPARSE
 from .torch_variety import VARIETY
 from .torch_workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | SPARSE | FOURIER
+ALL = WORKLOADS | EAGER | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | SPARSE | FOURIER
 if importlib.util.find_spec("torch_geometric") is not None:
     from .torch_graphs import GRAPHS
 

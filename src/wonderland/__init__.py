@@ -38,6 +38,7 @@ from .core.dtypes import (
     uint64,
 )
 from .core.dtypes import bool_ as bool
+from .core.evaluation import made_by as _made_by
 from .core.naming import no_attribute as _no_attribute
 from .core.primitive import Aval as ShapeDtype
 from .core.tensor import Tensor
@@ -174,6 +175,10 @@ _FUNCTIONS = {
     "transforms.control.loops": ("fori_loop", "map", "scan", "while_loop"),
 }
 _HOME = {name: module for module, names in _FUNCTIONS.items() for name in names}
+
+
+# large operations that come again: the engines load with the first
+_made_by(lambda *call: importlib.import_module(".engines.single", __name__).kernel(*call))
 
 
 def __getattr__(name: str) -> object:

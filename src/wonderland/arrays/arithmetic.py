@@ -33,6 +33,8 @@ def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> wl.add(wl.ones(3), 2)
     tensor([3., 3., 3.])
     """
+    if type(x1) is Tensor and type(x2) is Tensor and (dtype := x1._data.dtype) is x2._data.dtype and dtype.kind == "f":
+        return bind(p.add, x1, x2)  # the frequent case
     if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
         x1, x2 = promote("add", x1, x2)
     if x1.dtype is dtypes.bool_:
@@ -47,6 +49,8 @@ def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> wl.subtract(wl.tensor([5, 7]), 1)
     tensor([4, 6])
     """
+    if type(x1) is Tensor and type(x2) is Tensor and (dtype := x1._data.dtype) is x2._data.dtype and dtype.kind == "f":
+        return bind(p.subtract, x1, x2)  # the frequent case
     if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
         x1, x2 = promote("subtract", x1, x2)
     return bind(p.subtract, x1, x2)
@@ -59,6 +63,8 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> wl.multiply(wl.tensor([1.0, 2.0]), wl.tensor([3.0, 0.0]))
     tensor([3., 0.])
     """
+    if type(x1) is Tensor and type(x2) is Tensor and (dtype := x1._data.dtype) is x2._data.dtype and dtype.kind == "f":
+        return bind(p.multiply, x1, x2)  # the frequent case
     if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
         x1, x2 = promote("multiply", x1, x2)
     if x1.dtype is dtypes.bool_:
@@ -73,6 +79,8 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> wl.divide(wl.tensor([1, 3]), 2)
     tensor([0.5, 1.5])
     """
+    if type(x1) is Tensor and type(x2) is Tensor and (dtype := x1._data.dtype) is x2._data.dtype and dtype.kind == "f":
+        return bind(p.divide, x1, x2)
     if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and is_inexact(x1.dtype)):
         x1, x2 = promote_inexact("divide", x1, x2)
     return bind(p.divide, x1, x2)

@@ -294,6 +294,8 @@ def promote(name: str, *xs: ArrayLike) -> list[Tensor]:
     """The operands as tensors of one dtype. Python numbers take the dtype of the tensors."""
     if len(xs) == 2:  # a tensor and a number, the frequent case
         x, y = xs
+        if type(x) is Tensor and type(y) is Tensor and x._data.dtype is y._data.dtype:
+            return [x, y]
         if type(x) is Tensor and SCALAR_KIND.get(type(y), 4) <= KIND[x.dtype]:
             return [x, from_scalar(y, x.dtype)]  # type: ignore[arg-type]  # its type is that of a number
         if type(y) is Tensor and SCALAR_KIND.get(type(x), 4) <= KIND[y.dtype]:
@@ -339,7 +341,8 @@ def for_sums(x: Tensor) -> Tensor:
 def promote_kind(name: str, kinds: p.Kinds, *xs: ArrayLike) -> list[Tensor]:
     """Like `promote`, and refuse kinds of numbers that the operation does not take."""
     xs_ = promote(name, *xs)
-    p.check_kind(name, kinds, xs_[0])
+    if KIND[xs_[0].dtype] not in kinds:
+        p.check_kind(name, kinds, xs_[0])
     return xs_
 
 
@@ -385,6 +388,8 @@ def as_result(x: Tensor) -> Tensor:
 
 def as_inexact(name: str, x: ArrayLike) -> Tensor:
     """One operand as a floating or complex tensor."""
+    if type(x) is Tensor and x._data.dtype.kind == "f":
+        return x
     x = as_tensor(name, x)
     return x if is_inexact(x.dtype) else p.astype(x, dtype=dtypes.default_float)
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from numpy import asarray, ndarray
+
 from . import tape
 from .broadcasting import check_no_outer
 from .cell import Cell
 from .context import current, next_order, place
 from .dtypes import DType, is_inexact
 from .errors import ShapeError, TraceError
-from .evaluation import evaluate, recover
+from .evaluation import SMALL, compute, evaluate, recover
 from .settings import lenient
-from .tensor import Shape, Tensor, Tracer, alias, wrap
+from .tensor import Shape, Tensor, Tracer, alias, new, wrap
 from .typing import Shaped, Tangents
 
 if TYPE_CHECKING:
@@ -36,10 +38,18 @@ def bind(primitive: Primitive, *args: Tensor, **params: object) -> Any:
     else:
         if current().plain:
             try:
-                out = primitive.impl(*data, **params)
+                if primitive.single and (data[0].size > SMALL or data[-1].size > SMALL):
+                    out = compute(primitive, data, params)
+                else:
+                    out = primitive.impl(*data, **params)
             except Exception as error:
                 out = recover(primitive, args, params, error)
-            return [wrap(o) for o in out] if primitive.multiple else wrap(out)
+            if primitive.multiple:
+                return [wrap(o) for o in out]
+            result = new(Tensor)  # as `wrap` does, without a call
+            result._data = out if type(out) is ndarray else asarray(out)
+            result._node = None
+            return result
     return _bind(primitive, args, params)
 
 

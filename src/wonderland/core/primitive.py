@@ -23,6 +23,7 @@ and facts:
     free          it moves elements and does no arithmetic, as views do, too
     alternatives  of the graphs that it carries, one runs
     foreign       it runs a function of the user's, whose errors are his own
+    single        from how many elements (or what `cost`) on a kernel for it alone is faster than NumPy; 0: never
     effect        it does something besides giving a result: it stays where it is, though nobody needs its result
 
 Reverse mode is derived from jvp and transpose; there is no third rule to keep in step.
@@ -36,7 +37,7 @@ from typing import Any, NamedTuple
 
 from .dtypes import DType
 from .interpreter import bind
-from .tensor import Shape, Tensor
+from .tensor import Shape
 from .typing import Shaped
 
 Rule = Callable[..., Any]
@@ -104,6 +105,7 @@ class Primitive:
         "linearize",
         "multiple",
         "name",
+        "single",
         "transpose",
         "view",
     )
@@ -125,6 +127,7 @@ class Primitive:
         alternatives: bool = False,
         foreign: bool = False,
         effect: bool = False,
+        single: int = 0,
     ) -> None:
         self.name = name
         self.impl = impl
@@ -141,6 +144,7 @@ class Primitive:
         self.alternatives = alternatives
         self.foreign = foreign
         self.effect = effect
+        self.single = single
         self._declare()
 
     def _declare(self) -> None:
@@ -148,8 +152,7 @@ class Primitive:
             raise ValueError(f"the primitive {self.name} is declared twice")
         TABLE[self.name] = self
 
-    def __call__(self, *args: Tensor, **params: object) -> Any:
-        return bind(self, *args, **params)
+    __call__ = bind  # with no call in between: every operation goes this way
 
     def __repr__(self) -> str:
         return self.name

@@ -21,10 +21,16 @@ class Sightings:
     def __init__(self) -> None:
         self._counts: dict[Hashable, int] = {}
 
-    def enough(self, kind: Hashable, elements: int) -> bool:
-        """Note a call that computes with so many elements; whether such calls came often enough to be compiled."""
+    def enough(self, kind: Hashable, elements: int, together: int = 0) -> bool:
+        """Note a call that computes with so many elements; whether such calls came often enough to be compiled.
+
+        With `together`, they must have computed with so many elements together: then what saves little in a call is
+        compiled the later.
+        """
         count = self._counts.pop(kind, 0) + 1
         self._counts[kind] = count  # at the end
         if len(self._counts) > REMEMBERED:
             self._counts.pop(next(iter(self._counts)), None)
+        if together:
+            return count >= CALLS_OF_MANY and count * elements >= together
         return count >= (CALLS_OF_MANY if elements >= MANY else CALLS_OF_FEW)

@@ -239,7 +239,7 @@ def is_device(target: object) -> bool:
 
 def wrap(data: Array | Number) -> Tensor:
     """The tensor over a NumPy result."""
-    t = _new(Tensor)
+    t = new(Tensor)
     t._data = data if type(data) is np.ndarray else np.asarray(data)
     t._node = None
     return t
@@ -249,13 +249,13 @@ def alias(x: Tensor) -> Tensor:
     """Another tensor with the same value and record: where one is changed by assignment, the other is not."""
     if type(x) is not Tensor:
         return x  # traced values do not change, and a cell is meant to
-    t = _new(Tensor)
+    t = new(Tensor)
     t._data = x._data
     t._node = x._node
     return t
 
 
-_new = object.__new__
+new = object.__new__
 
 
 def _restore(data: Array, requires_grad: bool = False) -> Tensor:

@@ -5,7 +5,7 @@
     WONDERLAND_BACKEND=numpy                 for a whole program
 
 Native code is the default. It needs llvmlite, on Linux or macOS; elsewhere NumPy runs graphs, and a warning says so
-once. Outside `jit` operations always run with NumPy.
+once. Outside `jit` operations run with NumPy, but for what is compiled when it comes again (docs/compiler.md).
 """
 
 from __future__ import annotations

@@ -403,6 +403,7 @@ attention: Primitive = Primitive(
     jvp=_attention_jvp,
     multiple=True,
     cost=_cost(lambda options: 0, keys=1, values=1),
+    single=1 << 18,
 )
 attention.batch = _batch(attention, lambda options: 3)
 
@@ -421,6 +422,7 @@ attention_backward: Primitive = Primitive(
     _backward_abstract,
     multiple=True,
     cost=_cost(lambda options: 2, keys=3, values=2),
+    single=1 << 18,
 )
 attention_backward.batch = _batch(attention_backward, lambda options: 6)
 

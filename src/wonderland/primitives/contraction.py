@@ -67,5 +67,6 @@ matmul: Primitive = Primitive(
     jvp=(LINEAR, LINEAR),
     transpose=(lambda ct, x, y: unbroadcast(ct @ swap_last(y), x.shape), _transpose_right),
     cost=_cost,
+    single=1 << 21,
 )
 matmul.batch = elementwise_batch(matmul)

@@ -266,6 +266,7 @@ convolution: Primitive = Primitive(
         lambda ct, x, w, **params: convolution_weight(x, ct, kernel=w.shape[:-2], **params),
     ),
     cost=lambda x, w, **params: _cost(_convolution_abstract(x, w, **params), w.shape[:-2], w.shape[-2]),
+    single=1 << 21,
 )
 convolution.batch = _batch(convolution, "x", "w", "y")
 
@@ -279,6 +280,7 @@ convolution_input: Primitive = Primitive(
         lambda ct, y, w, spatial, **params: convolution_weight(ct, y, kernel=w.shape[:-2], **params),
     ),
     cost=lambda y, w, **params: _cost(y, w.shape[:-2], w.shape[-2]),
+    single=1 << 21,
 )
 convolution_input.batch = _batch(convolution_input, "y", "w", "x")
 
@@ -292,5 +294,6 @@ convolution_weight: Primitive = Primitive(
         lambda ct, x, y, kernel, **params: convolution(x, ct, **params),
     ),
     cost=lambda x, y, kernel, groups, **params: _cost(y, kernel, x.shape[-1] // groups),
+    single=1 << 21,
 )
 convolution_weight.batch = _batch(convolution_weight, "x", "y", "w")

@@ -74,7 +74,9 @@ def elementwise(
             raise DTypeError(f"{name}: dtypes {', '.join(str(a.dtype) for a in args)} differ.", "x.astype(...)")
         return Aval(broadcast_shapes(name, *[a.shape for a in args]), dtype if out is None else out(dtype))
 
-    primitive = Primitive(name, impl, abstract, jvp=jvp, elementwise=True)
+    # one thread of NumPy adds as fast as memory is, but takes its time for functions such as exp
+    alone = 1 << 15 if kinds is INEXACT else 1 << 19
+    primitive = Primitive(name, impl, abstract, jvp=jvp, elementwise=True, single=alone)
     primitive.batch = elementwise_batch(primitive)
     return primitive
 
@@ -211,6 +213,7 @@ def negative_power(x: Shaped) -> InputError:
 
 
 power: Primitive = binary("power", _integer_power, (_power_factor, _exponent_factor))
+power.single = 1 << 15
 
 # --- trigonometric, hyperbolic and their inverses
 

@@ -77,6 +77,7 @@ max_: Primitive = Primitive(
     jvp=(_extreme_jvp,),
     batch=reduced_batch("max"),
     cost=reduced_cost,
+    single=1 << 17,
 )
 min_: Primitive = Primitive(
     "min",
@@ -85,6 +86,7 @@ min_: Primitive = Primitive(
     jvp=(_extreme_jvp,),
     batch=reduced_batch("min"),
     cost=reduced_cost,
+    single=1 << 17,
 )
 any_: Primitive = Primitive(
     "any",

@@ -154,6 +154,7 @@ sum_: Primitive = Primitive(
     transpose=(lambda ct, x, axes: _spread(ct, x.shape, axes),),
     batch=reduced_batch("sum"),
     cost=reduced_cost,
+    single=1 << 17,
 )
 
 
