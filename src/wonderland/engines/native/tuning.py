@@ -17,6 +17,7 @@ TOUCH = 10  # to read or write an element in a kernel, in additions             
 
 # --- how work is cut into chunks; by the problem alone, so that results do not depend on threads
 SHORT = 20  # microseconds of a step that is not worth sharing                                   mlp_tiny, matmul_64
+LONG_READ = 100  # microseconds of keys and values that a few queries share out in parts          decoding
 GRAIN = 1 << 18  # additions in a chunk of a kernel: some ten microseconds                       elementwise, softmax
 MOST_CHUNKS = 32  # of a step                                                                    elementwise
 CONVOLVED = 20_000_000  # operations in a chunk of a convolution: a fifth of a millisecond       conv_3x3, cnn
@@ -54,6 +55,7 @@ KEYS = 1 << 15  # of keys and values that are worked on together                
 QUERY_SUMS = 1 << 16  # of sums that wait for the next tile of keys                              attention
 NEAR = 1 << 18  # from which rows are gathered without asking for them before                     sparse
 LOCAL_NUMBERS = 1 << 17  # of the numbers of one transform, a vector of signals; there are two such pieces   fourier
+FEW_STATES = 1 << 15  # of queries and sums of values of heads that a chunk takes together         decoding
 KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody holds it             elementwise
 
 # --- how many go together
@@ -65,6 +67,7 @@ FEW_QUANTIZED = 8  # of a product that reads a matrix of few bits as it is      
 STREAMS = 8  # rows of that factor that are read at a time, if there is one row                  decoding
 LEAST_ROWS = 64  # of that factor in a chunk                                                     decoding
 FEW_KEYS = 128  # whose weights a few queries keep at a time                                      decoding
+TURN_KEYS = 32  # of all heads, that a chunk takes at a time                                      decoding
 VALUE_VECTORS = 8  # of the sums of values of a few queries, in registers                        decoding
 SCORE_ROWS = 2  # of scores                                                                      attention
 QUERY_GROUPS = 2  # of queries, in the gradients of attention                                    attention_grad

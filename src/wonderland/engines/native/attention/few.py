@@ -3,29 +3,62 @@
 For more queries tiles of keys are turned, so that vectors run along keys; for a few that would take longer than the
 products. Here vectors run along the features: w keys at a time give w sums of products, which are added up into one
 vector of scores. Weights times values are sums of rows, in registers.
+
+A cache has the heads of a place side by side. So that its memory is read from one end to the other, a chunk takes all
+heads of some keys; chunks take turns with the keys, so each has as many of those that are seen, and `Joined` puts
+together what they found, by the log-sum-exp of each.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 from ....primitives.sight import Extras, Options
+from ..direct.step import Share, spread_index
 from ..labels import Work
 from ..processor import Processor
 from ..products.blocks import Blocks
 from ..products.dots import gathered
 from ..products.packing import shuffle
 from ..text import functions
+from ..text.builder import STORED
+from ..text.describe import Description
 from ..text.functions.vector import Vector, where
-from ..text.routine import Routine
-from ..tuning import FEW_KEYS, VALUE_VECTORS
-from ..values import View
+from ..text.routine import Routine, slots_of
+from ..tuning import FAR_BYTES, FEW_KEYS, FEW_STATES, LONG_READ, MOST_CHUNKS, TURN_KEYS, VALUE_VECTORS
+from ..values import Buffer, View
 from .scores import Group, Scores
 from .tiles import Combine, Tile, Tiles, larger, total
 
+LINE = 64  # bytes
+
+
+class Sharing(NamedTuple):
+    """How the work on a few queries is shared out."""
+
+    parts: int = 1  # chunks that take turns with the keys of a matrix
+    heads: int = 1  # matrices that a chunk works on together
+
+
+def sharing(q: View, k: View, v: View, offsets: View | None) -> Sharing:
+    """By the shapes alone: what takes long to read is cut into parts, which hold all heads if these lie together."""
+    *lead, t, d = q.shape
+    s, e, count = k.shape[-2], v.shape[-1], math.prod(lead)
+    microseconds = count * s * (d + e) * k.dtype.itemsize / FAR_BYTES
+    if microseconds < LONG_READ:
+        return Sharing()
+    inside = bool(lead) and lead[-1] > 1 and all(x.strides[len(lead) - 1] < x.strides[-2] for x in (k, v))
+    inside = inside and lead[-1] * t * (d + e) * q.dtype.itemsize <= FEW_STATES
+    inside = inside and (offsets is None or offsets.strides[-1] == 0)  # all heads see the same keys
+    heads = lead[-1] if inside else 1
+    wanted = min(max(4, round(microseconds / LONG_READ)), MOST_CHUNKS)
+    return Sharing(max(1, min(-(-wanted * heads // count), s // (4 * TURN_KEYS))), heads)
+
 
 class FewQueries(Scores):
-    """out = P v and the log-sum-exp of the rows of scores."""
+    """out = P v and the log-sum-exp of the rows of scores; those of parts of the keys, (..., parts, t), if shared."""
 
     def __init__(
         self,
@@ -37,12 +70,15 @@ class FewQueries(Scores):
         out: View,
         lse: View,
         options: Options,
+        shared: Sharing,
     ) -> None:
         super().__init__(cpu, [q, k, v], [out, lse], (q, k, v), extras, options)
-        self.out, self.lse = out, lse
-        self.keys = min(FEW_KEYS, -(-self.s // self.w) * self.w)
+        self.out, self.lse, self.shared = out, lse, shared
+        together = FEW_KEYS if shared == Sharing() else TURN_KEYS
+        self.keys = min(together, -(-self.s // self.w) * self.w)
         read = math.prod(self.lead) * self.s * (self.d + self.e) * k.dtype.itemsize
-        self.blocks = Blocks(self.lead, 1, 1, 1, 1, read / 10_000)
+        outer = self.lead if shared.heads == 1 else self.lead[:-1]
+        self.blocks = Blocks((*outer, shared.parts), 1, 1, 1, 1, read / FAR_BYTES)
 
     @property
     def chunks(self) -> int:
@@ -52,29 +88,49 @@ class FewQueries(Scores):
     def work(self) -> Work:
         return self.label, self.pairs * (self.d + self.e)
 
+    def describe(self) -> tuple[object, ...]:
+        return *super().describe(), *self.shared, self.keys
+
     def emit(self, r: Routine) -> None:
         self.r, self.m = r, Tiles(r, self.q)
-        m = self.m
-        self.query, self.weights = m.tile(self.t, self.d), m.tile(self.t, self.keys)
-        self.sums = m.tile(self.t, self.e)
-        self.tops, self.totals = m.tile(self.t, self.w), m.tile(self.t, self.w)  # a vector for each query
-        self.scales = m.tile(1, self.t)
+        m, rows = self.m, self.shared.heads * self.t
+        # of all heads: queries, sums of values, and a vector each for the largest score and the sum of weights
+        self.all = [m.tile(rows, columns) for columns in (self.d, self.e, self.w, self.w)]
+        self.weights, self.scales = m.tile(self.t, self.keys), m.tile(1, self.t)
 
-        def matrix(lead: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
-            self.enter(lead)
-            m.rows(self.q, lead, "0", str(self.t), self.query, self.scale)
-            m.fill(self.sums, self.t)
-            m.fill(self.totals, self.t)
-            m.fill(self.tops, self.t, -math.inf)
+        def matrix(place: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
+            *outer, part = place
+            for tile, value in zip(self.all[1:], (0.0, -math.inf, 0.0), strict=True):
+                m.fill(tile, rows, value)
+            self._heads(outer, lambda lead: m.rows(self.q, lead, "0", str(self.t), self.query, self.scale))
+            self.enter(outer if self.shared.heads == 1 else [*outer, "0"])
             start, stop = "0", str(min(self.s, self.t) if self.diagonal else self.s)
             if self.placed:
                 start, stop = self.tiles_for("0", str(self.t))
                 start = "0" if self.keys >= self.s else start
-            r.b.loop(stop, self.keys, lambda key: self._keys(lead, key, stop), start)
-            r.each(self.t, lambda i: self._finish(lead, i))
-            m.out(self.sums, self.out, [*lead, "0"], str(self.t), m.at(self.scales))
+            start = r.linear((1, self.keys), (start, part))
+            step = self.shared.parts * self.keys
+            r.b.loop(stop, step, lambda key: self._heads(outer, lambda lead: self._keys(lead, key, stop)), start)
+            self._heads(outer, lambda lead: self._results(lead, part))
 
         self.blocks.each(r, matrix)
+
+    def _heads(self, outer: list[str], body: Callable[[list[str]], None]) -> None:
+        """body(lead) for every head that the chunk has, with what is kept for it."""
+
+        def one(lead: list[str], first: str) -> None:
+            self.query, self.sums, self.tops, self.totals = (Tile(self.m.at(t, first), t.step) for t in self.all)
+            body(lead)
+
+        if self.shared.heads == 1:
+            one(outer, "0")
+        else:
+            self.r.b.loop(self.shared.heads, 1, lambda h: one([*outer, h], self.r.linear((self.t,), (h,))))
+
+    def _results(self, lead: list[str], part: str) -> None:
+        place = lead if self.shared.parts == 1 else [*lead, part]
+        self.r.each(self.t, lambda i: self._finish(place, i))
+        self.m.out(self.sums, self.out, [*place, "0"], str(self.t), self.m.at(self.scales))
 
     def _keys(self, lead: list[str], key: str, stop: str) -> None:
         """Some keys, for all queries."""
@@ -91,6 +147,8 @@ class FewQueries(Scores):
         b, m, r, w = self.b, self.m, self.r, self.w
         first = r.linear((1, 1), (g.key, column))
         lines = [m.line(self.k, g.lead, r.linear((1,), (first,), t)) for t in range(w)]
+        for line in lines:
+            self._ask(self.k, line)
 
         def one(i: str) -> None:
             def terms(j: str, sums: list[str], n: int) -> list[str]:
@@ -108,6 +166,16 @@ class FewQueries(Scores):
             m.store(found, m.at(self.weights, i, column))
 
         r.each(self.t, one)
+
+    def _ask(self, view: View, line: str) -> None:
+        """For the row that this head reads when the chunk has its turn again: rows of a head are apart in memory."""
+        if self.shared == Sharing():
+            return
+        ahead, item = self.shared.parts * self.keys * view.strides[-2], view.dtype.itemsize
+        self.b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for c in range(0, view.shape[-1], max(1, LINE // item)):
+            place = self.r.at(line, STORED[view.dtype], (), (), ahead + c)
+            self.b.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
 
     def _values(self, g: Group, i: str, columns: str) -> None:
         """The weights of a query, relative to its largest score so far, and its sums of values."""
@@ -150,6 +218,8 @@ class FewQueries(Scores):
         def one(j: str, sums: list[str]) -> list[str]:
             weight = m.spread(m.at(self.weights, i, j))
             line = m.line(self.v, g.lead, r.linear((1, 1), (g.key, j)))
+            if not vectors.start:
+                self._ask(self.v, line)
             pieces = [m.piece(self.v, line, str(c * w), min(w, self.e - c * w)) for c in vectors]
             made = [b.intrinsic("fmuladd", m.kind, weight.name, p, s) for p, s in zip(pieces, sums, strict=True)]
             if marks is None:
@@ -176,7 +246,9 @@ class FewQueries(Scores):
             return b.emit(f"extractelement {m.kind} {x.name}, i64 0")
 
         b.do(f"store {m.scalar} {first(1.0 / found)}, ptr {m.at(self.scales, '0', i)}, align {m.size}")
-        r.store(self.lse, first(where(nothing, 0.0, log)), [*lead, i])
+        if self.shared.parts == 1:  # else a part without keys has no weight
+            log = where(nothing, 0.0, log)
+        r.store(self.lse, first(log), [*lead, i])
 
     def _folded(self, x: Vector, combine: Combine) -> Vector:
         """What all lanes come to, in each of them."""
@@ -185,3 +257,66 @@ class FewQueries(Scores):
             other = shuffle(self.r, x.name, x.name, [t ^ distance for t in range(self.w)], self.m.scalar)
             x, distance = combine(x, self.m.vector(other)), 2 * distance
         return x
+
+
+class Joined:
+    """out and log-sum-exp of all keys, from those of parts: (..., parts, t, e) and (..., parts, t)."""
+
+    def __init__(self, sums: View, logs: View, out: View, lse: View) -> None:
+        self.sums, self.logs, self.out, self.lse = sums, logs, out, lse
+        self.views = [sums, logs, out, lse]
+        self.reads: list[Buffer] = [sums.buffer, logs.buffer]
+        self.writes: list[Buffer] = [out.buffer, lse.buffer]
+        *self.lead, self.parts, self.t, self.e = sums.shape
+        rows = math.prod(self.lead) * self.t
+        self.share = Share(rows, rows * self.parts * self.e / 2000)
+
+    @property
+    def chunks(self) -> int:
+        return self.share.chunks
+
+    @property
+    def work(self) -> Work:
+        return f"join {self.parts} parts of {self.out.shape}", math.prod(self.sums.shape)
+
+    def describe(self) -> tuple[object, ...]:
+        views = [Description(slots_of(self.views)).view(v) for v in self.views]
+        return type(self).__name__, *views, *self.sums.shape, self.share.step
+
+    def emit(self, r: Routine) -> None:
+        m = Tiles(r, self.sums)
+        weights = m.tile(self.parts, m.w)
+        low, high = self.share.range(r)
+        r.b.loop(high, 1, lambda row: self._row(r, m, weights, spread_index(r, row, [*self.lead, self.t])), low)
+
+    def _row(self, r: Routine, m: Tiles, weights: Tile, index: list[str]) -> None:
+        b, (*lead, i) = r.b, index
+
+        def log(part: str) -> Vector:
+            return m.vector(b.spread(r.load(self.logs, [*lead, part, i]), m.scalar, m.w))
+
+        def largest(part: str, tops: list[str]) -> list[str]:
+            return [larger(m.vector(tops[0]), log(part)).name]
+
+        top = m.vector(b.loop_with([(m.kind, m.number(-math.inf).name)], self.parts, 1, largest)[0])
+        base = where(top.equals(-math.inf), 0.0, top)
+
+        def weigh(part: str, sums: list[str]) -> list[str]:
+            weight = m.vector(functions.exp_flushed(b, [(log(part) - base).name], m.scalar, m.w))
+            m.store(weight, m.at(weights, part))
+            return [(m.vector(sums[0]) + weight).name]
+
+        found = m.vector(b.loop_with([(m.kind, "zeroinitializer")], self.parts, 1, weigh)[0])
+        nothing = found.equals(0.0)
+        found = where(nothing, 1.0, found)
+        for column in range(0, self.e, m.w):
+            n = min(m.w, self.e - column)
+
+            def add(part: str, sums: list[str], column: int = column, n: int = n) -> list[str]:
+                piece = r.load(self.sums, [*lead, part, i, str(column)], m.w, n)
+                return [b.intrinsic("fmuladd", m.kind, m.load(m.at(weights, part)).name, piece, sums[0])]
+
+            total_ = m.vector(b.loop_with([(m.kind, "zeroinitializer")], self.parts, 1, add)[0])
+            r.store(self.out, (total_ / found).name, [*index, str(column)], m.w, n)
+        whole = where(nothing, 0.0, m.vector(functions.log(b, [found.name], m.scalar, m.w)) + base)
+        r.store(self.lse, b.emit(f"extractelement {m.kind} {whole.name}, i64 0"), index)

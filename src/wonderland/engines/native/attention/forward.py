@@ -22,7 +22,7 @@ from ..text.functions.vector import Vector, where
 from ..text.routine import Routine
 from ..tuning import FEATURES, QUERY_SUMS
 from ..values import Op, View
-from .few import FewQueries
+from .few import FewQueries, Joined, sharing
 from .gradients import gradient_steps
 from .scores import Group, Scores
 from .tiles import Tile, larger, total
@@ -198,11 +198,25 @@ def attention(s: Schedule, e: Equation) -> bool:
         return False
     qkv = _along_rows(s, q), _along_rows(s, k), _along_rows(s, v)
     out, lse = _placed_like(s, e.outputs[0], qkv[0]), s.new(e.outputs[1].shape, e.outputs[1].dtype)
-    kind = FewQueries if 2 * q.shape[-2] <= s.cpu.lanes(4) else Attention
-    s.emit(kind(s.cpu, *qkv, _extras(s, q, k, operands, options), out, lse, options))
+    extras = _extras(s, q, k, operands, options)
+    if 2 * q.shape[-2] <= s.cpu.lanes(4):
+        s.emit(*_few(s, qkv, extras, out, lse, options))
+    else:
+        s.emit(Attention(s.cpu, *qkv, extras, out, lse, options))
     for var, view in zip(e.outputs, (out, lse), strict=True):
         s.bind(var, view)
     return True
+
+
+def _few(
+    s: Schedule, qkv: tuple[View, View, View], extras: Extras[View], out: View, lse: View, options: Options
+) -> list[FewQueries | Joined]:
+    shared = sharing(*qkv, extras.offsets)
+    if shared.parts == 1:
+        return [FewQueries(s.cpu, *qkv, extras, out, lse, options, shared)]
+    *lead, t, e = out.shape
+    sums, logs = s.new((*lead, shared.parts, t, e), lse.dtype), s.new((*lead, shared.parts, t), lse.dtype)
+    return [FewQueries(s.cpu, *qkv, extras, sums, logs, options, shared), Joined(sums, logs, out, lse)]
 
 
 def attention_backward(s: Schedule, e: Equation) -> bool:
