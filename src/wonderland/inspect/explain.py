@@ -14,6 +14,7 @@ import numpy as np
 from ..core.errors import InputError
 from ..core.primitive import Aval
 from ..engines.native.engine import ENGINE
+from ..engines.native.general import Sized
 from ..engines.native.machine import machine
 from ..engines.native.memory import PLANNED, lifetimes
 from ..engines.native.program import Program, text_of
@@ -291,12 +292,13 @@ def explain(f: Callable[..., object], *args: object, profile: bool = False, **kw
     last = None if args or kwargs or profile else jitted.last_trace
     traced, arguments = (last, None) if last is not None else jitted._find(args, kwargs)
     graph = traced.graph
-    program = ENGINE.program(graph)
+    found = ENGINE.program(graph)
+    program, numbers = found.prepared() if isinstance(found, Sized) else (found, [])
     times = None
     if profile and arguments is not None:
         cells = [arguments.cells[c] if type(c) is int else c for c in traced.read_cells]
         operands = [*traced.captured, *[cell.value for cell in cells], *arguments.operands]
         if any(isinstance(operand, Aval) for operand in operands):
             raise InputError("explain: profile=True runs the function, but an argument is a ShapeDtype.", "a tensor")
-        times = measure(program, [np.asarray(operand) for operand in operands])
+        times = measure(program, [*[np.asarray(operand) for operand in operands], *numbers])
     return Explanation(jitted._name, program, len(graph.states), times, jitted.why())

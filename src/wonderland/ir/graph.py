@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.context import FORWARD, Source
 from ..core.dtypes import DType
 from ..core.primitive import Aval, Primitive
 from ..core.typing import Array
+
+if TYPE_CHECKING:
+    from .sizes import AtSize
 
 
 class Typed:
@@ -83,6 +86,7 @@ class Graph:
     answers: dict[Hashable, Any] = field(
         default_factory=dict
     )  # what was made of it, by what was asked, see deriving.py
+    at_size: AtSize | None = None  # the graph for all sizes that it is one of, see sizes.py
     simplified: Graph | None = None  # see simplify.py
     is_simple: bool = False  # whether it is its own simplified form
 

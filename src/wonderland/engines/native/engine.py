@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from ...core.context import uncollected
+from ...core.errors import InputError
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
+from ...ir.sizes import AtSize
+from .general import Sized, program_for
 from .keeping import kept
 from .program import Program
 
@@ -12,12 +15,27 @@ from .program import Program
 class Native:
     """Compiles graphs, and keeps the programs that were used last."""
 
-    def program(self, graph: Graph) -> Program:
+    def program(self, graph: Graph) -> Program | Sized:
         found = graph.programs.get("native")
-        if not isinstance(found, Program):
-            found = uncollected(Program, simplify(graph), graph.states)
-            kept.add(found, graph)
+        if isinstance(found, Program | Sized):
+            return found
+        if graph.at_size is not None and (sized := self._sized(graph, graph.at_size)) is not None:
+            graph.programs["native"] = sized
+            return sized
+        found = uncollected(Program, simplify(graph), graph.states)
+        kept.add(found, graph)
         return found
+
+    def _sized(self, graph: Graph, size: AtSize) -> Sized | None:
+        """The program for all sizes, at the size of a graph; None if there is none."""
+        if program_for(size.template) is not None:
+            return Sized(size, graph)
+        if size.template.named:
+            raise InputError(
+                f"{graph.name}: no program serves all sizes of the batch: {size.template.refused}.",
+                "wl.jit without dynamic=, which compiles for every size",
+            )
+        return None
 
 
 ENGINE = Native()

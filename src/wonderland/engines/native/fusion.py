@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ...core import dtypes
 from ...core.dtypes import DType
+from ...ir.sizes import varying
 from . import values
 from .contractions import Contraction
 from .emission import Emission
@@ -253,7 +254,8 @@ class Fusion(Emission):
         total = math.prod(value.shape)
         if split == 0 and total > LONG_ROW:
             # one long row: pieces first, so that they can be shared out
-            pieces = next((p for p in (64, 48, 32, 24, 16, 12, 8, 6, 4, 2) if total % p == 0), 0)
+            even = (p for p in (64, 48, 32, 24, 16, 12, 8, 6, 4, 2) if total % p == 0)
+            pieces = 0 if varying(value.shape) else next(even, 0)
             cut = values.reshaped(value, (pieces, total // pieces)) if pieces else None
             if cut is None and len(value.shape) > 1:
                 cut = value

@@ -17,6 +17,7 @@ from ...core import dtypes
 from ...ir.expansion import expansion
 from ...ir.graph import Equation, Graph, Var
 from ...ir.simplify import simplify
+from ...ir.sizes import varying
 from ...primitives.composed import Composed
 from . import checked, loops, values, windows
 from .complexes import pairs
@@ -49,7 +50,9 @@ def _transpose(s: Schedule, e: Equation) -> bool:
     if (pieces := s.pieces(x)) is not None:
         s.assemble(e.outputs[0], pieces.transposed(axes))
         return True
-    s.bind(e.outputs[0], values.transposed(s.elsewhere(x), axes))
+    # a batch is in memory with its axis in front, so that no distance there depends on its size
+    value = s.in_memory(s.value(x)) if varying(x.shape) else s.elsewhere(x)
+    s.bind(e.outputs[0], values.transposed(value, axes))
     return True
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...ir.sizes import at
 from .runtime import Op as Code
 from .schedule import Schedule
 from .steps import Control
@@ -19,19 +20,21 @@ PLANNED = ("arena", "carry")
 Life = tuple[int, int]
 
 
-def plan(schedule: Schedule) -> int:
+def plan(schedule: Schedule, batch: int = 0) -> int:
     """Give every arena buffer an offset such that buffers alive at one time do not overlap; the arena's size in bytes.
 
+    `batch`: the largest that there is room for, if sizes vary.
     Large buffers are placed first, each at the lowest offset that is free during its whole life. That compares each
     with all larger ones, so the smallest of many buffers have a region of their own.
     """
     life = lifetimes(schedule)
-    buffers = sorted((b for b in life if b.kind in PLANNED), key=lambda b: -b.nbytes)
-    total = _first_fit(buffers[:COMPARED], life)
-    return _by_size(buffers[COMPARED:], life, total)
+    room = {b: at(b.size, batch) * b.dtype.itemsize for b in life if b.kind in PLANNED}
+    buffers = sorted(room, key=lambda b: -room[b])
+    total = _first_fit(buffers[:COMPARED], life, room)
+    return _by_size(buffers[COMPARED:], life, room, total)
 
 
-def _by_size(buffers: list[Buffer], life: dict[Buffer, Life], start: int) -> int:
+def _by_size(buffers: list[Buffer], life: dict[Buffer, Life], sizes: dict[Buffer, int], start: int) -> int:
     """Place buffers behind `start` as they come to life, where one of the same size, rounded up, has ended."""
     free: dict[int, list[int]] = {}
     alive: list[tuple[int, int, int]] = []  # when it ends, offset, room
@@ -40,7 +43,7 @@ def _by_size(buffers: list[Buffer], life: dict[Buffer, Life], start: int) -> int
         while alive and alive[0][0] < first:
             _, offset, room = heapq.heappop(alive)
             free.setdefault(room, []).append(offset)
-        room = max(ALIGN, 1 << (buffer.nbytes - 1).bit_length())
+        room = max(ALIGN, 1 << (sizes[buffer] - 1).bit_length())
         if not free.get(room):
             free[room] = [-(-start // ALIGN) * ALIGN]
             start = free[room][0] + room
@@ -49,7 +52,7 @@ def _by_size(buffers: list[Buffer], life: dict[Buffer, Life], start: int) -> int
     return start
 
 
-def _first_fit(buffers: list[Buffer], life: dict[Buffer, Life]) -> int:
+def _first_fit(buffers: list[Buffer], life: dict[Buffer, Life], sizes: dict[Buffer, int]) -> int:
     # of the buffers that are placed already: the steps during which they live, and what they occupy, up to a multiple
     # of ALIGN
     firsts, lasts, starts, ends = np.zeros((4, len(buffers)), np.int64)
@@ -59,10 +62,10 @@ def _first_fit(buffers: list[Buffer], life: dict[Buffer, Life]) -> int:
         together = np.flatnonzero((firsts[:i] <= lasts[i]) & (firsts[i] <= lasts[:i]))
         together = together[np.argsort(starts[together], kind="stable")]
         free = np.maximum.accumulate([0, *ends[together]])  # where nothing in front reaches, before each and at the end
-        fits = np.flatnonzero(free[:-1] + buffer.nbytes <= starts[together])
+        fits = np.flatnonzero(free[:-1] + sizes[buffer] <= starts[together])
         buffer.offset = starts[i] = int(free[fits[0] if len(fits) else -1])
-        ends[i] = -(-(buffer.offset + buffer.nbytes) // ALIGN) * ALIGN
-        total = max(total, buffer.offset + buffer.nbytes)
+        ends[i] = -(-(buffer.offset + sizes[buffer]) // ALIGN) * ALIGN
+        total = max(total, buffer.offset + sizes[buffer])
     return total
 
 

@@ -31,7 +31,7 @@ from .schedule import Schedule
 from .steps import Control, Fallback, Label, Native
 from .text.routine import Routine, slots_of
 from .tuning import KEPT_RESULT
-from .values import Buffer, View, as_array
+from .values import SIZE, Buffer, View, as_array
 
 _ARRAYS = {np.ndarray}
 _OWN = runtime.OWNED | runtime.WRITEABLE | runtime.CONTIGUOUS
@@ -51,6 +51,7 @@ class Program:
     """Call it with the arrays of the graph's inputs; it returns those of its outputs."""
 
     used = 0  # when it was used last, see keeping.py
+    _capacity = 0  # the largest batch that there is room for, if its size varies
 
     def __init__(self, graph: Graph, states: Mapping[int, int] | None = None) -> None:
         """`states`: which outputs are the new values of which inputs, and could take their place in memory."""
@@ -61,7 +62,7 @@ class Program:
         self.states = states or {}
         rename_copies(self.schedule)
         self.donations = donations(self.schedule, self.states)  # which changes the order of steps
-        self.arena_bytes = plan(self.schedule)
+        self.arena_bytes = plan(self.schedule, self._capacity)
         results = sum(a.aval.nbytes for i, a in enumerate(graph.outputs) if i not in self.donations)
         what = "its results and intermediate values need"
         check_room(graph.name, self.arena_bytes + results, what, "smaller shapes, or wl.map over parts of the data")
@@ -69,6 +70,7 @@ class Program:
         self.places = {b: i for i, b in enumerate(dict.fromkeys([*buffers, *self.schedule.outputs]))}
         self.places.setdefault(self.schedule.status, len(self.places))
         self.places.setdefault(self.schedule.begun, len(self.places))
+        self.places.setdefault(SIZE, len(self.places))
         self._lock = open_after_fork(threading.Lock())  # calls share the table and the arena
         self._compile()
         self._lay_out()

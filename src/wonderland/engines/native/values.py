@@ -27,7 +27,7 @@ class Buffer:
 
     def __init__(self, kind: str, size: int, dtype: DType, position: int = 0, data: Array | None = None) -> None:
         # "input", "output", "constant", "arena"; "carry": the state of a loop, "moving": a step of the sequence `base`,
-        # "word": a number in the table itself, "status": notes of bad indices
+        # "word": a number in the table itself, "status": notes of bad indices, "size": see `SIZE`
         self.kind = kind
         self.size = size
         self.dtype = dtype
@@ -40,6 +40,9 @@ class Buffer:
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
+
+
+SIZE = Buffer("size", 1, np.dtype(np.int64))  # the size of the batch, in programs for all sizes
 
 
 class View:

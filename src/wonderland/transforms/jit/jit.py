@@ -23,6 +23,7 @@ from ..signatures import P, Result
 from .arguments import Arguments
 from .known import Known
 from .reasons import Reasons
+from .sizes import Dynamic, Sizes
 from .static import StaticArguments
 from .traced import LOCK, Traced
 
@@ -42,6 +43,7 @@ class Jitted(Generic[P, Result]):
         static_argnums: tuple[int, ...] = (),
         static_argnames: tuple[str, ...] = (),
         primitive: Primitive = call,
+        dynamic: Dynamic | None = None,
     ) -> None:
         functools.update_wrapper(self, f)
         self._primitive = primitive
@@ -50,6 +52,7 @@ class Jitted(Generic[P, Result]):
         self._static = StaticArguments(f, static_argnums, static_argnames)
         self._known = Known(f)
         self._reasons = Reasons(f, self._name)
+        self._sizes = Sizes(f, self._name, dynamic, self._reasons.warns)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         traced, arguments = self._find(args, kwargs)
@@ -113,10 +116,15 @@ class Jitted(Generic[P, Result]):
             found = traces.find(key)
             if found is None or found.stale():
                 purpose = "jit" if self._primitive is call else self._primitive.name
-                found = uncollected(Traced, f, arguments, self._name, purpose, environment.cells)
+
+                def trace(arguments: Arguments) -> Traced:
+                    return uncollected(Traced, f, arguments, self._name, purpose, environment.cells)
+
+                found = trace(arguments)
                 if found.reusable:
+                    self._sizes.place((environment.key, *key), given, arguments, found, trace)
                     traces.keep(key, found)
-                self._reasons.traced(*given, environment, found.reusable)
+                self._reasons.traced(*given, environment, found.reusable, found.graph.at_size is not None)
             known.forget_last()
             if found.reusable and not kwargs and static == ():
                 known.last(args, arguments, found, environment)
@@ -129,16 +137,22 @@ def jit(
     *,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | tuple[str, ...] = (),
+    dynamic: Dynamic | None = None,
 ) -> Jitted[P, Result]: ...
 @overload
 def jit(
-    f: None = None, *, static_argnums: int | tuple[int, ...] = (), static_argnames: str | tuple[str, ...] = ()
+    f: None = None,
+    *,
+    static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | tuple[str, ...] = (),
+    dynamic: Dynamic | None = None,
 ) -> Callable[[Callable[P, Result]], Jitted[P, Result]]: ...
 def jit(
     f: Callable[P, Result] | None = None,
     *,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | tuple[str, ...] = (),
+    dynamic: Dynamic | None = None,
 ) -> object:
     """Trace f to a graph at its first call and run the graph from then on; the result is the same, faster.
 
@@ -160,6 +174,15 @@ def jit(
     `static_argnums` and `static_argnames`. Modules and optimizers can be arguments; their new state is written back. A
     Python `print` runs while tracing only. Book, section 6.4.2.
 
+    Batches may have many sizes. When a function has met a few shapes that differ in the first axes of arguments alone,
+    one program is compiled for all sizes, if the function treats that axis as a batch: computes rows for themselves,
+    adds them up, or looks them up. `dynamic` asks for it from the first call on, and raises an error that says why
+    where it cannot be done. Results are those of the exact shape up to rounding.
+
+    >>> predict = wl.jit(lambda x: wl.tanh(x).mean(axis=0), dynamic={"x": {0: "batch"}})
+    >>> print(predict(wl.ones((3, 2))), predict(wl.ones((5, 2))))
+    tensor([0.7616, 0.7616]) tensor([0.7616, 0.7616])
+
     Values that the function refers to without receiving them (globals, closures, and those of functions that it calls)
     are constants of a trace; when one is replaced, the function is traced again. So are numbers, tensors, containers
     and small arrays in attributes of objects of your own classes, three objects deep. What is not watched: objects of
@@ -167,12 +190,12 @@ def jit(
     them in a module.
     """
     if f is None:
-        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames)
+        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, dynamic=dynamic)
     if not callable(f):
         raise InputError(f"jit: a {type(f).__name__} is not a function.", "wl.jit(f) or @wl.jit")
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-    return Jitted(f, numbers, names)
+    return Jitted(f, numbers, names, dynamic=dynamic)
 
 
 def _traced(

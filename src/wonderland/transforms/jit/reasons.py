@@ -57,22 +57,30 @@ class Reasons:
         self._calls: deque[dict[str, str]] = deque(maxlen=REMEMBERED)  # the last one first
         self._environment: Environment | None = None  # of the last one
         file = "" if self._code is None else self._code.co_filename
-        self._warns = not file.startswith(PACKAGE) or file.startswith(OF_ONE_MODEL)
+        self.warns = not file.startswith(PACKAGE) or file.startswith(OF_ONE_MODEL)
         self.count = 0  # traces so far
         self.calls = 0
         self.last: Reason | None = None
 
     def traced(
-        self, args: tuple[object, ...], kwargs: dict[str, object], environment: Environment, reusable: bool
+        self,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        environment: Environment,
+        reusable: bool,
+        shares: bool = False,
     ) -> None:
-        """Note that a call was traced."""
+        """Note that a call was traced. `shares`: for a program that serves other sizes, too."""
         found = self._described(args, kwargs)
         self.last = self._reason(found, environment, reusable)
         self._calls.appendleft(found)
         self._environment = environment
+        if shares:
+            self.last = Reason(self.last.text)
+            return
         self.count += 1
-        if self.count >= MANY and self._warns and self.calls < OFTEN * self.count:
-            self._warns = False  # once
+        if self.count >= MANY and self.warns and self.calls < OFTEN * self.count:
+            self.warns = False  # once
             warnings.warn(
                 f"{self._name} was traced and compiled {self.count} times in {self.calls} calls. "
                 f"The last time: {self.last.text} Try {self.last.remedy}.",

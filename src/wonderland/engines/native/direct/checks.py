@@ -49,6 +49,7 @@ class Check(Direct):
     """Goes through values for the sake of what is noted about them."""
 
     name = "check of"
+    any_size = True  # see general.py
 
     def __init__(self, risk: Risk) -> None:
         found = [without_repeats(value, range(len(value.shape))) for value in risk.values]

@@ -207,6 +207,8 @@ class Running(_Along):
 class Where(_Along):
     """target = the first place of the largest (smallest) element along the axis; a NaN is larger (smaller) than all."""
 
+    any_size = True  # see general.py
+
     def __init__(self, cpu: Processor, value: Value, target: View, axis: int, name: str) -> None:
         spread = list(target.strides)
         spread.insert(axis, 0)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ....ir.graph import Equation
+from ....ir.sizes import Extent
 from ....primitives.random_bits import MULTIPLIERS, WEYL
 from .. import values
 from ..labels import Work
@@ -40,6 +41,8 @@ def random_bits(s: Schedule, e: Equation) -> bool:
 class Draw(Direct):
     """target[k, i] = word i % 4 of block i // 4 under key k."""
 
+    any_size = True  # see general.py
+
     def __init__(self, cpu: Processor, key: View, target: View, domain: int) -> None:
         super().__init__([key], [target])
         self.key, self.target, self.domain = key, target, domain
@@ -62,7 +65,7 @@ class Draw(Direct):
 
         def draw(k: str) -> None:
             key = [r.b.emit(f"zext i32 {r.load(self.key, [k, part])} to i64") for part in ("0", "1")]
-            start, end = (low, high) if self.long else ("0", str(size))
+            start, end = (low, high) if self.long else ("0", r.size(size))
             r.b.loop(end, 4 * self.w, lambda i: self._words(r, key, k, i), start)
 
         if self.long:
@@ -83,6 +86,13 @@ class Draw(Direct):
         # block by block: word 0, 1, 2, 3
         mixed = _chosen(r, halves[0], halves[1], 2 * w, [part * w + lane for lane in range(w) for part in range(4)])
         place = r.at(r.pointer(self.target), "i32", self.target.strides, [k, start])
+        if isinstance(size, Extent):
+            left = b.emit(f"sub nsw i64 {r.size(size)}, {start}")
+            ramp = "<" + ", ".join(f"i64 {lane}" for lane in range(4 * w)) + ">"
+            kind = typed("i64", 4 * w)
+            lanes = b.emit(f"icmp slt {kind} {ramp}, {b.spread(left, 'i64', 4 * w)}")
+            r.store_lanes(mixed, place, "i32", 4, 4 * w, lanes)
+            return
         rest = size % (4 * w)
         last = b.emit(f"icmp sgt i64 {start}, {size - 4 * w}")
         if rest:

@@ -79,6 +79,8 @@ class Scatter(Direct):
     Without a label, where an index out of range is noted, nothing is written for it.
     """
 
+    any_size = True  # see general.py
+
     def __init__(
         self,
         cpu: Processor,

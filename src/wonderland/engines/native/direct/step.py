@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from ....ir.sizes import Extent, pieces
 from ..kernels.kernel import merged
 from ..labels import Work, fused, operations
 from ..processor import Processor
@@ -56,15 +57,17 @@ class Share:
         self.total = total
         wanted = 1 if microseconds < SHORT else min(max(4, round(microseconds / 40)), most)
         self.step = max(1, -(-total // (wanted * unit)) * unit)
-        self.chunks = max(1, -(-total // self.step))
+        self.chunks = pieces(total, self.step) if isinstance(total, Extent) else max(1, -(-total // self.step))
 
     def range(self, r: Routine) -> tuple[str, str]:
         """The piece of the chunk that is running."""
-        if self.chunks == 1:
+        open_ended = isinstance(self.total, Extent)
+        if self.chunks == 1 and not open_ended:
             return "0", str(self.total)
         low = r.b.emit(f"mul nsw i64 {r.chunk}, {self.step}")
         high = r.b.emit(f"add nsw i64 {low}, {self.step}")
-        return low, high if self.total % self.step == 0 else r.b.intrinsic("smin", "i64", high, str(self.total))
+        fits = self.total % self.step == 0 and not open_ended
+        return low, high if fits else r.b.intrinsic("smin", "i64", high, r.size(self.total))
 
 
 def grouped(space: Shape, kinds: list[int], values: Sequence[Value]) -> list[list[int]]:
@@ -99,6 +102,8 @@ def spread_index(r: Routine, number: str, sizes: Sequence[int]) -> list[str]:
 
 def lanes_for(cpu: Processor, values: Sequence[Value], size: int) -> int:
     """The lanes of a vector along an axis of a given size: 32-bit lanes fill one, wider types take several."""
+    if isinstance(size, Extent):
+        return 1
     wide = all(part.dtype.itemsize == 8 for part in parts(*values))
     w = cpu.lanes(8 if wide else 4)
     while w > 1 and w // 2 >= size:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 
 from ....core import dtypes
+from ....ir.sizes import Extent, largest, pieces, varying
 from ..labels import Work, names, operations
 from ..processor import Processor
 from ..text.describe import Description
@@ -26,6 +27,8 @@ from .text import Emitter
 
 class Kernel:
     """Items over a space whose axes from `split` on are the row. Items are added until it is closed."""
+
+    any_size = True  # see general.py
 
     def __init__(self, space: Shape, cpu: Processor, split: int | None = None) -> None:
         self.cpu = cpu
@@ -89,8 +92,8 @@ class Kernel:
         # 32-bit lanes fill a vector; wider types take several
         size = 8 if all(part.dtype.itemsize == 8 for part in parts(*values)) else 4
         self.width = self.cpu.lanes(size)
-        if not self.row:
-            self.width = 1
+        if not self.row or isinstance(self.row[-1], Extent):
+            self.width = 1  # the rest of a row has a fixed number of lanes
         while self.row and self.width > 1 and self.width // 2 >= self.row[-1]:
             self.width //= 2
         sums = {i: item for i, item in enumerate(self.items) if isinstance(item, Accumulate)}
@@ -125,11 +128,11 @@ class Kernel:
         """For every group of axes, how many of its places belong to one part of a sum; 0: all of them."""
         steps, room = [0] * len(self.groups), PART
         summed = [i for i, group in enumerate(self.groups) if item.target.strides[group[-1]] == 0]
-        if not rounds(item.name, item.target.dtype) or math.prod(self.sizes[i] for i in summed) <= LONGEST:
+        if not rounds(item.name, item.target.dtype) or math.prod(largest(self.sizes[i]) for i in summed) <= LONGEST:
             return steps
         for i in reversed(summed):
-            if self.sizes[i] <= room:
-                room //= self.sizes[i]
+            if largest(self.sizes[i]) <= room:
+                room //= largest(self.sizes[i])
             else:
                 steps[i], room = 1 << room.bit_length() - 1, 1  # powers of two, so that chunks consist of whole parts
         return steps
@@ -139,7 +142,7 @@ class Kernel:
 
         A 1-D space without reductions is cut along its row.
         """
-        self.chunks, self.step = 1, 0
+        self.chunks, self.step, self.shared = 1, 0, False
         touched = sum(1 for strides in self._all if any(strides))
         work = math.prod(self.space) * (self.operations + TOUCH * touched)
         if self.whole or not self.sizes or (not self.rows and any(isinstance(i, Reduce) for i in self.items)):
@@ -147,19 +150,27 @@ class Kernel:
         unit = 1 if self.rows else self.width * 4
         units = -(-self.sizes[0] // unit)
         wanted = max(1, min(MOST_CHUNKS, work // GRAIN, units))
+        if wanted == 1 and isinstance(self.sizes[0], Extent) and self._sums_first():
+            return  # a sum in one go is worth more than sharing out batches that are larger than others
         self.step = -(-units // wanted) * unit
         unit = max((step for step in steps if step <= self.step), default=1)
         self.step = -(-self.step // unit) * unit
-        self.chunks = -(-self.sizes[0] // self.step)
+        self.chunks = pieces(self.sizes[0], self.step)
+        self.shared = self.chunks > 1 or isinstance(self.chunks, Extent)
+
+    def _sums_first(self) -> bool:
+        """Whether there is a sum over the first group of axes."""
+        first = self.groups[0][-1]
+        return any(isinstance(i, Accumulate) and i.target.strides[first] == 0 for i in self.items)
 
     def _shared(self, place: int, item: Accumulate, steps: list[int]) -> list[Kernel]:
         """Where a sum is long, shared by chunks, or a narrow float: parts, and a kernel that adds them."""
         target, value, name, _ = item
         narrow = dtypes.is_half(target.dtype)
-        if self.chunks > 1 and target.strides[self.groups[0][-1]] == 0:  # the axis that is cut is summed over
+        if self.shared and target.strides[self.groups[0][-1]] == 0:  # the axis that is cut is summed over
             steps[0] = min(steps[0] or self.step, self.step)
-        parts = math.prod(-(-n // step) for n, step in zip(self.sizes, steps, strict=True) if step)
-        if not narrow and parts == 1:
+        parts = math.prod(pieces(n, step) for n, step in zip(self.sizes, steps, strict=True) if step)
+        if not narrow and parts == 1 and not isinstance(parts, Extent):
             self.items[place] = item._replace(steps=tuple(steps))
             return []
         kept = tuple(n if s else 1 for s, n in zip(target.strides, self.space, strict=True))
@@ -169,7 +180,7 @@ class Kernel:
         inside = tuple(s if n > 1 else 0 for s, n in zip(strides_of(kept), kept, strict=True))
         self.items[place] = Accumulate(View(partial, self.space, inside), value, name, tuple(steps))
         rounding = Kernel((count,), self.cpu)
-        if parts == 1:
+        if parts == 1 and not isinstance(parts, Extent):
             rounding.add(_narrowed(target, partial, count))
             return rounding.close()
         wide = Buffer("arena", count, dtype) if narrow else target.buffer
@@ -239,12 +250,13 @@ class Kernel:
 
 
 def merged(shape: Shape, accesses: list[Shape], kinds: list[int]) -> list[list[int]]:
-    """Groups of adjacent axes that can be walked as one."""
+    """Groups of adjacent axes that can be walked as one. An axis whose size varies stays by itself."""
     groups: list[list[int]] = []
+    alone = varying(shape)
     for axis, n in enumerate(shape):
-        if n == 1:
+        if n == 1 and axis not in alone:
             continue
-        if groups and kinds[groups[-1][-1]] == kinds[axis]:
+        if groups and kinds[groups[-1][-1]] == kinds[axis] and not (axis in alone or groups[-1][-1] in alone):
             last = groups[-1][-1]
             if all(strides[last] == strides[axis] * n for strides in accesses):
                 groups[-1].append(axis)

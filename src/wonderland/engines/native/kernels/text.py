@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....core import dtypes
+from ....ir.sizes import Extent, largest, pieces, varying
 from ..text.builder import computed, is_float, literal, splat, typed
 from ..text.operations import TABLE
 from ..text.routine import Memo, Routine, lane_mask, rounded
@@ -75,16 +76,16 @@ class Emitter:
     def emit(self) -> None:
         k, r, b = self.k, self.r, self.b
         low, high = "0", ""
-        if k.chunks > 1:
+        if k.shared:
             low = b.emit(f"mul nsw i64 {r.chunk}, {k.step}")
-            high = b.intrinsic("smin", "i64", b.emit(f"add nsw i64 {low}, {k.step}"), str(k.sizes[0]))
+            high = b.intrinsic("smin", "i64", b.emit(f"add nsw i64 {low}, {k.step}"), r.size(k.sizes[0]))
         self.low, self.high = low, high
         self._start_sums()
 
         def outer(axis: int, index: list[str]) -> None:
             if axis == k.rows:
                 self._row(index)
-            elif axis == 0 and k.chunks > 1:
+            elif axis == 0 and k.shared:
                 b.loop(high, 1, lambda i: outer(1, [i]), start=low)
             else:
                 r.each(k.sizes[axis], lambda i: outer(axis + 1, [*index, i]))
@@ -113,7 +114,7 @@ class Emitter:
         k, w = self.k, self.k.width
         reduces = [(item, value, target) for item, value, target in items if isinstance(item, Reduce)]
         single = len(k.row) == 1
-        vectors = k.row[-1] // w if k.row else 0
+        vectors = k.row[-1] // w if k.row and not varying(k.row) else 0
         work = Together()
         for _, value, _ in items:
             work.add(value)
@@ -201,7 +202,7 @@ class Emitter:
         if not self.lossy or not self.k.row:  # a row without axes is one term
             return cuts, alone
         terms = 1
-        for axis, size in reversed(list(enumerate([*self.k.row[:-1], steps]))):
+        for axis, size in reversed(list(enumerate([*map(largest, self.k.row[:-1]), steps]))):
             if terms * size > LONGEST:
                 alone[axis], terms = terms > 1, 1
             cuts[axis] = levels(terms * size)
@@ -210,7 +211,7 @@ class Emitter:
 
     def _along_row(self, body: Any, copies: int, reduces: list[Reduce]) -> None:
         k, b, w = self.k, self.b, self.k.width
-        cuts, alone = self._levels((k.row[-1] // (copies * w)) if k.row else 0)
+        cuts, alone = self._levels((largest(k.row[-1]) // (copies * w)) if k.row else 0)
 
         def cut(level: int, start: str | int, stop: str | int, step: int, turn: Callable[[str], None]) -> None:
             """for i in range(start, stop, step), in pieces with accumulators of their own."""
@@ -235,7 +236,7 @@ class Emitter:
                         along(axis + 1, [*inner, i])
 
                 if cuts[axis]:
-                    cut(cuts[axis], 0, k.row[axis], 1, turn)
+                    cut(cuts[axis], 0, self.r.size(k.row[axis]), 1, turn)
                 else:
                     self.r.each(k.row[axis], turn)
                 return
@@ -243,8 +244,13 @@ class Emitter:
                 body([], 1, 0)
                 return
             size = k.row[-1]
+            if isinstance(size, Extent):  # w is 1
+                shared = not k.rows and k.shared
+                low, high = (self.low, self.high) if shared else ("0", self.r.size(size))
+                cut(cuts[-1], low, high, 1, lambda i: body([*inner, i], 1, 0))
+                return
             full = size - size % w
-            if not k.rows and k.chunks > 1:  # the row itself is cut
+            if not k.rows and k.shared:  # the row itself is cut
                 end = b.intrinsic("smin", "i64", self.high, str(full))
                 b.loop(end, w, lambda i: body([*inner, i], w, 0), start=self.low)
                 if full < size:
@@ -288,7 +294,7 @@ class Emitter:
     def _remembered(self) -> dict[int, tuple[int, Op]]:
         """Expressions that several phases need and that are dear to compute: kept in a row of memory."""
         k = self.k
-        if max(self.phases, default=0) == 0 or not k.row:
+        if max(self.phases, default=0) == 0 or not k.row or varying(k.row):
             return {}
         first: dict[int, int] = {}
         found: dict[int, tuple[int, Op]] = {}
@@ -377,7 +383,7 @@ class Emitter:
 
     def _counts(self, item: Accumulate) -> Shape:
         """How many parts the sum over every group of axes is made in."""
-        return tuple(-(-n // step) if step else 1 for n, step in zip(self.k.sizes, item.steps, strict=True))
+        return tuple(pieces(n, step) if step else 1 for n, step in zip(self.k.sizes, item.steps, strict=True))
 
     def _start_sums(self) -> None:
         """Every sum begins with its neutral element."""
@@ -398,7 +404,7 @@ class Emitter:
         def along(axis: int, index: list[str]) -> None:
             if axis == len(counts):
                 body(index)
-            elif axis == 0 and self.k.chunks > 1 and item.steps[0]:
+            elif axis == 0 and self.k.shared and item.steps[0]:
                 low = self.b.emit(f"udiv i64 {self.low}, {item.steps[0]}")
                 last = self.b.emit(f"add nsw i64 {self.high}, {item.steps[0] - 1}")
                 high = self.b.emit(f"udiv i64 {last}, {item.steps[0]}")
@@ -419,7 +425,7 @@ class Emitter:
                 return
             if target.strides[axis] == 0:
                 along(axis + 1, [*place, "0"])
-            elif axis == 0 and k.chunks > 1:
+            elif axis == 0 and k.shared:
                 if axis == last:
                     b.loop(self.high, 1, lambda i: body([i], 1, 1), start=self.low)
                 else:
@@ -441,7 +447,8 @@ class Emitter:
         """The part of a sum that a place belongs to."""
         at = []
         for i, step, count in zip(place, item.steps, self._counts(item), strict=True):
-            at.append("0" if count == 1 else i if step == 1 else self.b.emit(f"udiv i64 {i}, {step}"))
+            whole = count == 1 and not isinstance(count, Extent)
+            at.append("0" if whole else i if step == 1 else self.b.emit(f"udiv i64 {i}, {step}"))
         return at
 
 

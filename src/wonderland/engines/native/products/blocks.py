@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
+from ....ir.sizes import Extent, pieces
 from ..text.routine import Routine
 from ..tuning import RECTANGLE, SHORT
 from ..values import Shape
@@ -34,7 +36,7 @@ class Blocks:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        return -(-self.count // self.group), -(-self.m // self.rows), -(-self.n // self.columns)
+        return pieces(self.count, self.group), pieces(self.m, self.rows), pieces(self.n, self.columns)
 
     @property
     def chunks(self) -> int:
@@ -52,16 +54,18 @@ class Blocks:
         groups, down, across = self.counts
         number, place = r.chunk, []
         for size in (across, down):
-            place.append(b.emit(f"urem i64 {number}, {size}") if size > 1 else "0")
-            number = b.emit(f"udiv i64 {number}, {size}") if size > 1 else number
+            cut = size > 1 or isinstance(size, Extent)
+            place.append(b.emit(f"urem i64 {number}, {r.size(size)}") if cut else "0")
+            number = b.emit(f"udiv i64 {number}, {r.size(size)}") if cut else number
         column, column_end = self._range(r, place[0], self.columns, self.n)
         row, row_end = self._range(r, place[1], self.rows, self.m)
-        first, last = self._range(r, number if groups > 1 else "0", self.group, self.count)
+        several = groups > 1 or isinstance(groups, Extent)
+        first, last = self._range(r, number if several else "0", self.group, self.count)
 
         def one(matrix: str) -> None:
             body(self._lead(r, matrix), row, row_end, column, column_end)
 
-        if groups == self.count:
+        if groups == self.count and self.group == 1:
             one(first)
         else:
             b.loop(last, 1, one, first)
@@ -71,7 +75,8 @@ class Blocks:
             return "0", str(total)
         start = r.b.emit(f"mul nsw i64 {part}, {size}")
         end = r.b.emit(f"add nsw i64 {start}, {size}")
-        return start, end if total % size == 0 else r.b.intrinsic("smin", "i64", end, str(total))
+        fits = total % size == 0 and not isinstance(total, Extent)
+        return start, end if fits else r.b.intrinsic("smin", "i64", end, r.size(total))
 
     def _lead(self, r: Routine, matrix: str) -> list[str]:
         index: list[str] = []
@@ -96,14 +101,23 @@ def _cuts(m: int, n: int, pieces: int, rows: int, columns: int) -> tuple[int, in
 
 def evenly(total: int, parts: int, step: int) -> int:
     """The size of a part, a multiple of `step`, that cuts `total` in about `parts`."""
-    return min(-(-total // (parts * step)) * step, total)
+    size = -(-total // (parts * step)) * step
+    return size if isinstance(total, Extent) else min(size, total)
 
 
 def stepped(r: Routine, start: str, end: str, size: int, total: int, body: Callable[[str, int], None]) -> None:
     """body(place, size) through [start, end) and body(place, rest) at the end of the axis where less than size is left.
 
-    `start` is a multiple of size and `end` too, unless it is the end of the axis.
+    `start` is a multiple of size and `end` too, unless it is the end of the axis. What is left of an axis whose size
+    varies is gone through in ever smaller steps.
     """
+    if isinstance(total, Extent):
+        for step in heights(size):
+            left = difference(r, end, start)
+            whole = end if step == 1 else difference(r, end, r.b.emit(f"urem i64 {left}, {step}"))
+            r.b.loop(whole, step, functools.partial(_with, body, step), start)
+            start = whole
+        return
     b, rest = r.b, total % size
     if start == "0" and end == str(total):
         if total // size == 1:
@@ -119,6 +133,15 @@ def stepped(r: Routine, start: str, end: str, size: int, total: int, body: Calla
     whole = b.intrinsic("smin", "i64", end, str(total - rest))
     b.loop(whole, size, lambda i: body(i, size), start)
     b.loop(end, rest, lambda i: body(i, rest), whole)
+
+
+def _with(body: Callable[[str, int], None], size: int, place: str) -> None:
+    body(place, size)
+
+
+def heights(rows: int) -> list[int]:
+    """Steps that go through any number of rows."""
+    return [rows, 1] if rows > 1 else [1]
 
 
 def shifted(r: Routine, place: str, by: int) -> str:

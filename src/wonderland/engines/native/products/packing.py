@@ -44,6 +44,8 @@ def _narrowed(view: View, shape: Shape) -> View:
 class Pack:
     """copy[..., i, j] = view[..., i, j], where the copy steps through memory along j."""
 
+    any_size = True  # see general.py
+
     def __init__(self, cpu: Processor, view: View, copy: View) -> None:
         self.view, self.copy = view, copy
         self.views, self.reads, self.writes = [view, copy], [view.buffer], [copy.buffer]

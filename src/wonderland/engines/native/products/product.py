@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ....ir.sizes import Extent, VaryingError
 from ..labels import Work
 from ..processor import Processor
 from ..text.builder import computed, typed
@@ -22,6 +23,9 @@ from ..values import Shape, View
 from .blocks import Blocks, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
 from .packing import transpose
+
+OPEN = 256  # terms of a sum over a batch that are added in one go
+EVEN = 240  # rows, a multiple of those of most blocks
 
 Terms = Callable[[str, "list[str] | None"], list[str]]  # accumulators with one more term
 
@@ -67,19 +71,30 @@ class Product(WithEpilogue):
     When it is turned, the epilogue is that of the transposed result: the sums are transposed on the way to it.
     """
 
+    any_size = True  # see general.py
+
     def __init__(self, cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool = False) -> None:
         super().__init__([x, y], epilogue)
         self.x, self.y, self.turned = x, y, turned
         self.w, self.size = lanes(cpu, x), x.dtype.itemsize
         (m, k), n = x.shape[-2:], y.shape[-1]
         self.m, self.n, self.k = m, n, k
+        self.open = isinstance(k, Extent)  # whether the number of terms is known at run time alone
+        if isinstance(n, Extent) or (turned and isinstance(m, Extent)):
+            raise VaryingError("a product has the batch in its columns")
         # x is gathered from memory where a column of it is a row there, and far from the next
         turns = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
         beside = cpu.registers // 4  # rows of x that are gathered beside each other
-        self.gathered = turns and m >= beside and n >= 4 * self.w and k >= 64
+        self.gathered = turns and m >= beside and n >= 4 * self.w and k >= 64 and not isinstance(m, Extent)
+        tall = -(-m // EVEN) * EVEN if isinstance(m, Extent) else m  # blocks of a batch are those of a large one
         cycles, self.rows, self.vectors = block(
-            cpu.registers, m, -(-n // self.w), k, beside if self.gathered else 4 if turned and m >= self.w else 1
+            cpu.registers,
+            tall,
+            -(-n // self.w),
+            int(k),
+            beside if self.gathered else 4 if turned and m >= self.w else 1,
         )
+        cycles *= m / tall
         self.gathered = self.gathered and self.rows == beside
         self.width = self.vectors * self.w
         count = math.prod(x.shape[:-2])
@@ -97,21 +112,23 @@ class Product(WithEpilogue):
             cuts = max(cuts, -(-k // 16))  # as many rows of y as are fetched ahead by themselves
         cuts = max(cuts, -(-k // max(LONGEST, math.isqrt(k))))
         self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
+        if self.open:
+            self.cut = min(self.cut, OPEN) if cuts > 1 else OPEN
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
         self.copied = height >= COPIED_ROWS and self._crowded()
-        self.tiled = turned or self.cut < k or epilogue.weight * self.rows * self.vectors > INLINE
+        self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
 
     def _crowded(self) -> bool:
         """Whether the rows of a panel of y need more pages than the processor remembers, or fall on too few places of
         the first-level cache (64 sets of 64 bytes)."""
-        step = abs(self.y.strides[-2]) * self.size
-        if step * self.cut > 48 * 4096:
+        step, cut = abs(self.y.strides[-2]) * self.size, min(self.cut, int(self.k))
+        if step * cut > 48 * 4096:
             return True
         if step % 64:
             return False
         places = 64 // math.gcd(step // 64, 64)
-        return self.cut / places > 8 // min(self.vectors, 64 // places)
+        return cut / places > 8 // min(self.vectors, 64 // places)
 
     @property
     def work(self) -> Work:
@@ -141,8 +158,9 @@ class Product(WithEpilogue):
         if self.cut == self.k:
             self._part(r, place, x, y, "0")
         else:
-            self._clear(r, place)
-            r.b.loop(self.k, self.cut, lambda k: self._part(r, place, x, y, k))
+            if not self.open:
+                self._clear(r, place)
+            r.b.loop(r.size(self.k), self.cut, lambda k: self._part(r, place, x, y, k))
         if self.turned:
             self._finish_turned(r, place)
         elif self.tiled:
@@ -150,10 +168,14 @@ class Product(WithEpilogue):
 
     def _part(self, r: Routine, place: Place, x: str, y: str, k: str) -> None:
         """All of a rectangle, for the terms of the sum from k on."""
-        length = str(self.k)
-        if self.cut < self.k:
-            left = r.b.emit(f"sub nsw i64 {self.k}, {k}")
-            length = str(self.cut) if self.k % self.cut == 0 else r.b.intrinsic("smin", "i64", left, str(self.cut))
+        length = r.size(self.k)
+        if self.cut < self.k or self.open:
+            left = r.b.emit(f"sub nsw i64 {length}, {k}")
+            length = (
+                str(self.cut)
+                if self.k % self.cut == 0 and not self.open
+                else r.b.intrinsic("smin", "i64", left, str(self.cut))
+            )
         x = r.at(x, self.scalar, self.x.strides[-1:], [k])
         y = r.at(y, self.scalar, self.y.strides[-2:-1], [k])
         x_step, x_steps, y_step = self.x.strides[-2], self.x.strides[-2:], self.y.strides[-2]
@@ -169,19 +191,25 @@ class Product(WithEpilogue):
                 right = r.at(self.panels, self.scalar, (self.cut,), [difference(r, j, first)])
 
             def rows(i: str, height: int) -> None:
-                left = r.at(x, self.scalar, [x_step], [difference(r, i, place.row)])
+                lines = self._lines(r, place, i, height)
+                starts = [i] if lines is None else lines
+                left = [r.at(x, self.scalar, [x_step], [difference(r, line, place.row)]) for line in starts]
                 terms = functools.partial(self._terms, r, left, right, x_steps, y_step, height, columns)
                 cells = [self._cell(r, place, i, j, a, c) for a in range(height) for c in range(0, columns, self.w)]
-                sums = self._sums(r, cells, length, terms)
+                sums = self._sums(r, cells, k, length, terms)
                 for t, (cell, register) in enumerate(zip(cells, sums, strict=True)):
                     if self.tiled:
                         r.store_vector(register, cell, self.scalar, self.size, self.w, self.w)
                     else:
                         a, c = divmod(t, -(-columns // self.w))
-                        index = [*place.lead, shifted(r, i, a), shifted(r, j, c * self.w)]
+                        line = shifted(r, i, a) if lines is None else lines[a]
+                        index = [*place.lead, line, shifted(r, j, c * self.w)]
                         self.epilogue.emit(r, index, register, self.w, min(self.w, columns - c * self.w))
 
-            stepped(r, place.row, place.row_end, self.rows, self.m, rows)
+            if isinstance(self.m, Extent):
+                self._down(r, place, rows)
+            else:
+                stepped(r, place.row, place.row_end, self.rows, self.m, rows)
 
         def panels(first: str) -> None:
             last = r.b.intrinsic("smin", "i64", shifted(r, first, self.group), place.column_end)
@@ -193,6 +221,25 @@ class Product(WithEpilogue):
         else:
             stepped(r, place.column, place.column_end, self.width, self.n, panel)
 
+    def _down(self, r: Routine, place: Place, rows: Callable[[str, int], None]) -> None:
+        """Through a number of rows that is known at run time alone: in blocks, and a smaller one at the end."""
+        b, start, half = r.b, place.row, self.rows // 2
+        if self.rows > 4:
+            large = shifted(r, difference(r, place.row_end, start), self.rows - half - 1)
+            large = b.emit(f"mul nsw i64 {b.emit(f'udiv i64 {large}, {self.rows}')}, {self.rows}")
+            start = r.linear((1, 1), (place.row, large))
+            b.loop(start, self.rows, lambda i: rows(i, self.rows), place.row)
+        height = half if self.rows > 4 else self.rows
+        b.loop(place.row_end, height, lambda i: rows(i, height), start)
+
+    def _lines(self, r: Routine, place: Place, i: str, height: int) -> list[str] | None:
+        """The rows of a block where it may reach beyond the last one, which is computed again then: its code is the
+        same for any number of rows."""
+        if not isinstance(self.m, Extent):
+            return None
+        last = shifted(r, place.row_end, -1)
+        return [i, *[r.b.intrinsic("smin", "i64", shifted(r, i, a), last) for a in range(1, height)]]
+
     def _cell(self, r: Routine, place: Place, i: str, j: str, a: int, c: int) -> str:
         """Where the sums of row i + a and columns from j + c on wait."""
         if not self.tiled:
@@ -200,14 +247,14 @@ class Product(WithEpilogue):
         index = [difference(r, i, place.row), difference(r, j, place.column)]
         return r.at(self.tile, self.scalar, (self.across, 1), index, a * self.across + c)
 
-    def _sums(self, r: Routine, cells: list[str], length: str, terms: Terms) -> list[str]:
-        """The accumulators of a block after a part of the sum."""
+    def _sums(self, r: Routine, cells: list[str], first: str, length: str, terms: Terms) -> list[str]:
+        """The accumulators of a block after a part of the sum, whose first term has a number."""
         b, count = r.b, len(cells)
         if self.k == 1:
             return terms("0", None)
         # small blocks need several accumulators for each place, or they wait for their own results; blocks at the edges
         # have as many as the others, so that a row's sums do not depend on where it stands
-        ways = min(8, max(1, 8 // (self.rows * self.vectors)), self.k)
+        ways = min(8, max(1, 8 // (self.rows * self.vectors)), 8 if self.open else self.k)
         carried = [(self.kind, "zeroinitializer")] * (ways * count)
 
         def step(k: str, names: list[str]) -> list[str]:
@@ -226,7 +273,11 @@ class Product(WithEpilogue):
                 sums = terms(str(k), sums)
         elif ways > 1:
             sums = b.loop_with([(self.kind, s) for s in sums], length, 1, terms, whole)
-        if self.cut < self.k:
+        if self.open:  # before the first part, nothing is there
+            some = b.spread(b.emit(f"icmp ne i64 {first}, 0"), "i1", self.w)
+            before = [r.load_lanes(cell, self.scalar, self.size, self.w, some) for cell in cells]
+            sums = self._added(r, before, sums)
+        elif self.cut < self.k:
             before = [r.load_vector(cell, self.scalar, self.size, self.w, self.w) for cell in cells]
             sums = self._added(r, before, sums)
         return sums
@@ -237,7 +288,7 @@ class Product(WithEpilogue):
     def _terms(
         self,
         r: Routine,
-        x: str,
+        x: list[str],
         y: str,
         x_steps: Shape,
         y_step: int,
@@ -246,9 +297,9 @@ class Product(WithEpilogue):
         k: str,
         sums: list[str] | None,
     ) -> list[str]:
-        """One term for every element of a block."""
+        """One term for every element of a block. `x`: where its rows are, or the first of them."""
         b = r.b
-        x = r.at(x, self.scalar, x_steps[1:], [k])
+        x = [r.at(one, self.scalar, x_steps[1:], [k]) for one in x]
         y = r.at(y, self.scalar, [y_step], [k])
         row = []
         for c in range(0, columns, self.w):
@@ -256,7 +307,7 @@ class Product(WithEpilogue):
             row.append(r.load_vector(r.at(y, self.scalar, [], [], c), self.scalar, self.size, self.w, here))
         made = []
         for a in range(height):
-            place = r.at(x, self.scalar, [], [], a * x_steps[0])
+            place = x[a] if len(x) == height else r.at(x[0], self.scalar, [], [], a * x_steps[0])
             one = b.spread(b.emit(f"load {self.scalar}, ptr {place}, align {self.size}"), self.scalar, self.w)
             if sums is None:
                 made += [b.emit(f"fmul {self.kind} {one}, {v}") for v in row]

@@ -7,6 +7,7 @@ from collections.abc import Container
 from typing import cast
 
 from ....core import dtypes
+from ....ir.sizes import Extent, varying
 from ..processor import Processor
 from ..text.builder import STORED, computed
 from ..tuning import FAR_FACTOR, FAR_PARTS, FAR_ROWS, LEAST_ROWS
@@ -34,6 +35,8 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
     """
     epilogue = Epilogue(hole, stores)
     x, y, epilogue = _merged(x, y, epilogue)
+    if varying((*x.shape, *y.shape)):
+        return _general(cpu, x, y, epilogue, fixed)
     for left, right, after in ((x, y, epilogue), (_turned(y), _turned(x), epilogue.transposed())):
         if few_rows(cpu, left, right):
             packs: Steps = []
@@ -80,6 +83,25 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
     return steps + _shared(cpu, x, y, epilogue, Product)
 
 
+def _general(cpu: Processor, x: View, y: View, epilogue: Epilogue, fixed: Container[Buffer]) -> Steps:
+    """A product with a batch in its rows, its sum or in front: one step that has bounds at run time."""
+    choices = [(x, y, epilogue)]
+    if varying(x.shape)[-1:] == [len(x.shape) - 1]:  # either factor may be on the left of a sum over a batch
+        choices.append((_turned(y), _turned(x), epilogue.transposed()))
+    costs = [_cycles(cpu, a, b, e, False, fixed) for a, b, e in choices]
+    x, y, epilogue = choices[costs.index(min(costs))]
+    steps: Steps = []
+    if (y.strides[-1] != 1 and y.shape[-1] > 1) or computed(y.dtype) != STORED[y.dtype]:
+        pack, y = packed(cpu, y)
+        steps.append(pack)
+    if computed(x.dtype) != STORED[x.dtype]:
+        turned = isinstance(x.shape[-1], Extent)  # a batch in front, also in the copy
+        pack, copy = packed(cpu, _turned(x) if turned else x)
+        steps.append(pack)
+        x = _turned(copy) if turned else copy
+    return [*steps, Product(cpu, x, y, epilogue)]
+
+
 def _streamed(cpu: Processor, x: View, y: View, epilogue: Epilogue) -> Steps:
     """A few rows times a large matrix: shared out by whole rows of it, as long as the sums stay in the cache."""
     step = Streamed(cpu, x, y, epilogue)
@@ -108,7 +130,13 @@ def _turned(view: View) -> View:
 def _summed_along_memory(cpu: Processor, x: View, y: View, fixed: Container[Buffer]) -> bool:
     """Whether dot products are the better way: few rows, and no row of y to read as vectors."""
     (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(cpu, x)
-    along = x.strides[-1] == 1 and y.strides[-2] == 1 and computed(x.dtype) == STORED[x.dtype] and k > 1
+    along = (
+        not varying((*x.shape, *y.shape))
+        and x.strides[-1] == 1
+        and y.strides[-2] == 1
+        and computed(x.dtype) == STORED[x.dtype]
+        and k > 1
+    )
     packing = block(cpu.registers, m, -(-n // w), k)[0] + _packing_cycles(y, fixed)
     return along and (y.strides[-1] != 1 or n == 1) and dots_cost(cpu.registers, m, n, k, w) < packing
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....core import dtypes
+from ....ir.sizes import Extent, varying
 from .. import checked
 from ..processor import Processor
-from ..values import Buffer, Const, Counter, Hole, Op, Take, Value, View, accesses, inside, parts
+from ..values import SIZE, Buffer, Const, Counter, Hole, Op, Take, Value, View, accesses, inside, parts
 from .builder import STORED, Builder, computed, literal, narrow, splat, typed, widen
 from .operations import TABLE, rounded
 
@@ -22,8 +23,11 @@ Memo = dict[int, str]  # registers of values that are known already, by id
 
 
 def slots_of(views: Sequence[View]) -> list[Slot]:
-    """The distinct places where views begin."""
-    return list(dict.fromkeys((v.buffer, v.offset * v.dtype.itemsize) for v in views))
+    """The distinct places where views begin; then that of the size of the batch, if views have it."""
+    found = dict.fromkeys((v.buffer, v.offset * v.dtype.itemsize) for v in views)
+    if any(varying(v.shape) for v in views):
+        found[(SIZE, 0)] = None
+    return list(found)
 
 
 class Routine:
@@ -43,6 +47,7 @@ class Routine:
         self.registers: dict[Buffer, str] = {}  # numbers that the routine has computed and need not read
         self.places: dict[int, str] = {}  # and places of gathers, by id
         self._parts: dict[object, tuple[str, list[str]]] = {}
+        self._sizes: dict[str, str] = {}  # registers of sizes that vary
         self.b.start("body")
 
     def text(self, name: str) -> str:
@@ -83,6 +88,19 @@ class Routine:
             base = h.emit(f"load ptr, ptr {h.emit(f'getelementptr ptr, ptr %table, i64 {place}')}, align 8")
             self._pointers[slot] = h.emit(f"getelementptr i8, ptr {base}, i64 {offset}")
         return self._pointers[slot]
+
+    def size(self, size: int) -> str:
+        """A size: a number, or a register if it is known at run time alone."""
+        if not isinstance(size, Extent):
+            return str(size)
+        if repr(size) not in self._sizes:
+            pointer, h = self.pointer(View(SIZE, (), ())), self._head
+            n = h.emit(f"load i64, ptr {pointer}, align 8")
+            n = n if size.inner == 1 else h.emit(f"mul nsw i64 {n}, {size.inner}")
+            if size.per > 1:
+                n = h.emit(f"udiv i64 {h.emit(f'add nsw i64 {n}, {size.per - 1}')}, {size.per}")
+            self._sizes[repr(size)] = n if size.outer == 1 else h.emit(f"mul nsw i64 {n}, {size.outer}")
+        return self._sizes[repr(size)]
 
     def stack(self, count: int, scalar: str) -> str:
         """Memory of the routine's own for `count` elements."""
@@ -320,7 +338,7 @@ class Routine:
         self, value: Value, size: int, label: View | None, index: Sequence[str], w: int, n: int, memo: Memo
     ) -> tuple[str, str]:
         """An index into an axis, counted from its begin, and whether it is out of range, which is noted if asked."""
-        b, kind, whole = self.b, typed("i64", w), splat(str(size), "i64", w)
+        b, kind, whole = self.b, typed("i64", w), self.b.spread(self.size(size), "i64", w)
         at = TABLE["astype"](b, [self.value(value, index, w, n, memo)], [value.dtype], dtypes.int64, w)
         negative = b.emit(f"icmp slt {kind} {at}, {splat('0', 'i64', w)}")
         around = b.emit(f"add {kind} {at}, {whole}")
@@ -329,7 +347,7 @@ class Routine:
         if n < w:
             bad = b.emit(f"and <{w} x i1> {bad}, {lane_mask(w, n)}")
         if label is not None:
-            self.note(bad, at, label, w, mark=size)
+            self.note(bad, at, label, w, mark=int(size))
         return counted, bad
 
     def note(self, bad: str, at: str, label: View, lanes: int, mark: int = 1) -> None:
@@ -365,10 +383,13 @@ class Routine:
         if size == 1:
             body("0")
         else:
-            self.b.loop(size, 1, body)
+            self.b.loop(self.size(size), 1, body)
 
     def vectors(self, size: int, w: int, body: Callable[[str, int, int], None]) -> None:
         """body(start, w, n) along an axis: a loop over full vectors, then one over what is left (n < w lanes)."""
+        if w == 1:
+            self.each(size, lambda i: body(i, 1, 1))
+            return
         whole = size - size % w
         if whole == w:
             body("0", w, w)
