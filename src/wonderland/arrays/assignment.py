@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.context import current
 from ..core.errors import GradientError, InputError, TraceError
+from ..core.overwriting import overwriting
 from ..core.tensor import Tensor, Tracer, alias, wrap
 from ..core.typing import ArrayLike, Index
 from .conversion import convert_into
@@ -77,6 +78,7 @@ def _put_in(x: Tensor, index: Index, value: Tensor) -> bool:
     entries = plain_entries(index, x._data.nbytes)
     if entries is None or _count(x._data) > _ALONE or not x._data.flags.owndata or not x._data.flags.writeable:
         return False
+    overwriting((x._data,))
     try:
         x._data[entries] = value._data
     except (IndexError, TypeError, ValueError):

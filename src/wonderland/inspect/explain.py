@@ -234,6 +234,8 @@ class Explanation:
         notes.append(f"memory: an arena of {self.arena_bytes:,} bytes for {self.buffer_bytes:,} of intermediate values")
         if self._states:
             notes[-1] += f"; {len(self.program.donations)} of {self._states} new states take the place of the old ones"
+        if kept := self.program.lasting:
+            notes.append(f"kept while parameters are the same: {kept.steps} steps, {kept.bytes:,} bytes")
         numpy = ", ".join(name if n == 1 else f"{name} ({n} times)" for name, n in self.fallbacks.items())
         notes.append(f"NumPy computes: {numpy or 'nothing'}")
         if self.times is not None:

@@ -82,6 +82,7 @@ class Graph:
     outputs: list[Atom]
     name: str = "graph"
     states: Mapping[int, int] = field(default_factory=dict)  # the outputs that are new values of inputs, and of which
+    steady: frozenset[int] = frozenset()  # inputs that are likely to be the same at the next call: state, read only
     programs: dict[str, Any] = field(default_factory=dict)  # what runs it, by the engine's name
     answers: dict[Hashable, Any] = field(
         default_factory=dict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.context import uncollected
 from ...core.errors import InputError
+from ...ir.folding import folded
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
 from ...ir.sizes import AtSize
@@ -22,7 +23,7 @@ class Native:
         if graph.at_size is not None and (sized := self._sized(graph, graph.at_size)) is not None:
             graph.programs["native"] = sized
             return sized
-        found = uncollected(Program, simplify(graph), graph.states)
+        found = uncollected(Program, folded(simplify(graph), graph.steady), graph.states, graph.steady)
         kept.add(found, graph)
         return found
 

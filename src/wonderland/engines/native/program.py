@@ -15,6 +15,7 @@ import numpy as np
 from ...core.context import current, exhaust
 from ...core.forking import open_after_fork
 from ...core.handover import Delivery
+from ...core.overwriting import overwriting
 from ...core.room import check_room
 from ...core.typing import Array
 from ...ir.graph import Graph
@@ -23,6 +24,7 @@ from ..numpy.evaluate import located, run_equation
 from . import runtime, threads
 from .donation import donations
 from .keeping import kept
+from .lasting import Lasting, prologue
 from .machine import machine
 from .memory import ALIGN, PLANNED, plan
 from .processor import Processor
@@ -53,14 +55,18 @@ class Program:
     used = 0  # when it was used last, see keeping.py
     _capacity = 0  # the largest batch that there is room for, if its size varies
 
-    def __init__(self, graph: Graph, states: Mapping[int, int] | None = None) -> None:
-        """`states`: which outputs are the new values of which inputs, and could take their place in memory."""
+    def __init__(
+        self, graph: Graph, states: Mapping[int, int] | None = None, steady: Collection[int] = frozenset()
+    ) -> None:
+        """`states`: which outputs are the new values of which inputs, and could take their place in memory; `steady`:
+        which inputs are likely to be the same ones at the next call."""
         for atom in graph.outputs:
             check_size(graph.name, atom.shape, atom.dtype)
         self.graph = graph
-        self.schedule = Schedule(graph, machine().cpu)
+        self.schedule = Schedule(graph, machine().cpu, steady)
         self.states = states or {}
         rename_copies(self.schedule)
+        first = prologue(self.schedule, steady)
         self.donations = donations(self.schedule, self.states)  # which changes the order of steps
         self.arena_bytes = plan(self.schedule, self._capacity)
         results = sum(a.aval.nbytes for i, a in enumerate(graph.outputs) if i not in self.donations)
@@ -73,6 +79,7 @@ class Program:
         self.places.setdefault(SIZE, len(self.places))
         self._lock = open_after_fork(threading.Lock())  # calls share the table and the arena
         self._compile()
+        self.lasting = Lasting(first, self.places) if first.steps else None
         self._lay_out()
 
     # --- code
@@ -151,7 +158,8 @@ class Program:
         self._asked: tuple[object, ...] = ()  # by `_given`
         self._answer: Mapping[int, int] = {}
         large = sum(a.aval.nbytes for a, (_, _, stays) in zip(self.graph.outputs, self._results, strict=True) if stays)
-        self.bytes = self.arena_bytes + large  # what it keeps between calls
+        lasting = self.lasting.bytes if self.lasting else 0
+        self.bytes = self.arena_bytes + large + lasting  # what it keeps between calls
         self._begun = self.places[self.schedule.begun]
         self._start = self._table.ctypes.data, self.code.ctypes.data
 
@@ -173,7 +181,7 @@ class Program:
         if set(map(type, arrays)) != _ARRAYS:
             arrays = [np.asarray(a) for a in arrays]  # NumPy's scalars
         with self._lock:
-            flags = self._inputs(arrays)
+            flags, passed = self._inputs(arrays), arrays
             if not flags & runtime.CONTIGUOUS:
                 for a in arrays:
                     check_size(self.graph.name, a.shape, a.dtype)  # of the copy, should it be a broadcast view
@@ -182,27 +190,33 @@ class Program:
             given = self._given(owned, flags) if owned else {}
             outs = [arrays[given[i]] if i in given else self._fresh(i) for i in range(len(self._results))]
             self._outputs(outs)
+            start = self.lasting.start(passed, self._table) if self.lasting else 0
             if (fill := current().settings.fill) is not None:
-                self._fill(fill, [out for i, out in enumerate(outs) if i not in given])
+                lasting = [self.lasting.memory] if self.lasting and not start else []
+                self._fill(fill, [*lasting, *[out for i, out in enumerate(outs) if i not in given]])
             if len(self._carried[0]):
                 self._table[self._carried[0]] = self._carried[1]
+            if given:
+                overwriting(map(arrays.__getitem__, given.values()))
             delivery = () if deliver is None else deliver(outs, given)
             self._table[self._begun] = 0
             try:
-                self._run(profile)
+                self._run(profile, start)
             finally:
                 if given and self._table[self._begun]:
                     exhaust(delivery)  # nothing is called before this, so no signal is heard before it either
             exhaust(delivery)
+            if self.lasting and not start:
+                self.lasting.remember(passed)
         return outs
 
-    def _run(self, profile: bool) -> None:
+    def _run(self, profile: bool, start: int = 0) -> None:
         table, code = self._start
         pool = threads.pool() if self.shares else 0
         if self.schedule.checks:
             self._status[:] = 0
         begun, run = table + 8 * self._begun, runtime.run
-        at = run(table, code, 0, pool, profile, begun)
+        at = run(table, code, start, pool, profile, begun)
         while at >= 0 or at <= runtime.PAUSED:
             if at < 0:
                 at = run(table, code, runtime.PAUSED - at, pool, profile, begun)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter as Tally
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
 
 from ...ir.graph import Equation, Graph, Var, has_effect
@@ -27,9 +27,8 @@ from .values import Buffer, Earlier, Op, Value, View, whole
 class Schedule(Bindings):
     """The steps of a graph in order, and its buffers."""
 
-    def __init__(self, graph: Graph, cpu: Processor) -> None:
+    def __init__(self, graph: Graph, cpu: Processor, steady: Collection[int] = frozenset()) -> None:
         super().__init__(cpu)
-        self.fixed: Container[Buffer] = ()  # what is the same in every turn of the loop that is being scheduled
         self.inputs: list[Buffer] = []
         self.outputs: list[Buffer] = []
         graph = without_complex(graph)
@@ -37,6 +36,8 @@ class Schedule(Bindings):
             buffer = Buffer("input", math.prod(var.shape), var.dtype, i)
             self.inputs.append(buffer)
             self.bind(var, whole(buffer, var.shape))
+        # what is the same in every turn of the loop that is being scheduled, or in many calls
+        self.fixed: Container[Buffer] = {self.inputs[i] for i in steady}
         self.run(graph)
         made = {var: equation for equation in graph.equations for var in equation.outputs}
         for i, atom in enumerate(graph.outputs):

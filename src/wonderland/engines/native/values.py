@@ -27,7 +27,8 @@ class Buffer:
 
     def __init__(self, kind: str, size: int, dtype: DType, position: int = 0, data: Array | None = None) -> None:
         # "input", "output", "constant", "arena"; "carry": the state of a loop, "moving": a step of the sequence `base`,
-        # "word": a number in the table itself, "status": notes of bad indices, "size": see `SIZE`
+        # "word": a number in the table itself, "status": notes of bad indices, "size": see `SIZE`,
+        # "lasting": kept from call to call
         self.kind = kind
         self.size = size
         self.dtype = dtype

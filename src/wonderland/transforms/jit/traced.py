@@ -106,6 +106,8 @@ class Traced:
         results = self.graph.outputs[: self.count]
         trains = any(getattr(c, "trainable", False) for c in staged.written_cells)
         self.recorded = not trains and any(dtypes.is_inexact(atom.dtype) for atom in results)
+        if not trains:  # constants, and the parameters and running statistics of a forward pass
+            self.graph.steady = frozenset(range(first + len(self.read_cells))) - frozenset(self.states)
 
     def stale(self) -> bool:
         """Whether a module may have changed its structure that was reached in a way that nobody watches."""
