@@ -21,6 +21,7 @@ SECTIONS = (
     "operations",
     "products",
     "convolutions",
+    "inference",
     "loop",
     "loader",
     "sequences",

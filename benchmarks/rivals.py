@@ -28,8 +28,8 @@ class Rival:
     cold_rounds: int = 0  # in how many rounds compiling anew is measured
 
 
-def rivals(options: Options, operations: bool = False) -> list[Rival]:
-    """Who takes part; JAX has no single operations here."""
+def rivals(options: Options, operations: bool = False, onnx: bool = False) -> list[Rival]:
+    """Who takes part; JAX has no single operations here, and ONNX Runtime forward passes alone."""
     torch = (options.peers, "-m", "benchmarks.peers.torch_step")
     everybody = [
         Rival(OURS, OURS, (sys.executable, "-m", "benchmarks.step"), "WONDERLAND_CACHE", options.rounds),
@@ -40,6 +40,8 @@ def rivals(options: Options, operations: bool = False) -> list[Rival]:
     ]
     if operations:
         everybody = everybody[:2]
+    if onnx:
+        everybody.append(Rival("onnxruntime", "onnxruntime", (options.peers, "-m", "benchmarks.peers.onnx_step")))
     return [r for r in everybody if r.name not in options.skip and (r.name == OURS or has(options.peers, r))]
 
 

@@ -14,6 +14,7 @@ from .convolutions import CONVOLUTIONS
 from .eager import EAGER
 from .fourier import FOURIER
 from .graphs import GRAPHS
+from .inference import INFERENCE
 from .large import LARGE
 from .measuring import arguments, figures, line
 from .operations import OPERATIONS
@@ -23,7 +24,20 @@ from .sparse import SPARSE
 from .variety import VARIETY
 from .workloads import WORKLOADS
 
-KINDS = (WORKLOADS, EAGER, VARIETY, OPERATIONS, CONVOLUTIONS, PRODUCTS, RECURRENCES, GRAPHS, SPARSE, FOURIER, LARGE)
+KINDS = (
+    WORKLOADS,
+    EAGER,
+    VARIETY,
+    OPERATIONS,
+    CONVOLUTIONS,
+    PRODUCTS,
+    RECURRENCES,
+    GRAPHS,
+    SPARSE,
+    FOURIER,
+    LARGE,
+    INFERENCE,
+)
 ALL = {name: make for kind in KINDS for name, make in kind.items()}
 CONTRACTIONS = ("matrix product", "convolution", "attention")
 

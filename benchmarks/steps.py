@@ -82,12 +82,15 @@ MEASURES: list[tuple[str, str, bool, Callable[[Results], float | None]]] = [
 
 
 def main(
-    options: Options | None = None, makers: dict[str, Callable[..., Any]] = WORKLOADS, measures: int = len(MEASURES)
+    options: Options | None = None,
+    makers: dict[str, Callable[..., Any]] = WORKLOADS,
+    measures: int = len(MEASURES),
+    onnx: bool = False,
 ) -> None:
     """The first `measures` tables: the last two mean nothing where a peer tries several forms before it is measured."""
     options = options or Options()
     names = [name for name in makers if not options.workloads or name in options.workloads]
-    everybody = rivals(options) if names else []
+    everybody = rivals(options, onnx=onnx) if names else []
     peers = [rival.name for rival in everybody if rival.name != OURS]
     found: dict[str, dict[str, Results]] = {}
     for title, unit, best, figure in MEASURES[:measures] if names else []:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ..measuring import arguments, figures, line
 from .jax_graphs import GRAPHS
+from .jax_inference import INFERENCE
 from .jax_large import LARGE
 from .jax_recurrences import RECURRENCES
 from .jax_variety import VARIETY
 from .jax_workloads import WORKLOADS
 
-ALL = WORKLOADS | VARIETY | RECURRENCES | GRAPHS | LARGE
+ALL = WORKLOADS | VARIETY | RECURRENCES | GRAPHS | INFERENCE | LARGE
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from . import torch_workloads
 from .torch_convolutions import CONVOLUTIONS
 from .torch_eager import EAGER
 from .torch_fourier import FOURIER
+from .torch_inference import INFERENCE
 from .torch_operations import OPERATIONS
 from .torch_products import PRODUCTS
 from .torch_recurrences import RECURRENCES
@@ -18,7 +19,7 @@ from .torch_sparse import SPARSE
 from .torch_variety import VARIETY
 from .torch_workloads import WORKLOADS
 
-ALL = WORKLOADS | EAGER | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | SPARSE | FOURIER
+ALL = WORKLOADS | EAGER | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | SPARSE | FOURIER | INFERENCE
 if importlib.util.find_spec("torch_geometric") is not None:
     from .torch_graphs import GRAPHS
 

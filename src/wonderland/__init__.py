@@ -157,6 +157,7 @@ _FUNCTIONS = {
     "special": ("digamma", "erfcinv", "i0", "lgamma", "polygamma"),
     "optim.loss_scaling": ("GradScaler",),
     "storage.safetensors": ("load", "save"),
+    "nn.module.freezing": ("freeze",),
     "transforms.autocast": ("autocast",),
     "transforms.control.associative": ("associative_scan",),
     "transforms.control.branches": ("cond", "switch"),
