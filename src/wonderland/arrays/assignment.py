@@ -8,15 +8,17 @@ in use, since programs written for NumPy rely on writing through them; and assig
 
 from __future__ import annotations
 
+import functools
 import sys
+import weakref
+from collections.abc import Iterable
 
 import numpy as np
 
 from ..core.context import current
 from ..core.errors import GradientError, InputError, TraceError
-from ..core.overwriting import overwriting
 from ..core.tensor import Tensor, Tracer, alias, wrap
-from ..core.typing import ArrayLike, Index
+from ..core.typing import Array, ArrayLike, Index
 from .conversion import convert_into
 from .indexing import plain_entries
 from .updates import At
@@ -84,6 +86,35 @@ def _put_in(x: Tensor, index: Index, value: Tensor) -> bool:
     except (IndexError, TypeError, ValueError):
         return False  # nothing has been written, and the general case says what is wrong
     return True
+
+
+# --- who remembers something about the numbers of an array learns that they are about to change. It must not hold the
+# array: a training step overwrites parameters that nobody else holds, and a model that is gone takes its memory along
+
+
+class Unchanged:
+    """Lives as long as the numbers of an array are what they are."""
+
+    __slots__ = ("__weakref__",)
+
+
+_unchanged: dict[int, tuple[weakref.ref[Array], Unchanged]] = {}  # by the identity of the array
+
+
+def unchanged(array: Array) -> Unchanged:
+    """What lives as long as the array does and nobody overwrites it. Hold it by a weak reference."""
+    key = id(array)
+    if key not in _unchanged:
+        # a function of C, as what Ctrl-C raises in one of ours would be lost: nobody has called it
+        _unchanged[key] = (weakref.ref(array, functools.partial(_unchanged.pop, key)), Unchanged())
+    return _unchanged[key][1]
+
+
+def overwriting(arrays: Iterable[Array]) -> None:
+    """The numbers of these arrays are going to change. Whoever writes into an array says so here before."""
+    if _unchanged:
+        for key in _unchanged.keys() & {*map(id, arrays)}:
+            _unchanged.pop(key, None)
 
 
 # --- reference counts, measured as above: Python's versions count differently

@@ -4,7 +4,7 @@ Steps that read nothing but steady inputs (the state that a program reads and do
 statistics in a forward pass) come first: packed weights and filters, transposes, casts, the scales of normalisations.
 Their results have memory of their own, and a call that gets the same arrays as the last one begins behind them.
 
-An array stands for its numbers as long as it lives and nobody overwrites it (core/overwriting.py). What is kept goes
+An array stands for its numbers as long as it lives and nobody overwrites it (arrays/assignment.py). What is kept goes
 with the first array that does not, so a model that is gone, or that is trained on, leaves no memory behind. Arrays over
 the memory of others, who may write there unseen, are never taken for the same.
 """
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.overwriting import unchanged
+from ...arrays.assignment import unchanged
 from ...core.typing import Array
 from .memory import ALIGN, in_loops
 from .schedule import Schedule
@@ -145,7 +145,7 @@ class Lasting:
         """All is computed; the next call need not do it again if it gets the same arrays."""
         kept, picked = self._kept.get(0), self._pick(arrays)
         if kept is not None and all(map(_is_ours, picked)):
-            forget = functools.partial(self._kept.pop, 0)  # a function of C, see core/overwriting.py
+            forget = functools.partial(self._kept.pop, 0)  # a function of C, see arrays/assignment.py
             watched = [weakref.ref(unchanged(a), forget) for a in picked]
             self._kept[0] = Kept(kept.memory, (*map(id, picked),), watched)
 

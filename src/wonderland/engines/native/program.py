@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.assignment import overwriting
 from ...core.context import current, exhaust
 from ...core.forking import open_after_fork
 from ...core.handover import Delivery
-from ...core.overwriting import overwriting
 from ...core.room import check_room
 from ...core.typing import Array
 from ...ir.graph import Graph
