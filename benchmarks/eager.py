@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +32,7 @@ def _as_written(name: str) -> Callable[[], Step]:
 
     def make() -> Step:
         step = WORKLOADS[name]()
-        return functools.partial(step.func.__wrapped__, *step.args)
+        return functools.partial(inspect.unwrap(step.func), *step.args)
 
     return make
 

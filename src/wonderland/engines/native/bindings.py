@@ -153,8 +153,9 @@ class Bindings(Fusion):
 
 def _widens(value: Value) -> TypeGuard[Op]:
     """Whether an expression is another one of half precision, converted."""
-    converted = isinstance(value, Op) and value.name == "astype" and value.stored is None and value.wanted is None
-    return converted and is_half(value.args[0].dtype) and not is_half(value.dtype) and is_inexact(value.dtype)
+    if not isinstance(value, Op) or value.name != "astype" or value.stored is not None or value.wanted is not None:
+        return False
+    return is_half(value.args[0].dtype) and not is_half(value.dtype) and is_inexact(value.dtype)
 
 
 def _to_compute(value: Value) -> Sequence[Value]:

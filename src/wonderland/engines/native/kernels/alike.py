@@ -27,11 +27,15 @@ def groups(items: list[Item]) -> list[list[Item]]:
 
 
 def _connected(items: list[Item]) -> list[list[Item]]:
-    """Items that touch the same memory or share a computation are in one group; numbers for all places do not count."""
+    """Items that touch the same memory or share a computation are in one group.
+
+    Numbers for all places do not count, unless one of the items makes them.
+    """
+    written = {id(item.target.buffer) for item in items}
     group_of: dict[int, int] = {}  # by the id of what is shared
     groups: dict[int, list[int]] = {}
     for i, item in enumerate(items):
-        shared = list(_shared(item))
+        shared = list(_shared(item, written))
         others = {group_of[key] for key in shared if key in group_of}
         merged = sorted([i, *[j for other in others for j in groups.pop(other)]])
         groups[i] = merged
@@ -41,13 +45,13 @@ def _connected(items: list[Item]) -> list[list[Item]]:
     return [[items[i] for i in group] for group in groups.values()]
 
 
-def _shared(item: Item) -> Iterable[int]:
+def _shared(item: Item, written: set[int]) -> Iterable[int]:
     """The ids of the memory that an item touches and of all that it computes for each place anew."""
     yield id(item.target.buffer)
     varies: set[int] = set()
     for part in parts(item.value):
         if isinstance(part, View):
-            if any(part.strides):
+            if any(part.strides) or id(part.buffer) in written:
                 varies.add(id(part))
                 yield id(part.buffer)
         elif not isinstance(part, (Op, Const)) or any(id(a) in varies for a in inside(part)):
