@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from .inspect.differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .inspect.explain import explain
     from .nn.adaptation.quantization import quantize
+    from .nn.module.freezing import freeze
     from .optim.loss_scaling import GradScaler
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save

@@ -411,7 +411,7 @@ def test_any_nesting(first: str, second: str, third: str) -> None:
         elif step == "vmap":
             f = wl.vmap(f)
         elif step:
-            f = {"jit": wl.jit, "checkpoint": wl.checkpoint}[step](f)
+            f = wl.jit(f) if step == "jit" else wl.checkpoint(f)
     x = f64(rng.normal(size=(2, 3, 4)))
     np.testing.assert_allclose(f(x), BY_ORDER[order](x.numpy()), rtol=1e-10, atol=1e-12)
 
