@@ -7,6 +7,7 @@ What is compiled on the way is compiled when it comes again, so the best of many
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import inspect
 import sys
@@ -142,10 +143,8 @@ def network(table: Table) -> None:
     if importlib.util.find_spec("autograd") is None:
         print("the autograd package is not installed (pip install autograd): no comparison", file=sys.stderr)
     else:
-        import autograd
-        import autograd.numpy
-
-        theirs = autograd.value_and_grad(loss_in(autograd.numpy))
+        autograd = importlib.import_module("autograd")
+        theirs = autograd.value_and_grad(loss_in(importlib.import_module("autograd.numpy")))
         rivals["autograd"] = lambda: theirs(params, x, y)
         against = "the autograd package"
     times = best_times(rivals)
