@@ -68,6 +68,7 @@ def _moved(schedule: Schedule, sources: Collection[Buffer]) -> list[int]:
     good = [_movable(step, schedule.status) and not inside[i] for i, step in enumerate(steps)]
     bad = [b for b in touching if not (b.kind in ("arena", "constant") or b in sources)]
     bad += [b for i, step in enumerate(steps) if not good[i] for b in step.writes]
+    bad += [b for step in steps if isinstance(step, Control) for b in step.reads]  # loops change state where it lies
     seen = set(bad)
     while bad:  # what touches a buffer that changes from call to call stays, and with it all that it writes
         buffer = bad.pop()

@@ -91,14 +91,8 @@ class Quantized(WithEpilogue):
     def _scales(self, r: Routine, j: str, width: int) -> str:
         """The scales of rows of the matrix that have one each."""
         assert self.scales is not None
-        place = r.at(r.pointer(self.scales), "float", (1,), [j])
-        return self._wide(r, r.load_vector(place, "float", 4, self.w, width), self.w)
-
-    def _wide(self, r: Routine, value: str, w: int) -> str:
-        """Scales in the type of the sums."""
-        if self.scalar == "float":
-            return value
-        return r.b.emit(f"fpext {typed('float', w)} {value} to {typed(self.scalar, w)}")
+        place = r.at(r.pointer(self.scales), self.scalar, (1,), [j])
+        return r.load_vector(place, self.scalar, self.scales.dtype.itemsize, self.w, width)
 
     def _sums(self, r: Routine, x: str, j: str, count: int) -> list[str]:
         """Vectors of partial sums, of each of `count` rows of the matrix with each row of x."""
@@ -109,7 +103,7 @@ class Quantized(WithEpilogue):
         if self.scales is None or self.group >= self.k:
             return self._part(r, x, rows, zeros, "0", self.k)
         scales = [
-            r.at(r.pointer(self.scales), "float", self.scales.strides[:1], [shifted(r, j, c)]) for c in range(count)
+            r.at(r.pointer(self.scales), self.scalar, self.scales.strides[:1], [shifted(r, j, c)]) for c in range(count)
         ]
 
         def add(k: str, length: int, totals: list[str]) -> list[str]:
@@ -117,8 +111,9 @@ class Quantized(WithEpilogue):
             place = r.b.emit(f"udiv i64 {k}, {self.group}")
             factors = []
             for scale in scales:
-                one = r.b.emit(f"load float, ptr {r.at(scale, 'float', (1,), [place])}, align 4")
-                factors.append(r.b.spread(self._wide(r, one, 1), self.scalar, self.w))
+                at = r.at(scale, self.scalar, (1,), [place])
+                one = r.b.emit(f"load {self.scalar}, ptr {at}, align {self.x.dtype.itemsize}")
+                factors.append(r.b.spread(one, self.scalar, self.w))
             return [
                 r.b.intrinsic("fmuladd", self.kind, factors[at // self.m], part, total)
                 for at, (part, total) in enumerate(zip(made, totals, strict=True))
@@ -201,7 +196,8 @@ class Quantized(WithEpilogue):
     def _number(self, r: Routine, found: str) -> str:
         b, w = r.b, self.w
         if self.values.dtype == dtypes.bfloat16:
-            return self._wide(r, widen(b, found, self.values.dtype, w), w)
+            single = widen(b, found, self.values.dtype, w)
+            return single if self.scalar == "float" else b.emit(f"fpext {typed('float', w)} {single} to {self.kind}")
         wide = b.emit(f"sext {typed('i8', w)} {found} to {typed('i32', w)}")
         return b.emit(f"sitofp {typed('i32', w)} {wide} to {self.kind}")
 
@@ -222,7 +218,7 @@ def quantized_matmul(s: Schedule, e: Equation) -> bool:
         x = View(x.buffer, (1, *x.shape), (0, *x.strides), x.offset)
     if x.strides[-1] != 1 and features > 1:
         x = s.contiguous(Op("copy", [x], x.shape, x.dtype))
-    scales = [s.in_memory(_as(scale, dtypes.float32)) for scale in scales]
+    scales = [s.in_memory(_as(scale, kind)) for scale in scales]
     shape, cpu = (*x.shape[:-1], matrix.shape[0]), s.cpu
     target = s.new(shape, kind) if kind != out.dtype or shape != out.shape else s.target(out)
     regular = group >= features or group % BLOCK == 0
