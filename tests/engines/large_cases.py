@@ -16,6 +16,7 @@ import numpy as np
 import wonderland as wl
 import wonderland.sparse
 import wonderland.special  # these declare primitives of their own
+from tests.primitives import quantized_cases
 from tests.primitives.cases import CARRY_GRAPHS, CASES
 from tests.primitives.segment_cases import incidence
 from wonderland.core.primitive import TABLE
@@ -280,7 +281,27 @@ def windows(name: str, dtype: Any) -> Iterator[Call]:
             yield [numbers(x, dtype)], settings
 
 
+def quantized(name: str, dtype: Any) -> Iterator[Call]:
+    """Matrices of eight and four bits and of half precision, for a few rows and for many."""
+    if dtype == wl.bfloat16 or dtype.kind == "f":
+        rng = np.random.default_rng(0)
+        for kind, features, group in (
+            ("int8", 517, 517),
+            ("int4", 512, 512),
+            ("int4", 544, 32),
+            ("bfloat16", 517, 517),
+        ):
+            matrix = [make(rng) for make in quantized_cases.matrix(kind, 1030, features, group=group)]
+            params = quantized_cases.params(features, group)
+            if name == "dequantize":
+                yield matrix, params | {"dtype": dtype}
+            else:
+                for rows in (1, 3, 40):
+                    yield [numbers((rows, features), dtype), *matrix], params
+
+
 LARGE: dict[str, Callable[[str, Any], Iterator[Call]]] = {
+    **dict.fromkeys(["quantized_matmul", "dequantize"], quantized),
     **dict.fromkeys([n for n, p in TABLE.items() if p.elementwise], elementwise),
     "astype": lambda name, dtype: (
         ([np.abs(numbers(SHAPE, dtype)).astype(dtype)], {"dtype": to}) for to in _targets(dtype)
