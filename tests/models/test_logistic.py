@@ -150,7 +150,7 @@ def test_softmax_regression_against_scikit_learn(bias, method):
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     assert ours.score(X, Y) == theirs.score(X, Y)
-    assert np.all(np.diff(ours.losses.numpy()) <= 0)
+    assert np.all(np.diff(ours.losses.numpy()) <= 4 * np.finfo(float).eps)  # but for rounding
 
 
 @pytest.mark.book("4.54", "B4-28", name=("wl.models.BinaryLogisticRegression", "wl.models.as_softmax"))
