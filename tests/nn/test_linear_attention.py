@@ -167,7 +167,7 @@ def test_memory_of_chunks() -> None:
     for make in (lambda f: f, lambda f: wl.grad(loss(f), (0, 1, 2))):
         direct, chunked = (peak(lambda: make(f)(q, k, v)) for f in (naive, causal))  # noqa: B023
         assert direct > blow_up
-        assert chunked < blow_up / 2
+        assert chunked < 0.6 * blow_up
         assert chunked < direct / 4
         # compiled, as the graph says
         direct, chunked = (wl.count(make(f), q, k, v).peak_bytes for f in (naive, causal))

@@ -1,4 +1,4 @@
-"""Steps outside of `jit` that come again run as compiled programs, with the numbers of NumPy."""
+"""Steps of many parameters outside of `jit` run as compiled programs, with the numbers of NumPy."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import pytest
 
 import wonderland as wl
 from wonderland import nn, optim
-from wonderland.core import sightings
 from wonderland.optim import compiled
 from wonderland.optim.by_name import OPTIMIZERS
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch):
-    """Compile at the second step, however small it is."""
-    monkeypatch.setattr(sightings, "CALLS_OF_FEW", 2)
+def few(monkeypatch):
+    """Compile steps however small they are."""
+    monkeypatch.setattr(compiled, "MANY", 1)
 
 
 def network(dtype=wl.float32):
@@ -118,3 +117,11 @@ def test_inside_transformations_the_step_is_theirs():
     for _ in range(4):
         step(model, optimizer, grads)
     assert compiled._program.traces == before
+
+
+def test_what_is_trained_twice_ends_at_the_same_numbers(monkeypatch):
+    for many in (1, 1 << 15):  # compiled or not, from the first step on
+        monkeypatch.setattr(compiled, "MANY", many)
+        first, second = (trained(lambda m: optim.Adam(m), "native", steps=70) for _ in range(2))
+        for path, value in first.items():
+            np.testing.assert_array_equal(value, second[path])

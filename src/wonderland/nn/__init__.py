@@ -14,6 +14,7 @@ from .module.lazy import *
 from .module.containers import *
 from .module.hooks import *
 from .module.functional_call import *
+from .module.freezing import *
 from .analysis.summary import *
 from .adaptation.surgery import *
 
