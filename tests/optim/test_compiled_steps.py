@@ -15,6 +15,8 @@ from wonderland.optim.by_name import OPTIMIZERS
 def few(monkeypatch):
     """Compile steps however small they are."""
     monkeypatch.setattr(compiled, "MANY", 1)
+    with wl.using_backend("native"):
+        yield
 
 
 def network(dtype=wl.float32):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import wonderland as wl
 from wonderland.engines.native.general import Sized
+
+
+@pytest.fixture(autouse=True)
+def native() -> Iterator[None]:
+    with wl.using_backend("native"):
+        yield
 
 
 def general(jitted: Any) -> bool:

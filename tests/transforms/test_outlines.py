@@ -33,6 +33,8 @@ def soon(monkeypatch):
     """Compile at the second backward pass, however small it is."""
     monkeypatch.setattr(sightings, "CALLS_OF_FEW", 2)
     monkeypatch.setattr(outlines, "_programs", {})
+    with wl.using_backend("native"):
+        yield
 
 
 def by_grad(f, x, w):
