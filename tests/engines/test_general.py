@@ -70,7 +70,14 @@ def is_general(jitted: Any) -> bool:
     return isinstance(jitted.last_trace.graph.programs["native"], Sized)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+# Matrix products of batches are refused until their blocks are right for every size; then these pass.
+refused = pytest.mark.xfail(raises=wl.errors.InputError, strict=True, reason="products of batches are refused")
+WITH_PRODUCTS = ("many rows each", "matrices", "sum of products", "half precision", "float64", "products", "gradient")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=refused) if name in WITH_PRODUCTS else name for name in FUNCTIONS]
+)
 def test_one_program_for_all_sizes(name: str) -> None:
     f, data = FUNCTIONS[name]
     g = wl.jit(lambda x: f(x), dynamic=BATCH)
@@ -83,6 +90,7 @@ def test_one_program_for_all_sizes(name: str) -> None:
         assert is_general(g) or n == 1  # which may be traced to another graph
 
 
+@refused
 def test_a_training_step() -> None:
     def step(model: Any, optimizer: Any, x: Any, y: Any) -> Any:
         loss, grads = wl.value_and_grad(lambda model, x, y: F.cross_entropy(model(x), y))(model, x, y)
@@ -103,18 +111,20 @@ def test_a_training_step() -> None:
     agree(general, trained(step))
 
 
-def test_large_batches_have_exact_sums() -> None:
-    """Sums over a batch are made in parts: the error does not grow with it."""
-    f = wl.jit(lambda x: (x.sum(axis=0), x.sum(), wl.transpose(x) @ x), dynamic=BATCH)
-    f(rows(2000, 3))
-    x = np.abs(np.random.default_rng(0).normal(size=(50_000, 3))).astype(np.float32)
-    found = leaves(f(wl.asarray(x)))
-    assert is_general(f)
-    wide = x.astype(np.float64)
-    for one, wanted in zip(found, (wide.sum(axis=0), wide.sum(), wide.T @ wide), strict=True):
-        np.testing.assert_allclose(one, wanted, rtol=2e-6)
+@pytest.mark.parametrize("columns", [3, 8])
+def test_large_batches_are_compiled_for_their_own_size(columns: int) -> None:
+    """Their sums are made in parts: the error does not grow with the batch."""
+    f = wl.jit(lambda x: (x.sum(axis=0), x.sum()), dynamic=BATCH)
+    for n in (1024, 1025, 5000, 50_000, 7):
+        x = np.abs(np.random.default_rng(0).normal(size=(n, columns))).astype(np.float32)
+        found = leaves(f(wl.asarray(x)))
+        assert is_general(f) == (n <= 1024)
+        wide = x.astype(np.float64)
+        for one, wanted in zip(found, (wide.sum(axis=0), wide.sum()), strict=True):
+            np.testing.assert_allclose(one, wanted, rtol=2e-6)
 
 
+@refused
 def test_results_do_not_depend_on_threads() -> None:
     f = wl.jit(lambda x: (wl.transpose(x) @ wl.tanh(x), wl.exp(x).sum(axis=0), x.sum()), dynamic=BATCH)
     f(rows(700, 200))
@@ -132,7 +142,7 @@ def test_an_index_out_of_range_is_told_with_the_shape_of_the_call() -> None:
 @pytest.mark.parametrize(
     ("f", "why"),
     [
-        (lambda x: x @ wl.transpose(x), "two axes"),
+        (lambda x: x @ wl.transpose(x), "no code"),
         (lambda x: wl.cumsum(x, axis=0), "cumsum"),
         (lambda x: wl.concatenate([x, x]), "behind each other"),
         (lambda x: wl.flip(x, axis=0), "slice"),

@@ -22,7 +22,7 @@ def general(jitted: Any) -> bool:
 
 
 def test_after_a_few_sizes_one_program_serves_all(capsys: pytest.CaptureFixture[str]) -> None:
-    f = wl.jit(lambda x, w: wl.tanh(x @ w).mean(axis=0))
+    f = wl.jit(lambda x, w: wl.tanh(x[:, :2] * w[0]).mean(axis=0))
     found = []
     for n in (8, 12, 9, 30, 31):
         assert f(wl.ones((n, 4)), wl.ones((4, 2))).shape == (2,)

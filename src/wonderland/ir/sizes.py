@@ -22,8 +22,7 @@ from ..core.typing import Array
 from ..primitives.structure import broadcast_to
 from .graph import Atom, Equation, Graph, Literal, Typed, Var
 
-SMALL = 1024  # rows that a program for small batches serves; others make their sums in parts
-LARGE = 1 << 17  # and one for large batches
+SMALL = 1024  # rows that a program for all sizes serves; larger batches have programs of their own
 FAVOURED = 32  # rows that choices are made for at least
 
 
@@ -118,10 +117,9 @@ class AtSize:
 def generalised(a: Graph, b: Graph, sizes: tuple[int, int], named: bool = False) -> Template:
     """The graph for all sizes, from those at two sizes."""
     pair = _Pair(a, b, sizes)
-    most = SMALL if max(sizes) <= SMALL else LARGE
     hint = _prime(max(*sizes, FAVOURED), _fixed_sizes(pair))
-    graph = _Building(pair, hint, most).graph
-    return Template(graph, a, sizes[0], most, pair.dims, pair.numbers, named=named)
+    graph = _Building(pair, hint, SMALL).graph
+    return Template(graph, a, sizes[0], SMALL, pair.dims, pair.numbers, named=named)
 
 
 def at_size(template: Template, graph: Graph, n: int) -> AtSize | None:

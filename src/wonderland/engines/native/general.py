@@ -41,7 +41,7 @@ from .values import SIZE, Counter, Shape, Take, Value, parts
 GROWTH = 1.5  # of the room for batches when one is larger than those before
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 VIEWS = ("broadcast_to", "transpose", "reshape", "slice", "place", "concatenate")
-OTHERS = ("full", "iota", "gather", "scatter", "matmul", "argmax", "argmin", "random_bits")
+OTHERS = ("full", "iota", "gather", "scatter", "argmax", "argmin", "random_bits")
 KNOWN = {*REDUCTIONS, *VIEWS, *OTHERS, *checked.RULES}
 
 

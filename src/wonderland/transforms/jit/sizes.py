@@ -17,7 +17,7 @@ from ...core.primitive import Aval
 from ...core.tensor import Tensor
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
-from ...ir.sizes import FAVOURED, Template, VaryingError, at_size, generalised
+from ...ir.sizes import FAVOURED, SMALL, Template, VaryingError, at_size, generalised
 from .arguments import Arguments
 from .traced import Traced
 
@@ -79,18 +79,19 @@ class Sizes:
         sizes = {(a, b) for a, b in zip(first.leads, batch.leads, strict=True) if a != b}
         if len(sizes) > 1 or (not sizes and self._named is None):
             return False
+        if any(max(pair) > SMALL for pair in sizes):
+            return False
         n = sizes.pop()[1] if sizes else family.templates[0].size
         for template in family.templates:
             if not template.refused and (found := at_size(template, batch.graph, n)) is not None:
                 traced.graph.at_size = found
                 return True
-        large = bool(family.templates) and n > family.templates[-1].most
-        if (len(family.seen) < FEW - 1 and not large) or (family.templates and not large):
+        if len(family.seen) < FEW - 1 or family.templates:
             return False
         try:
             template = generalised(first.graph, batch.graph, (_size(first, batch), n), self._named is not None)
         except VaryingError:
-            family.alone = not large
+            family.alone = True
             return False
         template.graph.states = traced.graph.states
         family.templates.append(template)
@@ -117,7 +118,7 @@ class Sizes:
             other = trace(arguments.with_operands(arguments.leaves, changed, arguments.cells))  # type: ignore[arg-type]
             return Batch((rows,) * len(operands), simplify(other.graph))
 
-        batch = batch if batch.leads[0] > 1 else at(FAVOURED)  # a single row may be a case of its own
+        batch = batch if 1 < batch.leads[0] < SMALL else at(FAVOURED)  # a single row may be a case of its own
         n = batch.leads[0]
         try:
             template = generalised(batch.graph, at(n + 1).graph, (n, n + 1), named=True)
