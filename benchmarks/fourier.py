@@ -26,6 +26,7 @@ import wonderland as wl
 from wonderland import fft
 
 from . import steps
+from .fourier_grid import GRID
 from .measuring import best_time, threads
 from .options import Options
 from .printed import Table
@@ -73,27 +74,16 @@ def long_conv(length: int = 4096, channels: int = 64) -> Step:
     return functools.partial(wl.jit(wl.nn.functional.long_conv), x, k)
 
 
-FOURIER: dict[str, Callable[..., Step]] = {
-    "rfft_256": functools.partial(real, 256),
-    "rfft_400": functools.partial(real, 400),
-    "rfft_512": functools.partial(real, 512),
-    "rfft_1009": functools.partial(real, 1009),
-    "rfft_1024": functools.partial(real, 1024),
-    "rfft_2048": functools.partial(real, 2048),
-    "rfft_4096": functools.partial(real, 4096),
-    "irfft_512": functools.partial(real, 512, inverse=True),
-    "irfft_4096": functools.partial(real, 4096, inverse=True),
-    "fft_1024": functools.partial(complex_, 1024),
-    "rfft_one_65536": functools.partial(real, 65536, numbers=65536),
-    "stft_1_128": functools.partial(stft, 1, 128),
-    "stft_1_160": functools.partial(stft, 1, 160),
-    "stft_16_128": functools.partial(stft, 16, 128),
-    "stft_16_160": functools.partial(stft, 16, 160),
+KINDS: dict[str, Callable[..., Step]] = {
+    "real": real,
+    "complex": complex_,
+    "stft": stft,
     "stft_grad": stft_grad,
-    "convolution_4096": functools.partial(convolution, 4096),
-    "convolution_16384": functools.partial(convolution, 16384),
-    "convolution_65536": functools.partial(convolution, 65536),
-    "long_conv_4096": long_conv,
+    "convolution": convolution,
+    "long_conv": long_conv,
+}
+FOURIER: dict[str, Callable[..., Step]] = {
+    name: functools.partial(KINDS[kind], **options) for name, (kind, options) in GRID.items()
 }
 
 

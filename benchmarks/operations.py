@@ -7,7 +7,6 @@ gradients of the sum of the squared result with respect to all arguments.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from wonderland import nn
 
 from .options import Options
 from .printed import Ratios
-from .rivals import OURS, rivals, run
+from .rivals import OURS, best_seconds, rivals
 
 F = nn.functional
 Shape = tuple[int, ...]
@@ -92,15 +91,11 @@ def main(
     if not names:
         return
     everybody = rivals(options, operations=True)
-    best: dict[str, dict[str, float]] = {rival.name: {} for rival in everybody}
-    for _ in range(options.rounds):
-        for rival in everybody:
-            for name, line in run(rival, names, options.seconds / 10).items():
-                best[rival.name][name] = min(line["step_ms"] * 1e3, best[rival.name].get(name, math.inf))
+    best = best_seconds(everybody, names, options)
     peers = [rival.name for rival in everybody if rival.name != OURS]
     table = Ratios(f"{title}: the peer's time / ours (above 1: ours is faster)", "us", peers, options, best=False)
     for name in names:
-        table.row(name, {rival: times.get(name) for rival, times in best.items()})
+        table.row(name, {rival: 1e6 * times[name] if name in times else None for rival, times in best.items()})
     table.means()
 
 

@@ -9,7 +9,6 @@ the limit, of the speed of a plain read (the compiled sum of as many numbers).
 from __future__ import annotations
 
 import functools
-import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +21,7 @@ from .measuring import best_time
 from .options import Options
 from .printed import Table, cell, geometric_mean
 from .product_grid import GRID, MatrixProduct
-from .rivals import OURS, Rival, rivals, run
+from .rivals import OURS, Rival, best_seconds, rivals
 
 FEW_ROWS = 8  # for which reading y is the limit
 
@@ -52,11 +51,7 @@ def main(options: Options | None = None) -> None:
     names = [name for name in GRID if not options.workloads or name in options.workloads]
     numpy = Rival("numpy", "numpy", (sys.executable, "-m", "benchmarks.peers.numpy_products"))
     everybody = [*rivals(options, operations=True), *([] if "numpy" in options.skip else [numpy])]
-    best: dict[str, dict[str, float]] = {rival.name: {} for rival in everybody}
-    for _ in range(options.rounds):
-        for rival in everybody:
-            for name, line in run(rival, names, options.seconds / 10).items():
-                best[rival.name][name] = min(line["step_ms"] / 1e3, best[rival.name].get(name, math.inf))
+    best = best_seconds(everybody, names, options)
     peers = [rival.name for rival in everybody if rival.name != OURS]
     absolute = [f"{name} GFLOP/s" for name in ("ours", *peers)]
     columns = ["product", *absolute, *peers, "best peer", "of the limit"]

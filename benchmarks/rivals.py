@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -68,3 +69,13 @@ def run(rival: Rival, names: Iterable[str], seconds: float, cache: str | None = 
         print(f"{' '.join(command)} failed\n{done.stderr[-600:]}", file=sys.stderr)
     lines = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
     return {line["workload"]: line for line in lines}
+
+
+def best_seconds(everybody: list[Rival], names: list[str], options: Options) -> dict[str, dict[str, float]]:
+    """The best time of every workload, by rival: each round asks one process of each, for all of them."""
+    best: dict[str, dict[str, float]] = {rival.name: {} for rival in everybody}
+    for _ in range(options.rounds):
+        for rival in everybody:
+            for name, line in run(rival, names, options.seconds / 10).items():
+                best[rival.name][name] = min(line["step_ms"] / 1e3, best[rival.name].get(name, math.inf))
+    return best
