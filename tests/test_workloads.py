@@ -64,7 +64,7 @@ def test_peers_have_the_same_workloads(peer):
     folder = pathlib.Path(workloads.__file__).parent / "peers"
     files = {"workloads": workloads.WORKLOADS, "variety": variety.VARIETY, "operations": OPERATIONS}
     files |= {"recurrences": recurrences.RECURRENCES, "graphs": graphs.GRAPHS, "sparse": sparse.SPARSE}
-    files |= {"fourier": fourier.FOURIER}
+    files |= {"fourier": fourier.KINDS}
     for file, names in files.items():
         path = folder / f"{peer}_{file}.py"
         if peer == "jax" and file in ("operations", "sparse", "fourier"):
