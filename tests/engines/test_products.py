@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from wonderland.core import dtypes
 from wonderland.engines.native.machine import machine
 from wonderland.engines.native.processor import Processor
 from wonderland.engines.native.products.packing import Pack, packed
+from wonderland.engines.native.products.product import Product
 from wonderland.engines.native.products.steps import product_steps
 from wonderland.engines.native.text.routine import Routine, slots_of
 from wonderland.engines.native.values import Buffer, Const, Hole, Op, Shape, Value, View, as_array, broadcast, whole
@@ -81,11 +83,13 @@ def assert_close(got: Any, x: Any, y: Any, dtype: Any = wl.float32) -> None:
     assert np.all(np.abs(got - x @ y) <= bound)
 
 
-def product(memory: Memory, x: View, y: View, backwards: bool = False, cpu: Processor = HOST) -> tuple[Any, list[Any]]:
-    """The plain product of two views."""
+def product(
+    memory: Memory, x: View, y: View, backwards: bool = False, cpu: Processor = HOST, fixed: Sequence[Buffer] = ()
+) -> tuple[Any, list[Any]]:
+    """The plain product of two views, of which some may be the same for many products."""
     hole = Hole((*x.shape[:-1], y.shape[-1]), x.dtype)
     out = whole(Buffer("output", math.prod(hole.shape), x.dtype), hole.shape)
-    steps = product_steps(cpu, x, y, hole, [(out, hole)])
+    steps = product_steps(cpu, x, y, hole, [(out, hole)], fixed)
     run(steps, memory, backwards, cpu)
     return memory[out.buffer].reshape(hole.shape), steps
 
@@ -98,12 +102,13 @@ def checked(
     layouts: str = "rows rows",
     dtype: Any = wl.float32,
     cpu: Processor = HOST,
+    fixed: bool = False,
 ) -> list[Any]:
     memory: Memory = {}
     first, second = layouts.split()
     x, left = matrix(memory, lead, m, k, first, dtype=dtype)
     y, right = matrix(memory, lead, k, n, second, dtype=dtype)
-    got, steps = product(memory, x, y, cpu=cpu)
+    got, steps = product(memory, x, y, cpu=cpu, fixed=[y.buffer] if fixed else [])
     assert_close(got, left, right, dtype)
     return steps
 
@@ -121,7 +126,8 @@ def test_products_of_any_shape_and_layout(
     memory: Memory = {}
     x, left = matrix(memory, lead, m, k, first, tuple(data.draw(axes)), dtype)
     y, right = matrix(memory, lead, k, n, second, tuple(data.draw(axes)), dtype)
-    got, _ = product(memory, x, y)
+    fixed = data.draw(st.sampled_from([[], [x.buffer], [y.buffer], [x.buffer, y.buffer]]))
+    got, _ = product(memory, x, y, fixed=fixed)
     assert_close(got, left, right, dtype)
 
 
@@ -148,10 +154,11 @@ KINDS = [
 ]
 
 
+@pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("dtype", [wl.float32, wl.float64])
 @pytest.mark.parametrize(("m", "k", "n", "layouts"), KINDS)
-def test_products_of_every_kind(m: int, k: int, n: int, layouts: str, dtype: Any) -> None:
-    checked(m, k, n, (), layouts, dtype)
+def test_products_of_every_kind(m: int, k: int, n: int, layouts: str, dtype: Any, fixed: bool) -> None:
+    checked(m, k, n, (), layouts, dtype, fixed=fixed)
 
 
 @pytest.mark.parametrize(("vector_bytes", "registers"), [(32, 16), (16, 32)])
@@ -303,6 +310,19 @@ def test_packing_copies(m: int, n: int, layout: str, lead: Shape, data: st.DataO
     run([step], memory)
     assert copy.strides[-1] == 1
     assert np.array_equal(as_array(copy, memory[copy.buffer]), array)
+
+
+@pytest.mark.parametrize("k, n", [(256, 512), (700, 131)])
+def test_a_matrix_for_many_products_is_copied_to_panels_that_they_read_from_end_to_end(k: int, n: int) -> None:
+    pack, *rest = checked(32, k, n, fixed=True)
+    assert isinstance(pack, Pack)
+    products = [step for step in rest if isinstance(step, Product)]
+    assert products
+    for step in products:
+        assert step.panels is not None
+        assert not step.copied
+        assert step.y.strides[-2:] == (step.width, 1)
+        assert pack.copy.buffer.size == k * -(-n // step.width) * step.width
 
 
 def test_packing_depends_on_one_factor_alone() -> None:

@@ -150,6 +150,7 @@ class Kernel:
         unit = 1 if self.rows else self.width * 4
         units = -(-self.sizes[0] // unit)
         wanted = max(1, min(MOST_CHUNKS, work // GRAIN, units))
+        wanted = 1 << round(math.log2(wanted))  # so that threads have as many
         if wanted == 1 and isinstance(self.sizes[0], Extent) and self._sums_first():
             return  # a sum in one go is worth more than sharing out batches that are larger than others
         self.step = -(-units // wanted) * unit

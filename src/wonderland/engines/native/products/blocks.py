@@ -17,15 +17,15 @@ Body = Callable[[list[str], str, str, str, str], None]  # leading index, first r
 class Blocks:
     """The chunks of matrices lead + (m, n): groups of whole matrices, or rectangles of one of them.
 
-    Every rectangle begins at multiples of `rows` and `columns`; how many there are follows from the time the whole
-    takes alone, so that results do not depend on how many threads share the work.
+    Every rectangle begins at multiples of `rows` and `columns`, and they are as alike as that allows. How many there
+    are follows from the time the whole takes alone, so that results do not depend on how many threads share the work.
     """
 
     def __init__(self, lead: Shape, m: int, n: int, rows: int, columns: int, microseconds: float) -> None:
         self.lead, self.m, self.n = lead, m, n
         self.steps, self.microseconds = (rows, columns), microseconds
         self.count = math.prod(lead)
-        wanted = 1 if microseconds < SHORT else min(max(4, round(microseconds / 100), 8 * (microseconds > 300)), 32)
+        wanted = next((n for n, most in ((1, SHORT), (4, 300), (8, 1000), (16, 2000)) if microseconds < most), 32)
         self.group = max(1, self.count // wanted)  # whole matrices in a chunk
         pieces = max(-(-wanted // self.count), -(-m * n // RECTANGLE))  # of a matrix
         down, across = _cuts(m, n, pieces, max(rows, 64), max(columns, 32))
@@ -57,10 +57,10 @@ class Blocks:
             cut = size > 1 or isinstance(size, Extent)
             place.append(b.emit(f"urem i64 {number}, {r.size(size)}") if cut else "0")
             number = b.emit(f"udiv i64 {number}, {r.size(size)}") if cut else number
-        column, column_end = self._range(r, place[0], self.columns, self.n)
-        row, row_end = self._range(r, place[1], self.rows, self.m)
+        column, column_end = self._range(r, place[0], self.columns, self.n, self.steps[1])
+        row, row_end = self._range(r, place[1], self.rows, self.m, self.steps[0])
         several = groups > 1 or isinstance(groups, Extent)
-        first, last = self._range(r, number if several else "0", self.group, self.count)
+        first, last = self._range(r, number if several else "0", self.group, self.count, 1)
 
         def one(matrix: str) -> None:
             body(self._lead(r, matrix), row, row_end, column, column_end)
@@ -70,9 +70,16 @@ class Blocks:
         else:
             b.loop(last, 1, one, first)
 
-    def _range(self, r: Routine, part: str, size: int, total: int) -> tuple[str, str]:
+    def _range(self, r: Routine, part: str, size: int, total: int, step: int) -> tuple[str, str]:
+        """Where a part of an axis begins and ends: parts are at most `size` long."""
         if part == "0":
             return "0", str(total)
+        steps, parts = -(-total // step), -(-total // size)
+        if steps % parts and not isinstance(total, Extent):
+            ends = [part, shifted(r, part, 1)]
+            ends = [r.b.emit(f"udiv i64 {r.b.emit(f'mul nsw i64 {end}, {steps}')}, {parts}") for end in ends]
+            start, end = (r.b.emit(f"mul nsw i64 {end}, {step}") for end in ends)
+            return start, end if total % step == 0 else r.b.intrinsic("smin", "i64", end, str(total))
         start = r.b.emit(f"mul nsw i64 {part}, {size}")
         end = r.b.emit(f"add nsw i64 {start}, {size}")
         fits = total % size == 0 and not isinstance(total, Extent)
@@ -91,11 +98,13 @@ class Blocks:
 
 
 def _cuts(m: int, n: int, pieces: int, rows: int, columns: int) -> tuple[int, int]:
-    """Into how many parts to cut rows and columns, such that as little as possible is read again."""
+    """Into how many parts to cut rows and columns, such that little is read again, and two threads have as much."""
     choices = []
     for down in range(1, min(pieces, max(1, m // rows)) + 1):
         across = min(-(-pieces // down), max(1, n // columns))
-        choices.append((max(pieces - down * across, 0), m * across + n * down, down, across))
+        parts = down * across
+        time = m * n * -(-parts // 2) * 2 / parts if parts > 1 else m * n
+        choices.append((max(pieces - parts, 0), time + m * across + n * down, down, across))
     return min(choices)[2:]
 
 

@@ -1,10 +1,13 @@
-"""Bringing a matrix into the layout in which a product reads it at full speed: rows that step through memory by one."""
+"""Bringing a matrix into the layout in which a product reads it at full speed: rows that step through memory by one,
+or, where the copy is used many times, panels of columns that are read from end to end."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from ....core import dtypes
+from ....core.dtypes import DType
 from ..labels import Work
 from ..processor import Processor
 from ..text.builder import STORED, computed, typed, widen
@@ -15,26 +18,59 @@ from ..values import Buffer, Shape, View
 from .blocks import Blocks, shifted, stepped
 
 
+class Panels(NamedTuple):
+    """A matrix as panels of some vectors' columns, one behind the other; each has all rows, of its own columns alone.
+
+    Its view tells where the first panel is, with the steps from row to row: column j of a panel's width lies
+    `rows` * j further on.
+    """
+
+    vectors: int
+    rows: int
+
+
+def in_panels(cpu: Processor, view: View, vectors: int) -> tuple[Pack, View, Panels]:
+    """A step that copies a matrix (..., k, n) to panels, and the copy; the last panel may have idle columns."""
+    *_, k, n = view.shape
+    dtype = _widened(view)
+    width = vectors * cpu.lanes(dtype.itemsize)
+    down, across = view.strides[-2:]
+    lead, strides, size = _once(view, k * -(-n // width) * width)
+    buffer, shape = Buffer("arena", size, dtype), (*lead, -(-n // width), k, width)
+    source = View(view.buffer, shape, (*view.strides[:-2], width * across, down, across), view.offset)
+    target = View(buffer, shape, (*strides, width * k, width, 1))
+    return Pack(cpu, source, target, n % width), View(buffer, view.shape, (*strides, width, 1)), Panels(vectors, k)
+
+
+def _widened(view: View) -> DType:
+    return dtypes.float64 if computed(view.dtype) == "double" else dtypes.float32
+
+
+def _once(view: View, size: int) -> tuple[list[int], list[int], int]:
+    """Leading axes of a copy: their sizes and steps, without what the view repeats, and the elements of all."""
+    shape, strides = list(view.shape[:-2]), [0] * (len(view.shape) - 2)
+    for axis in reversed(range(len(shape))):
+        if view.strides[axis] == 0:
+            shape[axis] = 1
+        else:
+            strides[axis], size = size, size * shape[axis]
+    return shape, strides, size
+
+
 def packed(cpu: Processor, view: View) -> tuple[Pack, View]:
     """A step that copies a view to memory of its own, and the copy: row-major, narrow floats widened.
 
     Axes along which the view repeats itself are not repeated in the copy. The rows of a large matrix are a few
     elements apart, so that those of a column do not all compete for the same places of the cache.
     """
-    *lead, m, n = view.shape
-    dtype = dtypes.float64 if computed(view.dtype) == "double" else dtypes.float32
+    *_, m, n = view.shape
+    dtype = _widened(view)
     line = 64 // dtype.itemsize
     step = n if m * n <= 1024 or n < line else -(-n // (2 * line)) * 2 * line + line
-    strides, size = [step, 1], m * step
-    shape = list(view.shape)
-    for axis in reversed(range(len(lead))):
-        repeats = view.strides[axis] == 0
-        strides.insert(0, 0 if repeats else size)
-        shape[axis] = 1 if repeats else shape[axis]
-        size *= shape[axis]
-    buffer = Buffer("arena", size, dtype)
-    copy = View(buffer, view.shape, tuple(strides))
-    return Pack(cpu, _narrowed(view, tuple(shape)), _narrowed(copy, tuple(shape))), copy
+    lead, strides, size = _once(view, m * step)
+    copy = View(Buffer("arena", size, dtype), view.shape, (*strides, step, 1))
+    shape = (*lead, m, n)
+    return Pack(cpu, _narrowed(view, shape), _narrowed(copy, shape)), copy
 
 
 def _narrowed(view: View, shape: Shape) -> View:
@@ -42,18 +78,21 @@ def _narrowed(view: View, shape: Shape) -> View:
 
 
 class Pack:
-    """copy[..., i, j] = view[..., i, j], where the copy steps through memory along j."""
+    """copy[..., i, j] = view[..., i, j], where the copy steps through memory along j.
+
+    Of the last of the matrices there may be but a `rest` of columns.
+    """
 
     any_size = True  # see general.py
 
-    def __init__(self, cpu: Processor, view: View, copy: View) -> None:
-        self.view, self.copy = view, copy
+    def __init__(self, cpu: Processor, view: View, copy: View, rest: int = 0) -> None:
+        self.view, self.copy, self.rest = view, copy, rest
         self.views, self.reads, self.writes = [view, copy], [view.buffer], [copy.buffer]
         *lead, m, n = view.shape
         self.w = cpu.lanes(copy.dtype.itemsize)
         self.turned = view.strides[-2] == 1 and view.strides[-1] != 1 and min(m, n) >= self.w
         moved = 2 * math.prod(view.shape) * copy.dtype.itemsize / COPIED_BYTES
-        self.blocks = Blocks(tuple(lead), m, n, self.w if self.turned else 1, self.w, moved)
+        self.blocks = Blocks(tuple(lead), m, n, self.w if self.turned else 1, n if rest else self.w, moved)
         self.chunks = self.blocks.chunks
 
     @property
@@ -62,10 +101,10 @@ class Pack:
 
     def describe(self) -> str:
         description = Description(slots_of(self.views))
-        return f"Pack {description.view(self.view)} {description.view(self.copy)}"
+        return f"Pack {description.view(self.view)} {description.view(self.copy)} {self.rest}"
 
     def emit(self, r: Routine) -> None:
-        *_, m, n = self.view.shape
+        *_, last, m, n = (1, *self.view.shape)
         w = self.w
 
         def line(lead: list[str], i: str, j: str, columns: int) -> None:
@@ -73,6 +112,14 @@ class Pack:
             r.store(self.copy, r.load(self.view, index, w, columns), index, w, columns)
 
         def rectangle(lead: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
+            if not self.rest:
+                move(lead, row, row_end, column, column_end, n)
+                return
+            here = r.b.emit(f"zext i1 {r.b.emit(f'icmp eq i64 {lead[-1]}, {last - 1}')} to i64")
+            r.b.loop("1", 1, lambda _: move(lead, row, row_end, "0", str(n), n), here)
+            r.b.loop(here, 1, lambda _: move(lead, row, row_end, "0", str(self.rest), self.rest))
+
+        def move(lead: list[str], row: str, row_end: str, column: str, column_end: str, n: int) -> None:
             def rows(i: str, height: int) -> None:
                 def tile(j: str, columns: int) -> None:
                     if height == columns == w:

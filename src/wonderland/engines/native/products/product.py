@@ -22,7 +22,7 @@ from ..tuning import COPIED, COPIED_ROWS, CYCLES, FAR_ROWS, GATHERED, INLINE, LA
 from ..values import Shape, View
 from .blocks import Blocks, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
-from .packing import transpose
+from .packing import Panels, transpose
 
 OPEN = 256  # terms of a sum over a batch that are added in one go
 EVEN = 240  # rows, a multiple of those of most blocks
@@ -46,10 +46,10 @@ def lanes(cpu: Processor, view: View) -> int:
 
 
 @functools.lru_cache(maxsize=4096)  # there may be ever new sizes
-def block(registers: int, m: int, vectors: int, k: int, multiple: int = 1) -> tuple[float, int, int]:
-    """Cycles for a whole product, and the rows and vectors of a block that take the fewest."""
+def block(registers: int, m: int, vectors: int, k: int, multiple: int = 1, wide: int = 0) -> tuple[float, int, int]:
+    """Cycles for a whole product, and the rows and vectors of a block that take the fewest, or rows for given ones."""
     best = (math.inf, 1, 1)
-    for c in range(1, min(vectors, 4 if registers == 32 else 3) + 1):
+    for c in [wide] if wide else range(1, min(vectors, 4 if registers == 32 else 3) + 1):
         for rows in range(multiple, min(m, (registers - c - 1) // c, 24) + 1, multiple):
             cost, kinds = 0.0, 0
             for height, down in ((rows, m // rows), (m % rows, 1)):
@@ -68,14 +68,23 @@ def block(registers: int, m: int, vectors: int, k: int, multiple: int = 1) -> tu
 class Product(WithEpilogue):
     """out[..., i, j] = sum_k x[..., i, k] y[..., k, j], then an epilogue; y steps through memory along j.
 
-    When it is turned, the epilogue is that of the transposed result: the sums are transposed on the way to it.
+    When it is turned, the epilogue is that of the transposed result: the sums are transposed on the way to it. `panels`
+    tells that y lies in panels (packing.py).
     """
 
     any_size = True  # see general.py
 
-    def __init__(self, cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool = False) -> None:
+    def __init__(
+        self,
+        cpu: Processor,
+        x: View,
+        y: View,
+        epilogue: Epilogue,
+        turned: bool = False,
+        panels: Panels | None = None,
+    ) -> None:
         super().__init__([x, y], epilogue)
-        self.x, self.y, self.turned = x, y, turned
+        self.x, self.y, self.turned, self.panels = x, y, turned, panels
         self.w, self.size = lanes(cpu, x), x.dtype.itemsize
         (m, k), n = x.shape[-2:], y.shape[-1]
         self.m, self.n, self.k = m, n, k
@@ -93,6 +102,7 @@ class Product(WithEpilogue):
             -(-n // self.w),
             int(k),
             beside if self.gathered else 4 if turned and m >= self.w else 1,
+            panels.vectors if panels else 0,
         )
         cycles *= m / tall
         self.gathered = self.gathered and self.rows == beside
@@ -108,7 +118,7 @@ class Product(WithEpilogue):
         cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
         far = abs(y.strides[-2]) * self.size
         spread = far >= FAR_ROWS and far * k >= LARGE_ROWS and self.blocks.columns > self.width
-        if spread and height < COPIED_ROWS:
+        if spread and height < COPIED_ROWS and not panels:
             cuts = max(cuts, -(-k // 16))  # as many rows of y as are fetched ahead by themselves
         cuts = max(cuts, -(-k // max(LONGEST, math.isqrt(k))))
         self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
@@ -116,7 +126,7 @@ class Product(WithEpilogue):
             self.cut = min(self.cut, OPEN) if cuts > 1 else OPEN
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
-        self.copied = height >= COPIED_ROWS and self._crowded()
+        self.copied = height >= COPIED_ROWS and not panels and self._crowded()
         self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
 
     def _crowded(self) -> bool:
@@ -135,7 +145,7 @@ class Product(WithEpilogue):
         return self.followed(f"matmul {self.x.shape} @ {self.y.shape}", math.prod(self.x.shape) * self.n)
 
     def describe(self) -> str:
-        return f"{super().describe()}\n{self.turned}"
+        return f"{super().describe()}\n{self.turned} {self.panels}"
 
     def emit(self, r: Routine) -> None:
         self.scalar = computed(self.x.dtype)
@@ -146,7 +156,7 @@ class Product(WithEpilogue):
         if self.copied:
             fitting = max(1, COPIED // (self.cut * self.width * self.size))
             self.group = min(fitting * self.width, self.across)  # columns whose panels are copied together
-            self.panels = r.stack(self.cut * self.group, self.scalar)
+            self.copies = r.stack(self.cut * self.group, self.scalar)
         if self.gathered:
             self.left = r.stack(-(-self.blocks.rows // self.rows) * self.rows * self.apart, self.scalar)
         self.blocks.each(r, functools.partial(self._rectangle, r))
@@ -186,9 +196,9 @@ class Product(WithEpilogue):
             y_step = self.width
 
         def panel(j: str, columns: int, first: str = "") -> None:
-            right = r.at(y, self.scalar, (1,), [j])
+            right = r.at(y, self.scalar, (self.panels.rows if self.panels else 1,), [j])
             if self.copied:
-                right = r.at(self.panels, self.scalar, (self.cut,), [difference(r, j, first)])
+                right = r.at(self.copies, self.scalar, (self.cut,), [difference(r, j, first)])
 
             def rows(i: str, height: int) -> None:
                 lines = self._lines(r, place, i, height)
@@ -303,7 +313,7 @@ class Product(WithEpilogue):
         y = r.at(y, self.scalar, [y_step], [k])
         row = []
         for c in range(0, columns, self.w):
-            here = self.w if self.copied else min(self.w, columns - c)
+            here = self.w if self.copied or self.panels else min(self.w, columns - c)
             row.append(r.load_vector(r.at(y, self.scalar, [], [], c), self.scalar, self.size, self.w, here))
         made = []
         for a in range(height):
@@ -341,7 +351,7 @@ class Product(WithEpilogue):
 
         def row(k: str) -> None:
             source = r.at(y, self.scalar, self.y.strides[-2:-1], [k])
-            target = r.at(self.panels, self.scalar, [self.width], [k])
+            target = r.at(self.copies, self.scalar, [self.width], [k])
 
             def move(j: str, columns: int) -> None:
                 origin = r.at(source, self.scalar, (1,), [j])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import cast
 
 from ....core import dtypes
@@ -17,12 +18,12 @@ from .dots import Dots
 from .dots import cost as dots_cost
 from .epilogue import Epilogue, Stores
 from .narrow import Narrow, suits
-from .packing import Pack, packed
+from .packing import Pack, in_panels, packed
 from .product import Product, block, lanes
 from .streamed import Streamed, few_rows
 from .totals import Total
 
-Kind = type[Product] | type[Dots] | type[Streamed] | type[Narrow]
+Kind = Callable[[Processor, View, View, Epilogue], Product | Dots | Streamed | Narrow]
 Steps = list[Pack | Product | Dots | Streamed | Narrow | Total]
 
 
@@ -68,19 +69,23 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
     steps: Steps = []
     if _summed_along_memory(cpu, x, y, fixed) and not turned:
         return _shared(cpu, x, y, epilogue, Dots)
-    # rows a power of two apart fall on the same places of the first-level cache
-    crowded = y.buffer in fixed and y.shape[-2] >= 32 and y.strides[-2] * y.dtype.itemsize % 1024 == 0
-    if (y.strides[-1] != 1 and y.shape[-1] > 1) or computed(y.dtype) != STORED[y.dtype] or crowded:
+    panels = None
+    vectors = Product(cpu, x, y, epilogue, turned).vectors
+    if y.buffer in fixed and y.shape[-2] >= 16 and y.shape[-1] > vectors * lanes(cpu, y):
+        pack, y, panels = in_panels(cpu, y, vectors)
+        steps.append(pack)
+    elif (y.strides[-1] != 1 and y.shape[-1] > 1) or computed(y.dtype) != STORED[y.dtype]:
         pack, y = packed(cpu, y)
         steps.append(pack)
     if computed(x.dtype) != STORED[x.dtype] or (1 not in x.strides[-2:] and min(x.shape[-2:]) > 1 and y.shape[-1] > 64):
         pack, x = packed(cpu, x)
         steps.append(pack)
+    kind = functools.partial(Product, turned=turned, panels=panels)
     if turned:
-        step = Product(cpu, x, y, epilogue, turned)
+        step = kind(cpu, x, y, epilogue)
         parts = _along(step)
-        return [*steps, *([step] if parts == 1 else _parts(cpu, x, y, epilogue, Product, parts, turned))]
-    return steps + _shared(cpu, x, y, epilogue, Product)
+        return [*steps, *([step] if parts == 1 else _parts(cpu, x, y, epilogue, kind, parts, turned))]
+    return steps + _shared(cpu, x, y, epilogue, kind)
 
 
 def _general(cpu: Processor, x: View, y: View, epilogue: Epilogue, fixed: Container[Buffer]) -> Steps:
@@ -213,7 +218,7 @@ def _parts(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind, par
         out = View(buffer, (*lead, count, *size), sums.strides, first * m * n)
         hole = Hole(out.shape, dtype)
         after = Epilogue(hole, [(out, hole)])
-        return Product(cpu, left, right, after, turned) if turned else kind(cpu, left, right, after)
+        return kind(cpu, left, right, after)
 
     pieces = [piece(0, parts, length)] + ([piece(parts, 1, rest)] if rest else [])
     return [*pieces, Total(cpu, sums, epilogue)]
