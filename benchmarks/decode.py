@@ -1,4 +1,4 @@
-"""Writing with a cache: milliseconds of a further token, by its place, beside `transformers` and the limit of memory.
+"""Writing with a cache: milliseconds of a further token, by the form of the weights and its place, beside peers.
 
 Every token reads all weights once. So the limit is the bytes of the weights, and of the keys and values so far, by the
 speed at which memory is read.
@@ -14,40 +14,64 @@ import numpy as np
 
 import wonderland as wl
 
-from .decoding import LENGTHS, NEW, SIZES
+from .decoding import FORMS, LENGTHS, NEW, SIZES, Workload
 from .options import Options
-from .printed import Table
+from .printed import Table, cell
 from .rivals import OURS, Rival, has, run
+
+BITS = {"float32": 32.0, "bfloat16": 16.0, "int8": 8.0, "int4": 4 + 32 / 32}  # of a weight, with the scales of groups
+PEERS = ("transformers", "ctranslate2")
+Best = dict[tuple[str, str], float]  # by peer and workload
 
 
 def main(options: Options | None = None) -> None:
     options = options or Options()
-    ours = Rival(OURS, OURS, (sys.executable, "-m", "benchmarks.our_decoding"))
-    peer = Rival("transformers", "transformers", (options.peers, "-m", "benchmarks.peers.transformers_decoding"))
-    taking_part = [r for r in (ours, peer) if r is ours or (r.name not in options.skip and has(options.peers, r))]
-    best: dict[tuple[str, str], float] = {}
-    for _ in range(options.rounds):
-        for rival in taking_part:
-            for length, line in run(rival, map(str, LENGTHS), options.seconds).items():
-                best[rival.name, length] = min(line["token_ms"], best.get((rival.name, length), math.inf))
+    names = options.workloads or [f"{form}-{length}" for form in FORMS for length in LENGTHS]
+    workloads = [Workload.named(name) for name in names]
+    everybody = [Rival(OURS, OURS, (sys.executable, "-m", "benchmarks.our_decoding"))]
+    for peer in PEERS:
+        rival = Rival(peer, peer, (options.peers, "-m", f"benchmarks.peers.{peer}_decoding"))
+        if peer not in options.skip and has(options.peers, rival):
+            everybody.append(rival)
+    tokens: Best = {}
+    prompts: Best = {}
     speed = bandwidth()
-    columns = ["place", "ours, ms", "tokens/s", "transformers / ours", "share of the limit"]
-    title = f"A token of GPT-2 (124 M, float32, one row); memory is read at {speed / 1e9:.1f} GB/s"
+    for _ in range(options.rounds):
+        for form in dict.fromkeys(w.form for w in workloads):
+            for rival in everybody:
+                asked = [str(w) for w in workloads if w.form == form]
+                for name, line in run(rival, asked, options.seconds).items():
+                    for best, what in ((tokens, "token_ms"), (prompts, "prompt_ms")):
+                        best[rival.name, name] = min(line[what], best.get((rival.name, name), math.inf))
+        speed = max(speed, bandwidth())
+    peers = [rival.name for rival in everybody[1:]]
+    columns = ["weights, place", "ours, ms", "tokens/s", *[f"{peer} / ours" for peer in peers], "share of the limit"]
+    title = f"A token of GPT-2 (124 M, one row); memory is read at {speed / 1e9:.1f} GB/s"
     table = Table(title, columns, options, absolute=["ours, ms", "tokens/s"])
-    for length in LENGTHS:
-        mine, theirs = (best.get((name, str(length))) for name in (OURS, "transformers"))
-        if mine is None:
-            continue
-        limit = traffic(length + NEW // 2) / speed * 1e3
-        ratio = "" if theirs is None else f"{theirs / mine:.2f}"
-        table.row(str(length), f"{mine:.1f}", f"{1e3 / mine:.1f}", ratio, f"{limit / mine:.0%}")
+    for w in workloads:
+        if (mine := tokens.get((OURS, str(w)))) is not None:
+            limit = traffic(w.form, w.length + NEW // 2) / speed * 1e3
+            ratios = [cell(r, ".2f") for r in _ratios(tokens, w, peers)]
+            table.row(str(w), f"{mine:.2f}", f"{1e3 / mine:.1f}", *ratios, f"{limit / mine:.0%}")
+    columns = ["weights, length", "ours, ms", *[f"{peer} / ours" for peer in peers]]
+    table = Table("Reading the prompt and writing one token", columns, options, absolute=["ours, ms"])
+    for w in workloads:
+        if (mine := prompts.get((OURS, str(w)))) is not None:
+            table.row(str(w), f"{mine:.1f}", *[cell(r, ".2f") for r in _ratios(prompts, w, peers)])
 
 
-def traffic(place: int) -> float:
+def _ratios(best: Best, workload: Workload, peers: list[str]) -> list[float | None]:
+    name = str(workload)
+    return [best[peer, name] / best[OURS, name] if (peer, name) in best else None for peer in peers]
+
+
+def traffic(form: str, place: int) -> float:
     """Bytes that a token at a place needs: the weights, of which the table of tokens is the last matrix, and keys and
-    values."""
-    e, layers = SIZES["embed_dim"], SIZES["depth"]
-    return 4.0 * (SIZES["vocabulary"] * e + layers * (12 * e * e + 13 * e) + 2 * layers * e * place)
+    values. Biases, norms and scales of rows are float32."""
+    e, layers, rows = SIZES["embed_dim"], SIZES["depth"], SIZES["vocabulary"]
+    weights = BITS[form] / 8 * (rows * e + layers * 12 * e * e)
+    scales = 4.0 * (rows + layers * 9 * e) if form == "int8" else 0.0
+    return weights + scales + 4.0 * (layers * 13 * e + 2 * layers * e * place)
 
 
 def bandwidth(megabytes: int = 512) -> float:

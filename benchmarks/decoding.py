@@ -1,8 +1,9 @@
 """How a model writes, measured alike for ours and for peers: seconds of a further token after prompts of some lengths.
 
-A line of JSON for each length: `{"workload": "16", "peer": "wonderland", "token_ms": ..}`. Only the standard library
-is used here. A further token is the difference of writing many and of writing one, so that reading the prompt does not
-count; greedy, in float32, with the sizes of the smallest GPT-2.
+A workload is a form of the weights and the length of a prompt, as "int8-256". A line of JSON for each:
+`{"workload": "int8-256", "peer": "wonderland", "token_ms": .., "prompt_ms": ..}`. Only the standard library is used
+here. A further token is the difference of writing many and of writing one, so that reading the prompt does not count;
+greedy, with the sizes of the smallest GPT-2.
 """
 
 from __future__ import annotations
@@ -10,35 +11,57 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
+FORMS = ("float32", "bfloat16", "int8", "int4")  # of weights
 LENGTHS = (16, 256, 512, 960)  # of prompts
 SIZES = {"vocabulary": 50_257, "context": 1_024, "embed_dim": 768, "num_heads": 12, "depth": 12}
 NEW = 33  # tokens that are written
 Write = Callable[[int, int], object]  # (length of the prompt, how many tokens)
 
 
-def token_seconds(write: Write, length: int, rounds: int) -> float:
-    """The best time of a further token after a prompt."""
+class Workload(NamedTuple):
+    form: str
+    length: int
+
+    @classmethod
+    def named(cls, name: str) -> Workload:
+        form, length = name.split("-")
+        return cls(form, int(length))
+
+    def __str__(self) -> str:
+        return f"{self.form}-{self.length}"
+
+
+def seconds_of(write: Write, length: int, rounds: int) -> tuple[float, float]:
+    """The best times of a further token after a prompt, and of reading the prompt and writing one."""
     write(length, 1)
     write(length, NEW)
-    best = float("inf")
+    token = prompt = float("inf")
     for _ in range(rounds):
         times = []
         for count in (1, NEW):
             start = time.perf_counter()
             write(length, count)
             times.append(time.perf_counter() - start)
-        best = min(best, (times[1] - times[0]) / (NEW - 1))
-    return best
+        token, prompt = min(token, (times[1] - times[0]) / (NEW - 1)), min(prompt, times[0])
+    return token, prompt
 
 
-def main(peer: str, write: Write) -> None:
-    """Measure the lengths that are asked for."""
+def main(peer: str, makers: Mapping[str, Callable[[], Write]]) -> None:
+    """Measure the workloads that are asked for, of the forms that there is a maker of models for."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("lengths", nargs="*", default=[str(n) for n in LENGTHS])
+    parser.add_argument("workloads", nargs="*", default=[f"{form}-{LENGTHS[0]}" for form in makers])
     parser.add_argument("--seconds", type=float, default=4.0)  # as all processes that are measured have it
     options = parser.parse_args()
-    for length in map(int, options.lengths):
-        best = token_seconds(write, length, max(2, int(options.seconds)))
-        print(json.dumps({"workload": str(length), "peer": peer, "token_ms": best * 1e3}), flush=True)
+    made: dict[str, Write] = {}
+    for workload in map(Workload.named, options.workloads):
+        form, length = workload
+        if form not in makers:
+            continue
+        if form not in made:
+            made = {form: makers[form]()}  # one model at a time
+        token, prompt = seconds_of(made[form], length, max(2, int(options.seconds)))
+        line = {"workload": str(workload), "peer": peer, "token_ms": token * 1e3, "prompt_ms": prompt * 1e3}
+        print(json.dumps(line), flush=True)

@@ -1,23 +1,27 @@
-"""`python -m benchmarks.our_decoding 16 960`: a further token of a GPT as large as the smallest GPT-2."""
+"""`python -m benchmarks.our_decoding float32-16 int8-960`: a further token of a GPT as large as the smallest GPT-2."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 
 import wonderland as wl
 
-from .decoding import SIZES, main
+from .decoding import FORMS, SIZES, Write, main
 
 
-def run() -> None:
+def made(form: str) -> Write:
     model = wl.models.GPT(**SIZES)
+    if form != "float32":
+        model = wl.quantize(model, form)
     ids = np.random.default_rng(0).integers(SIZES["vocabulary"], size=SIZES["context"])
 
     def write(length: int, count: int) -> object:
         return wl.generation.greedy(model, ids[:length], count)
 
-    main("wonderland", write)
+    return write
 
 
 if __name__ == "__main__":
-    run()
+    main("wonderland", {form: functools.partial(made, form) for form in FORMS})

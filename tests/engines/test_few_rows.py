@@ -9,7 +9,7 @@ import pytest
 
 import wonderland as wl
 from tests.engines.engines import chunks, native, on_threads
-from wonderland.engines.native.products.dots import Dots
+from wonderland.engines.native.products.by_rows import ByRows
 from wonderland.engines.native.products.packing import Pack
 from wonderland.engines.native.products.streamed import Streamed
 
@@ -47,10 +47,10 @@ def test_tied_weights_are_read_along_their_rows(dtype: Any) -> None:
     """x w^T, where no copy of w is made, and the same turned."""
     rng = np.random.default_rng(1)
     x, w = rng.normal(size=(1, 333)).astype(dtype), rng.normal(size=(5001, 333)).astype(dtype)
-    check(lambda x, w: x @ w.mT, x, w, kind=Dots)
+    check(lambda x, w: x @ w.mT, x, w, kind=ByRows)
     program, _ = native(lambda x, w: x @ w.mT, x, w)
     assert all(step.views[0].shape != w.shape[::-1] for step in program.schedule.steps if isinstance(step, Pack))
-    check(lambda x, w: w @ x.mT, x, w, kind=Dots)
+    check(lambda x, w: w @ x.mT, x, w, kind=ByRows)
 
 
 def test_what_is_not_finite_goes_where_it_belongs() -> None:

@@ -186,8 +186,8 @@ def test_dot_products_of_any_number_of_rows_and_columns(m: int, n: int) -> None:
 
 
 def test_a_long_matrix_times_a_few_columns_is_dot_products_with_its_rows() -> None:
-    assert [type(step).__name__ for step in checked(900, 700, 3)] == ["Pack", "Dots"]
-    assert [type(step).__name__ for step in checked(3, 700, 900, (), "columns columns")] == ["Pack", "Dots"]
+    assert [type(step).__name__ for step in checked(900, 700, 3)] == ["Pack", "ByRows"]
+    assert [type(step).__name__ for step in checked(3, 700, 900, (), "columns columns")] == ["Pack", "ByRows"]
     assert [type(step).__name__ for step in checked(20, 30, 3)] == ["Product"]  # not worth a step by itself
 
 

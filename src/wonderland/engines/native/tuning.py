@@ -66,6 +66,7 @@ FAR_PARTS = 8  # of the sum of a product with such a factor                     
 FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding
 FEW_QUANTIZED = 8  # of a product that reads a matrix of few bits as it is                       decoding
 STREAMS = 8  # rows of that factor that are read at a time, if there is one row                  decoding
+STRETCHES = 4  # of a matrix that is stored by rows, which are read at the same time                  decoding
 LEAST_ROWS = 64  # of that factor in a chunk                                                     decoding
 FEW_KEYS = 128  # whose weights a few queries keep at a time                                      decoding
 TURN_KEYS = 32  # of all heads, that a chunk takes at a time                                      decoding

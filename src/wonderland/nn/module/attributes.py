@@ -82,9 +82,11 @@ category: Callable[[type], str] = functools.lru_cache(maxsize=1024)(_category)
 
 
 def is_steady(value: object) -> bool:
-    """Whether a value can only be replaced, not changed in place: a member, a setting, or a tuple of these."""
+    """Whether a value can only be replaced, not changed in place: a member, a setting, a tuple or record of these."""
     if type(value) is tuple:
         return all(map(is_steady, value))
+    if getattr(getattr(type(value), "__dataclass_params__", None), "frozen", False):
+        return all(map(is_steady, _entries(value).values()))
     return category(type(value)) in ("member", "setting")
 
 

@@ -1,15 +1,14 @@
 """Products of a few rows with a matrix of few bits, which becomes numbers in registers, as it is read.
 
-The matrix is stored by rows, along which the sums run; see primitives/quantized.py for its forms. The sums of some rows
-and columns at a time are vectors of partial sums. With one scale for a row, sums are multiplied by it at the end; with
-groups, the partial sums of each are.
+See primitives/quantized.py for the forms of the matrix, and by_rows.py for how it is read. With one scale for a row,
+sums are multiplied by it at the end; with groups, the partial sums of each are.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,181 +21,99 @@ from .. import values
 from ..contractions import Contraction
 from ..labels import Work
 from ..processor import Processor
-from ..text.builder import STORED, computed, splat, typed, widen
+from ..text.builder import splat, typed
 from ..text.routine import Routine
 from ..text.sums import sum_with
-from ..tuning import FAR_BYTES, FEW_QUANTIZED
+from ..tuning import FEW_QUANTIZED
 from ..values import Buffer, Const, Hole, Op, Value, View, strides_of
-from .blocks import Blocks, shifted, stepped
-from .dots import gathered
-from .epilogue import Epilogue, Stores, WithEpilogue
+from .by_rows import ByRows
+from .epilogue import Epilogue, Stores
 from .steps import product_steps
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
 
-LINE = 64  # bytes
 
-
-class Quantized(WithEpilogue):
+class Quantized(ByRows):
     """out[..., i, j] = sum_k x[..., i, k] W[j, k], then an epilogue."""
 
     def __init__(self, cpu: Processor, x: View, matrix: list[View], group: int, epilogue: Epilogue) -> None:
-        super().__init__([x, *matrix], epilogue)
-        self.x, self.values, self.scales = x, matrix[0], matrix[1] if len(matrix) > 1 else None
-        self.w = cpu.lanes(x.dtype.itemsize)
-        *lead, self.m, self.k = x.shape
-        self.n, self.group = self.values.shape[0], group
-        self.four = self.values.dtype == np.uint8
-        # columns of a turn: a line of the cache, or a block
-        self.unit = BLOCK if self.four else max(self.w, LINE // self.values.dtype.itemsize)
-        # rows of the matrix whose sums are in registers, half of which are for other things
-        self.together = max(1, min(self.w, cpu.registers // 2 // self.m))
-        moved = math.prod(lead) * self.values.buffer.nbytes
-        self.blocks = Blocks(tuple(lead), self.m, self.n, self.m, self.w, moved / FAR_BYTES)
-        self.chunks = self.blocks.chunks
+        values, *scales = matrix
+        super().__init__(cpu, x, values, epilogue, scales)
+        self.scales, self.group = scales[0] if scales else None, group
+        self.four = values.dtype == np.uint8
+        if scales and group < self.k:
+            self.ways = 1  # the sums of groups do not wait for each other
+        if self.four:
+            self.unit = self.ways * BLOCK
 
     @property
     def work(self) -> Work:
-        kind = "int4" if self.four else str(self.values.dtype)
+        kind = "int4" if self.four else str(self.y.dtype)
         return self.followed(f"matmul {self.x.shape} @ {kind} {(self.k, self.n)}", math.prod(self.x.shape) * self.n)
 
     def describe(self) -> str:
-        return f"{super().describe()}\n{self.group} {self.blocks.columns} {self.blocks.chunks}"
+        return f"{super().describe()} {self.group}"
 
-    def emit(self, r: Routine) -> None:
-        self.scalar = computed(self.x.dtype)
-        self.kind = typed(self.scalar, self.w)
-        self.stored, self.item = STORED[self.values.dtype], self.values.dtype.itemsize
-        self.blocks.each(r, functools.partial(self._rectangle, r))
+    def _scaled(self, r: Routine, total: str, place: str, width: int) -> str:
+        """Sums times the scales of rows of the matrix that have one each."""
+        if self.scales is None or self.group < self.k:
+            return total
+        at = r.at(r.pointer(self.scales), self.scalar, (1,), [place])
+        scales = r.load_vector(at, self.scalar, self.size, self.w, width)
+        return r.b.emit(f"fmul {self.kind} {total}, {scales}")
 
-    def _rectangle(self, r: Routine, lead: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
-        x = r.at(r.pointer(self.x), self.scalar, self.x.strides[:-2], lead)
-
-        def columns(j: str, width: int) -> None:
-            found: list[list[str | None]] = [[] for _ in range(self.m)]
-            for first in range(0, width, self.together):
-                count = min(self.together, width - first)
-                sums = self._sums(r, x, shifted(r, j, first), count)
-                for i in range(self.m):
-                    found[i] += sums[i :: self.m]
-            for i, vectors in enumerate(found):
-                total = gathered(r, [*vectors, *[None] * (self.w - width)], self.scalar)
-                if self.scales is not None and self.group >= self.k:
-                    total = r.b.emit(f"fmul {self.kind} {total}, {self._scales(r, j, width)}")
-                self.epilogue.emit(r, [*lead, str(i), j], total, self.w, width)
-
-        stepped(r, column, column_end, self.w, self.n, columns)
-
-    def _scales(self, r: Routine, j: str, width: int) -> str:
-        """The scales of rows of the matrix that have one each."""
-        assert self.scales is not None
-        place = r.at(r.pointer(self.scales), self.scalar, (1,), [j])
-        return r.load_vector(place, self.scalar, self.scales.dtype.itemsize, self.w, width)
-
-    def _sums(self, r: Routine, x: str, j: str, count: int) -> list[str]:
-        """Vectors of partial sums, of each of `count` rows of the matrix with each row of x."""
-        rows = [
-            r.at(r.pointer(self.values), self.stored, self.values.strides[:1], [shifted(r, j, c)]) for c in range(count)
-        ]
-        zeros = ["zeroinitializer"] * (count * self.m)
+    def _sums(self, r: Routine, x: str, lead: list[str], places: list[str]) -> list[str]:
         if self.scales is None or self.group >= self.k:
-            return self._part(r, x, rows, zeros, "0", self.k)
-        scales = [
-            r.at(r.pointer(self.scales), self.scalar, self.scales.strides[:1], [shifted(r, j, c)]) for c in range(count)
-        ]
+            return super()._sums(r, x, lead, places)
+        rows = self._rows(r, lead, places)
+        first = r.pointer(self.scales)
+        scales = [r.at(first, self.scalar, self.scales.strides[:1], [place]) for place in places]
 
         def add(k: str, length: int, totals: list[str]) -> list[str]:
-            made = self._part(r, x, rows, zeros, k, length)
-            place = r.b.emit(f"udiv i64 {k}, {self.group}")
+            made = self._part(r, x, rows, k, length)
+            group = r.b.emit(f"udiv i64 {k}, {self.group}")
             factors = []
             for scale in scales:
-                at = r.at(scale, self.scalar, (1,), [place])
-                one = r.b.emit(f"load {self.scalar}, ptr {at}, align {self.x.dtype.itemsize}")
+                at = r.at(scale, self.scalar, (1,), [group])
+                one = r.b.emit(f"load {self.scalar}, ptr {at}, align {self.size}")
                 factors.append(r.b.spread(one, self.scalar, self.w))
             return [
                 r.b.intrinsic("fmuladd", self.kind, factors[at // self.m], part, total)
                 for at, (part, total) in enumerate(zip(made, totals, strict=True))
             ]
 
-        rest = self.k % self.group
+        rest, zeros = self.k % self.group, ["zeroinitializer"] * (len(rows) * self.m)
         totals = sum_with(
             r.b, self.kind, zeros, self.k - rest, self.group, lambda k, sums: add(k, self.group, sums),
             turns=self.k // self.group,
         )  # fmt: skip
         return add(str(self.k - rest), rest, totals) if rest else totals
 
-    def _part(self, r: Routine, x: str, rows: list[str], sums: list[str], start: str, length: int) -> list[str]:
-        """Add the terms of so many columns from a start on."""
-        done = length - length % self.unit
-
-        def turn(k: str, sums: list[str]) -> list[str]:
-            return self._terms(
-                r, x, rows, sums, shifted(r, k, 0) if start == "0" else r.linear((1, 1), (start, k)), self.unit
-            )
-
-        if done:
-            terms = self.unit // self.w
-            sums = sum_with(r.b, self.kind, sums, done, self.unit, turn, turns=done // self.unit, terms=terms)
-        if length > done:
-            sums = self._terms(r, x, rows, sums, shifted(r, start, done), length - done)
-        return sums
-
-    def _terms(self, r: Routine, x: str, rows: list[str], sums: list[str], k: str, length: int) -> list[str]:
-        """Add the terms of at most `unit` columns."""
-        made = list(sums)
-        decoded = [self._decoded(r, row, k, length) for row in rows]
-        if length == self.unit:
-            self._ask(r, rows, k)
-        for piece in range(-(-length // self.w)):
-            lanes = min(self.w, length - piece * self.w)
-            for i in range(self.m):
-                place = r.at(x, self.scalar, self.x.strides[-2:], [str(i), k], piece * self.w)
-                left = r.load_vector(place, self.scalar, self.x.dtype.itemsize, self.w, lanes)
-                for c, vectors in enumerate(decoded):
-                    at = c * self.m + i
-                    made[at] = r.b.intrinsic("fmuladd", self.kind, left, vectors[piece], made[at])
-        return made
-
-    def _ask(self, r: Routine, rows: list[str], k: str) -> None:
-        """For the same columns of the rows that come next."""
-        ahead = self.together * self.values.strides[0]
-        r.b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        for row in rows:
-            place = r.at(row, self.stored, (1,), [self._place(r, k)], ahead)
-            r.b.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
-
-    def _place(self, r: Routine, k: str) -> str:
-        """Where a column is stored in its row."""
+    def _numbers(self, r: Routine, row: str, k: str, length: int) -> Iterator[str]:
         if not self.four:
-            return k
-        return str(int(k) // 2) if k.isdigit() else r.b.emit(f"lshr i64 {k}, 1")
-
-    def _decoded(self, r: Routine, row: str, k: str, length: int) -> list[str]:
-        """The numbers of so many columns from k on, as vectors."""
-        b, w = r.b, self.w
-        if not self.four:
-            places = [(r.at(row, self.stored, (1,), [k], c), min(w, length - c)) for c in range(0, length, w)]
-            return [self._number(r, r.load_vector(at, self.stored, self.item, w, lanes)) for at, lanes in places]
-        place = r.at(row, "i8", (1,), [self._place(r, k)])
-        both, kind = r.load_vector(place, "i8", 1, HALF, HALF), typed("i8", HALF)
-        low = b.emit(f"and {kind} {both}, {splat('15', 'i8', HALF)}")
-        high = b.emit(f"lshr {kind} {both}, {splat('4', 'i8', HALF)}")
-        made = []
-        for half in (low, high):
-            signed = b.emit(f"sub {kind} {half}, {splat(str(MIDDLE), 'i8', HALF)}")
-            for first in range(0, HALF, w):
-                lanes = ", ".join(f"i32 {first + t}" for t in range(w))
-                part = signed
-                if w < HALF:
-                    part = b.emit(f"shufflevector {kind} {signed}, {kind} poison, <{w} x i32> <{lanes}>")
-                made.append(self._number(r, part))
-        return made
+            yield from super()._numbers(r, row, k, length)
+            return
+        b, w, kind = r.b, self.w, typed("i8", HALF)
+        half = str(int(k) // 2) if k.isdigit() else b.emit(f"lshr i64 {k}, 1")
+        for block in range(0, length, BLOCK):
+            place = r.at(row, "i8", (1,), [half], block // 2)
+            both = r.load_vector(place, "i8", 1, HALF, HALF)
+            low = b.emit(f"and {kind} {both}, {splat('15', 'i8', HALF)}")
+            high = b.emit(f"lshr {kind} {both}, {splat('4', 'i8', HALF)}")
+            for bits in (low, high):
+                signed = b.emit(f"sub {kind} {bits}, {splat(str(MIDDLE), 'i8', HALF)}")
+                for first in range(0, HALF, w):
+                    lanes = ", ".join(f"i32 {first + t}" for t in range(w))
+                    part = signed
+                    if w < HALF:
+                        part = b.emit(f"shufflevector {kind} {signed}, {kind} poison, <{w} x i32> <{lanes}>")
+                    yield self._number(r, part)
 
     def _number(self, r: Routine, found: str) -> str:
         b, w = r.b, self.w
-        if self.values.dtype == dtypes.bfloat16:
-            single = widen(b, found, self.values.dtype, w)
+        if self.y.dtype == dtypes.bfloat16:
+            single = super()._number(r, found)
             return single if self.scalar == "float" else b.emit(f"fpext {typed('float', w)} {single} to {self.kind}")
         wide = b.emit(f"sext {typed('i8', w)} {found} to {typed('i32', w)}")
         return b.emit(f"sitofp {typed('i32', w)} {wide} to {self.kind}")

@@ -14,6 +14,7 @@ from ..text.builder import STORED, computed
 from ..tuning import FAR_FACTOR, FAR_PARTS, FAR_ROWS, LEAST_ROWS
 from ..values import Buffer, Hole, View, reshape_strides, transposed, whole
 from .blocks import Blocks
+from .by_rows import ByRows
 from .dots import Dots
 from .dots import cost as dots_cost
 from .epilogue import Epilogue, Stores
@@ -24,7 +25,7 @@ from .streamed import Streamed, few_rows
 from .totals import Total
 
 Kind = Callable[[Processor, View, View, Epilogue], Product | Dots | Streamed | Narrow]
-Steps = list[Pack | Product | Dots | Streamed | Narrow | Total]
+Steps = list[Pack | Product | Dots | ByRows | Streamed | Narrow | Total]
 
 
 def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, fixed: Container[Buffer] = ()) -> Steps:
@@ -40,15 +41,16 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
         return _general(cpu, x, y, epilogue, fixed)
     for left, right, after in ((x, y, epilogue), (_turned(y), _turned(x), epilogue.transposed())):
         if few_rows(cpu, left, right):
+            if 1 not in right.strides[-2:]:
+                continue
             packs: Steps = []
-            narrow = computed(left.dtype) != STORED[left.dtype]
-            if narrow:
+            along = right.strides[-1] != 1
+            if computed(left.dtype) != STORED[left.dtype] or (along and left.strides[-1] != 1):
                 pack, left = packed(cpu, left)
                 packs.append(pack)
-            if right.strides[-1] == 1:
-                return packs + _streamed(cpu, left, right, after)
-            if right.strides[-2] == 1 and narrow:  # others find their way below
-                return packs + _shared(cpu, left, right, after, Dots)
+            if along:
+                return [*packs, ByRows(cpu, left, _turned(right), after)]
+            return packs + _streamed(cpu, left, right, after)
     if suits(cpu, x, y):
         return _shared(cpu, x, y, epilogue, Narrow)
     across = (_turned(y), _turned(x))

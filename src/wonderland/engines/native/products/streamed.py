@@ -1,7 +1,8 @@
 """Products of a few rows with a large matrix, as in decoding: its rows are read one after the other, once.
 
 Such a product takes as long as reading the matrix. So the sums of its columns wait in the first-level cache, and some
-rows of the matrix at a time are added to them; along such rows the processor reads ahead by itself.
+rows of the matrix at a time are added to them. These lie apart, and each is followed by the one behind it in memory, so
+that the processor reads ahead along all of them.
 """
 
 from __future__ import annotations
@@ -95,21 +96,30 @@ class Streamed(WithEpilogue):
         whole = last
         if rest:
             whole = r.b.intrinsic("smin", "i64", last, str(self.k - rest))
-        r.b.loop(whole, self.rows, lambda k: self._rows(r, tile, x, y, k, self.rows, count), first)
-        if rest:
-            r.b.loop(last, 1, lambda k: self._rows(r, tile, x, y, k, 1, count), whole)
+        apart = self._apart(r, difference(r, whole, first))
 
-    def _rows(self, r: Routine, tile: str, x: str, y: str, k: str, rows: int, count: str) -> None:
+        def together(k: str) -> None:
+            places = [r.linear((1, 1, t), (first, k, apart)) for t in range(self.rows)]
+            self._rows(r, tile, x, y, places, count)
+
+        r.b.loop(apart, 1, together)
+        if rest:
+            r.b.loop(last, 1, lambda k: self._rows(r, tile, x, y, [k], count), whole)
+
+    def _apart(self, r: Routine, terms: str) -> str:
+        """How far apart the rows are that are added at a time."""
+        return str(int(terms) // self.rows) if terms.isdigit() else r.b.emit(f"udiv i64 {terms}, {self.rows}")
+
+    def _rows(self, r: Routine, tile: str, x: str, y: str, places: list[str], count: str) -> None:
         """Add rows of y times numbers of x to the sums of all columns."""
-        b, item = r.b, self.y.dtype.itemsize
+        b, item, rows = r.b, self.y.dtype.itemsize, len(places)
         numbers = []
         for i in range(self.m):
-            for t in range(rows):
-                index = [str(i), shifted(r, k, t)]
-                place = r.at(x, self.scalar, self.x.strides[-2:], index)
+            for row in places:
+                place = r.at(x, self.scalar, self.x.strides[-2:], [str(i), row])
                 one = b.emit(f"load {self.scalar}, ptr {place}, align {self.size}")
                 numbers.append(b.spread(one, self.scalar, self.w))
-        lines = [r.at(y, self.stored, self.y.strides[-2:-1], [shifted(r, k, t)]) for t in range(rows)]
+        lines = [r.at(y, self.stored, self.y.strides[-2:-1], [row]) for row in places]
 
         def columns(j: str, wide: int) -> None:
             for c in range(0, wide, self.w):
