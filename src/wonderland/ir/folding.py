@@ -23,21 +23,27 @@ def folded(graph: Graph, steady: Collection[int]) -> Graph:
     """The graph with steady scales and shifts in the filters of convolutions. `steady`: positions of inputs."""
     if not steady or not any(e.primitive.name == "convolution" for e in graph.equations):
         return graph
-    fold = _Fold(graph, {graph.inputs[i] for i in steady})
+    fold = _Fold(graph, steady_values(graph, steady))
     return Graph(graph.inputs, fold.equations(), graph.outputs, graph.name, is_simple=True)
 
 
+def steady_values(graph: Graph, steady: Collection[int]) -> set[Atom]:
+    """What depends on steady inputs alone."""
+    found: set[Atom] = {graph.inputs[i] for i in steady}
+    for equation in graph.equations if steady else ():
+        if all(a in found for a in equation.inputs if isinstance(a, Var)) and not has_effect(equation):
+            found.update(equation.outputs)
+    return found
+
+
 class _Fold:
-    def __init__(self, graph: Graph, steady: set[Var]) -> None:
+    def __init__(self, graph: Graph, steady: set[Atom]) -> None:
         self.graph, self.steady = graph, steady
         self.first: list[Equation] = []  # those of steady values alone
         self.rest: list[Equation] = []
         for equation in graph.equations:
-            if all(a in steady for a in equation.inputs if isinstance(a, Var)) and not has_effect(equation):
-                steady.update(equation.outputs)
-                self.first.append(equation)
-            else:
-                self.rest.append(equation)
+            known = equation.outputs and steady.issuperset(equation.outputs)
+            (self.first if known else self.rest).append(equation)
         self.uses = Counter(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
         self.uses.update(a for a in graph.outputs if isinstance(a, Var))
         self.readers = {a: e for e in self.rest for a in e.inputs if isinstance(a, Var)}

@@ -297,7 +297,10 @@ def _convolution(s: Schedule, e: Equation) -> bool:
         return False
     x = _cheap(s, s.value(left)) if e.primitive.name != "convolution_input" else s.in_memory(s.value(left))
     y = s.in_memory(s.value(right))
-    contract(s, out, [*leaves(x), y], lambda hole, stores: steps(s.cpu, x, y, hole, stores, **e.params))
+    params = dict(e.params)
+    if e.primitive.name == "convolution":
+        params["fixed"] = [y.buffer] if right in s.steady or y.buffer in s.fixed else []
+    contract(s, out, [*leaves(x), y], lambda hole, stores: steps(s.cpu, x, y, hole, stores, **params))
     return True
 
 

@@ -12,6 +12,7 @@ from collections import Counter as Tally
 from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
 
+from ...ir.folding import steady_values
 from ...ir.graph import Equation, Graph, Var, has_effect
 from . import lowering
 from .bindings import Bindings
@@ -38,6 +39,7 @@ class Schedule(Bindings):
             self.bind(var, whole(buffer, var.shape))
         # what is the same in every turn of the loop that is being scheduled, or in many calls
         self.fixed: Container[Buffer] = {self.inputs[i] for i in steady}
+        self.steady = steady_values(graph, steady)
         self.run(graph)
         made = {var: equation for equation in graph.equations for var in equation.outputs}
         for i, atom in enumerate(graph.outputs):

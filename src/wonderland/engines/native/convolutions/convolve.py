@@ -308,6 +308,8 @@ class Convolve(WithEpilogue):
                 here = r.at(at, self.scalar, [1], [k])
                 below = r.at(row, self.scalar, [wide * lanes], [k])
                 for u in range(unroll):
+                    if u and run == unroll and held == 1:  # few channels: all of the loop over them is written out
+                        b.keep_order()
                     next_row = r.at(below, self.scalar, [], [], u * wide * lanes)
                     sums = term(r.at(here, self.scalar, [], [], u), next_row, sums)
                 return sums

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -20,10 +20,11 @@ from ..processor import Processor
 from ..products.epilogue import Stores
 from ..products.steps import product_steps
 from ..steps import Native
-from ..values import Hole, Shape, Value, View, reshaped, transposed
+from ..values import Buffer, Hole, Shape, Value, View, reshaped, transposed
 from .convolve import Convolve, PackFilter
 from .filter_gradient import AddParts, FilterSums
 from .patches import Axis, Channels, Phase, lanes_of
+from .winograd import size_for, winograd_steps
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -44,13 +45,20 @@ def convolution_steps(
     padding: Pairs,
     dilation: Shape,
     groups: int,
+    fixed: Container[Buffer] = (),
 ) -> Sequence[Native]:
-    """The steps of a convolution x (batch, *spatial, in), w (*kernel, in / groups, out); the hole is its result."""
+    """The steps of a convolution x (batch, *spatial, in), w (*kernel, in / groups, out); the hole is its result.
+
+    What is done to a filter that is `fixed` is done once for many calls.
+    """
     if _pointwise(w.shape[:-2], stride, padding):
         if isinstance(x, View) and groups == 1:
-            return product_steps(cpu, x, _matrix(w, x.shape), hole, stores)
+            return product_steps(cpu, x, _matrix(w, x.shape), hole, stores, fixed)
         if x.shape[-2] < x.shape[0]:
             x, hole, stores = _turned(x), cast(Hole, _turned(hole)), _turned_stores(stores)
+    small = (w.shape[:-2], stride, dilation, groups) == ((3, 3), (1, 1), (1, 1), 1)
+    if small and w.buffer in fixed and (size := size_for(x.shape[0], hole.shape[1:-1], *w.shape[-2:])):
+        return winograd_steps(cpu, size, x, w, hole, stores, [low for low, _ in padding])
     axes = _two(
         [
             Axis(size, count, (Phase(taps, 0, low, 0),), step, apart)

@@ -89,6 +89,10 @@ class Builder:
         self.lines.append(f"{label}:")
         self.block = label
 
+    def keep_order(self) -> None:
+        """Nothing is read earlier than here that is read below: LLVM would read ahead more than registers hold."""
+        self.do('call void asm sideeffect "", "~{memory}"()')
+
     def intrinsic(self, name: str, kind: str, *args: str) -> str:
         """Call an LLVM intrinsic whose arguments and result have one type."""
         suffix = (
