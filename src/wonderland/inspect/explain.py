@@ -96,7 +96,7 @@ class Explanation:
     @property
     def buffer_bytes(self) -> int:
         """What intermediate values would take if each had memory of its own."""
-        return sum(b.nbytes for b in lifetimes(self.program.schedule) if b.kind in PLANNED)
+        return sum(int(b.nbytes) for b in lifetimes(self.program.schedule) if b.kind in PLANNED)
 
     @property
     def fallbacks(self) -> dict[str, int]:

@@ -168,7 +168,7 @@ def work_of(step: Native | Fallback) -> Work:
 def _dear(step: Native | Fallback) -> int:
     """The additions that elementwise operations take beyond one each."""
     found = [part for part in parts(*_expressions(step)) if isinstance(part, Op)]
-    return sum((max(cost_of(part.name), 1) - 1) * math.prod(part.shape) for part in found)
+    return sum((max(cost_of(part.name), 1) - 1) * int(math.prod(part.shape)) for part in found)
 
 
 def _where(equations: list[Equation]) -> str:
@@ -188,11 +188,11 @@ def traffic(step: Native | Fallback) -> int:
     plain = {(v.buffer, v.offset, v.shape, v.strides) for v in views if id(v) not in from_tables}
     touched: dict[Buffer, int] = {}
     for buffer, _, shape, strides in plain:
-        size = math.prod(n for n, s in zip(shape, strides, strict=True) if s)
+        size = int(math.prod(n for n, s in zip(shape, strides, strict=True) if s))
         touched[buffer] = touched.get(buffer, 0) + size
     for take in takes:
-        touched[take.view.buffer] = touched.get(take.view.buffer, 0) + math.prod(take.shape)
-    moved = {b: min(n, b.size) * b.dtype.itemsize for b, n in touched.items() if b.kind not in ("status", "word")}
+        touched[take.view.buffer] = touched.get(take.view.buffer, 0) + int(math.prod(take.shape))
+    moved = {b: min(n, int(b.size)) * b.dtype.itemsize for b, n in touched.items() if b.kind not in ("status", "word")}
     return sum(moved.get(b, 0) for group in (step.reads, step.writes) for b in dict.fromkeys(group))
 
 

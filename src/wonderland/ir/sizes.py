@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -22,19 +22,38 @@ from ..core.typing import Array
 from ..primitives.structure import broadcast_to
 from .graph import Atom, Equation, Graph, Literal, Typed, Var
 
-SMALL = 1024  # rows that a program for all sizes serves; larger batches have programs of their own
-FAVOURED = 32  # rows that choices are made for at least
+
+class Range(NamedTuple):
+    """Batches that one program serves: of at least and at most so many rows, and how many its choices are made for."""
+
+    least: int
+    most: int
+    favoured: int
+
+
+# sums over more than 1,024 rows are made in parts
+RANGES = (Range(1, 1024, 128), Range(1025, 1 << 31, 4096))
+
+
+def range_of(n: int) -> Range | None:
+    """The range that a batch of n belongs to, if there is one."""
+    return next((r for r in RANGES if r.least <= n <= r.most), None)
 
 
 class VaryingError(Exception):
     """Why there is no graph, or no program, for all sizes."""
 
 
+def _unknown(*_: object) -> NoReturn:
+    raise VaryingError("something is computed from the size of the batch in a way that is not known")
+
+
 class Extent(int):
     """A size that is known when a program runs: outer * ceil(inner * n / per) for a batch of n.
 
-    As a number it is that of a batch of `hint` rows, by which choices are made. That is a prime that divides no other
-    size of the graph, so no two sizes are equal by chance. Its text is no number: it cannot get into code unnoticed.
+    As a number, `int(size)`, it is that of a batch of `hint` rows, by which choices are made. That is a prime that
+    divides no other size of the graph. Extents can be multiplied and cut into `pieces`; other arithmetic raises, none
+    equals a number (not even 1, whatever the hint), and their text is none: they cannot get into code unnoticed.
     """
 
     hint: int
@@ -55,9 +74,25 @@ class Extent(int):
     def _times(self, other: int) -> int:
         if isinstance(other, Extent):
             raise VaryingError("two axes of one tensor have the size of the batch")
+        if not isinstance(other, int):
+            _unknown()
         return Extent(self.hint, self.most, self.inner, self.per, self.outer * other) if other else 0
 
     __mul__ = __rmul__ = _times
+    __add__ = __radd__ = __sub__ = __rsub__ = __neg__ = __pow__ = __rpow__ = _unknown
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __divmod__ = _unknown
+
+    def _form(self) -> tuple[int, int, int]:
+        return (self.inner * self.outer, 1, 1) if self.per == 1 else (self.inner, self.per, self.outer)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extent) and self._form() == other._form()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._form())
 
     def __repr__(self) -> str:
         inside = "n" if self.inner == 1 else f"{self.inner}n"
@@ -71,9 +106,11 @@ def pieces(size: int, step: int) -> int:
     """Into how many pieces of `step` an axis is cut."""
     if not isinstance(size, Extent):
         return -(-size // step)
-    if size.per != 1:
-        raise VaryingError("pieces of pieces of a batch")
-    return Extent(size.hint, size.most, size.inner * size.outer, step)
+    if size.per == 1:
+        return Extent(size.hint, size.most, size.inner * size.outer, step)
+    if size.outer == 1:
+        return Extent(size.hint, size.most, size.inner, size.per * step)  # pieces of pieces
+    raise VaryingError("pieces of many pieces of a batch")
 
 
 def largest(size: int) -> int:
@@ -93,12 +130,12 @@ def varying(shape: Sequence[int]) -> list[int]:
 
 @dataclass(eq=False)
 class Template:
-    """A graph for all sizes up to `most`. Behind its inputs are numbers that depend on the size."""
+    """A graph for all sizes of a range. Behind its inputs are numbers that depend on the size."""
 
     graph: Graph
     source: Graph  # the graph that it was made of, and its batch size
     size: int
-    most: int
+    range: Range
     dims: list[tuple[int, int]]  # where sizes vary, and how often they contain the batch
     numbers: list[int]  # where numbers do
     refused: str = ""  # why no program could be made of it
@@ -114,24 +151,21 @@ class AtSize:
     numbers: list[Array]
 
 
-def generalised(a: Graph, b: Graph, sizes: tuple[int, int], named: bool = False) -> Template:
-    """The graph for all sizes, from those at two sizes."""
+def generalised(a: Graph, b: Graph, sizes: tuple[int, int], serving: Range, named: bool = False) -> Template:
+    """The graph for all sizes of a range, from those at two sizes."""
     pair = _Pair(a, b, sizes)
-    hint = _prime(max(*sizes, FAVOURED), _fixed_sizes(pair))
-    graph = _Building(pair, hint, SMALL).graph
-    return Template(graph, a, sizes[0], SMALL, pair.dims, pair.numbers, named=named)
+    graph = _Building(pair, _prime(serving.favoured, _fixed_sizes(pair)), serving.most).graph
+    return Template(graph, a, sizes[0], serving, pair.dims, pair.numbers, named=named)
 
 
 def at_size(template: Template, graph: Graph, n: int) -> AtSize | None:
     """The graph as its template at size n; None if it is something else."""
-    if not 0 < n <= template.most:
-        return None
     try:
         pair = _Pair(template.source, graph, (template.size, n), set(template.numbers))
     except VaryingError:
         return None
     same = (n == template.size or pair.dims == template.dims) and pair.numbers == template.numbers
-    return AtSize(template, n, [pair.values[i] for i in pair.numbers]) if same else None
+    return AtSize(template, n, [np.array(pair.values[i]) for i in pair.numbers]) if same else None
 
 
 class _Pair:

@@ -136,7 +136,7 @@ class Bindings(Fusion):
         """A tensor of parts, in memory: zeros where there is no part."""
         pieces = self._pieces.pop(var)
         target = self.target(var)
-        if sum(math.prod(part.shape) for _, part in pieces) < var.aval.size:
+        if sum(int(math.prod(part.shape)) for _, part in pieces) < var.aval.size:
             self.copy(Const(0, var.dtype, var.shape), target)
         for index, part in pieces:
             if math.prod(part.shape):

@@ -33,7 +33,7 @@ from .memory import plan
 from .products.epilogue import WithEpilogue
 from .program import Program
 from .schedule import Schedule
-from .steps import Control, Label, Step
+from .steps import Control, Label, Native, Step
 from .text import operations
 from .tuning import KEPT_RESULT
 from .values import SIZE, Counter, Shape, Take, Value, parts
@@ -41,7 +41,7 @@ from .values import SIZE, Counter, Shape, Take, Value, parts
 GROWTH = 1.5  # of the room for batches when one is larger than those before
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 VIEWS = ("broadcast_to", "transpose", "reshape", "slice", "place", "concatenate")
-OTHERS = ("full", "iota", "gather", "scatter", "argmax", "argmin", "random_bits")
+OTHERS = ("full", "iota", "gather", "scatter", "matmul", "argmax", "argmin", "random_bits")
 KNOWN = {*REDUCTIONS, *VIEWS, *OTHERS, *checked.RULES}
 
 
@@ -50,7 +50,9 @@ class General(Program):
 
     def __init__(self, template: Template) -> None:
         self._check_equations(template.graph)
-        self._n = self._capacity = max(template.size, _hint(template.graph))
+        hint = _hint(template.graph)
+        self._n = self._capacity = max(template.size, hint)
+        self._choices = f"\nfor {hint} rows, at most {template.range.most}"
         self._turns = open_after_fork(threading.Lock())  # one size at a time
         self._size = np.zeros(1, np.int64)
         super().__init__(template.graph, template.graph.states)
@@ -60,6 +62,11 @@ class General(Program):
     def _compile(self) -> None:
         _check_steps(self.schedule, _hint(self.graph))
         super()._compile()
+
+    def _described(self, step: Native) -> str:
+        """What the code depends on: choices are made for the hint, and sums are cut for the largest size."""
+        varies = any(varying(view.shape) for view in step.views)
+        return f"{super()._described(step)}{self._choices if varies else ''}"
 
     def _lay_out(self) -> None:
         super()._lay_out()
@@ -180,7 +187,7 @@ def _check_numbers(hint: int, steps: Collection[int], sizes: Collection[int]) ->
     """Nothing that is fixed may come from a size that varies: the hint divides no other size."""
     if any(isinstance(n, Extent) or (n and n % hint == 0) for n in steps):
         raise VaryingError("where values are in memory depends on the size of the batch")
-    if any(n and n % hint == 0 and not isinstance(n, Extent) for n in sizes):
+    if any(not isinstance(n, Extent) and n and n % hint == 0 for n in sizes):
         raise VaryingError("a size depends on that of the batch in a way that is not understood")
 
 

@@ -24,7 +24,7 @@ def names(values: Iterable[Value]) -> list[str]:
 
 def operations(values: Iterable[Value]) -> int:
     """How many elementwise operations expressions are, what they share counted once; moving elements is none."""
-    return sum(math.prod(p.shape) for p in parts(*values) if isinstance(p, Op) and not _free(p))
+    return sum(int(math.prod(p.shape)) for p in parts(*values) if isinstance(p, Op) and not _free(p))
 
 
 def _free(op: Op) -> bool:

@@ -169,7 +169,7 @@ def _sources() -> str:
     """A fingerprint of the compiler, and of what it takes constants from: what an older one has stored is not used."""
     digest = hashlib.sha256()
     package = pathlib.Path(__file__).parents[2]
-    for part in ("core/dtypes.py", "core/primitive.py", "engines/native", "primitives"):
+    for part in ("core/dtypes.py", "core/primitive.py", "engines/native", "ir/sizes.py", "primitives"):
         for path in sorted(_python_files(str(package / part))):
             with open(path, "rb") as file:
                 digest.update(file.read())

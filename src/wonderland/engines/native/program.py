@@ -69,7 +69,7 @@ class Program:
         first = prologue(self.schedule, steady)
         self.donations = donations(self.schedule, self.states)  # which changes the order of steps
         self.arena_bytes = plan(self.schedule, self._capacity)
-        results = sum(a.aval.nbytes for i, a in enumerate(graph.outputs) if i not in self.donations)
+        results = sum(int(a.aval.nbytes) for i, a in enumerate(graph.outputs) if i not in self.donations)
         what = "its results and intermediate values need"
         check_room(graph.name, self.arena_bytes + results, what, "smaller shapes, or wl.map over parts of the data")
         buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
@@ -118,7 +118,7 @@ class Program:
     def _find_code(self) -> None:
         """The addresses of the routines: equal ones are compiled once."""
         wanted: dict[str, Callable[[str], str]] = {}
-        described = [str(step.describe()) for _, step in self.routines]
+        described = [self._described(step) for _, step in self.routines]
         for text, (_, step) in zip(described, self.routines, strict=True):
             wanted.setdefault(text, functools.partial(text_of, step, self.schedule.cpu))
         self._addresses = machine().routines(
@@ -126,6 +126,9 @@ class Program:
         )  # held: the code stays
         for text, (at, _) in zip(described, self.routines, strict=True):
             self.code[at, 1] = self._addresses[text]
+
+    def _described(self, step: Native) -> str:
+        return str(step.describe())
 
     def place(self, what: Buffer | int) -> int:
         return self.places[what] if isinstance(what, Buffer) else what
@@ -157,7 +160,9 @@ class Program:
         self._kept: dict[int, Array] = {}
         self._asked: tuple[object, ...] = ()  # by `_given`
         self._answer: Mapping[int, int] = {}
-        large = sum(a.aval.nbytes for a, (_, _, stays) in zip(self.graph.outputs, self._results, strict=True) if stays)
+        large = sum(
+            int(a.aval.nbytes) for a, (_, _, stays) in zip(self.graph.outputs, self._results, strict=True) if stays
+        )
         lasting = self.lasting.bytes if self.lasting else 0
         self.bytes = self.arena_bytes + large + lasting  # what it keeps between calls
         self._begun = self.places[self.schedule.begun]

@@ -17,11 +17,12 @@ from ...core.primitive import Aval
 from ...core.tensor import Tensor
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
-from ...ir.sizes import FAVOURED, SMALL, Template, VaryingError, at_size, generalised
+from ...ir.sizes import Range, Template, VaryingError, at_size, generalised, range_of
 from .arguments import Arguments
 from .traced import Traced
 
 FEW = 3  # sizes, from which on a function gets a program for all
+FAVOURED = 32  # rows to trace with where a single one was given
 FAMILIES = 64  # kinds of calls that differ in sizes alone, of which the sizes are remembered
 
 Dynamic = Mapping[str, Mapping[int, str]]
@@ -39,7 +40,7 @@ class Family:
 
     def __init__(self) -> None:
         self.seen: list[Batch] = []
-        self.templates: list[Template] = []
+        self.templates: dict[Range, Template] = {}
         self.alone = False  # whether there is nothing in common
 
 
@@ -79,23 +80,22 @@ class Sizes:
         sizes = {(a, b) for a, b in zip(first.leads, batch.leads, strict=True) if a != b}
         if len(sizes) > 1 or (not sizes and self._named is None):
             return False
-        if any(max(pair) > SMALL for pair in sizes):
+        m, n = sizes.pop() if sizes else (first.leads[0], batch.leads[0])
+        serving = range_of(n)
+        if serving is None:
             return False
-        n = sizes.pop()[1] if sizes else family.templates[0].size
-        for template in family.templates:
-            if not template.refused and (found := at_size(template, batch.graph, n)) is not None:
-                traced.graph.at_size = found
-                return True
-        if len(family.seen) < FEW - 1 or family.templates:
-            return False
-        try:
-            template = generalised(first.graph, batch.graph, (_size(first, batch), n), self._named is not None)
-        except VaryingError:
-            family.alone = True
-            return False
-        template.graph.states = traced.graph.states
-        family.templates.append(template)
-        traced.graph.at_size = at_size(template, batch.graph, n)
+        template = family.templates.get(serving)
+        if template is None:
+            if len(family.seen) < FEW - 1 and not family.templates:
+                return False
+            try:
+                template = generalised(first.graph, batch.graph, (m, n), serving, self._named is not None)
+            except VaryingError:
+                family.alone = not family.templates
+                return False
+            template.graph.states = traced.graph.states
+            family.templates[serving] = template
+        traced.graph.at_size = None if template.refused else at_size(template, batch.graph, n)
         return traced.graph.at_size is not None
 
     def _at_once(
@@ -118,17 +118,19 @@ class Sizes:
             other = trace(arguments.with_operands(arguments.leaves, changed, arguments.cells))  # type: ignore[arg-type]
             return Batch((rows,) * len(operands), simplify(other.graph))
 
-        batch = batch if 1 < batch.leads[0] < SMALL else at(FAVOURED)  # a single row may be a case of its own
+        batch = batch if batch.leads[0] > 1 else at(FAVOURED)  # a single row may be a case of its own
         n = batch.leads[0]
+        if (serving := range_of(n)) is None:
+            return
         try:
-            template = generalised(batch.graph, at(n + 1).graph, (n, n + 1), named=True)
+            template = generalised(batch.graph, at(n + 1).graph, (n, n + 1), serving, named=True)
         except VaryingError as reason:
             raise InputError(
                 f"jit: no program serves all sizes of {self._name}: {reason}.",
                 "wl.jit without dynamic=, which compiles for every size",
             ) from None
         template.graph.states = traced.graph.states
-        family.seen, family.templates = [batch], [template]
+        family.seen, family.templates = [batch], {template.range: template}
 
     def _operands(self, given: tuple[tuple[object, ...], dict[str, object]], arguments: Arguments) -> list[int]:
         """The operands whose first axis may be a batch."""
@@ -160,13 +162,10 @@ class Sizes:
 
     def _tell(self, family: Family) -> None:
         """Say once that sizes need no compiling any more, when the first one does not."""
-        if self._tells and sys.stderr is not None and family.templates[-1].graph.programs:
+        compiled = any(template.graph.programs for template in family.templates.values())
+        if self._tells and sys.stderr is not None and compiled:
             self._tells = False
             sys.stderr.write(f"wonderland: {self._name}: one program serves batches of all sizes from now on\n")
-
-
-def _size(first: Batch, second: Batch) -> int:
-    return next(a for a, b in zip(first.leads, second.leads, strict=True) if a != b)
 
 
 def _names(f: Callable[..., object], dynamic: Dynamic) -> dict[str, int]:

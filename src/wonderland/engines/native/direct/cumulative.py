@@ -215,7 +215,7 @@ class Where(_Along):
         super().__init__(cpu, value, View(target.buffer, value.shape, tuple(spread), target.offset), axis)
         self.name = name
         self.lanes = lanes_for(cpu, [self.value], self.length // 4) if self.last else self.w
-        self._cut(self.rows, math.prod(self.shape) * (0.3 if self.lanes > 1 else 1.5) / 1000)
+        self._cut(self.rows, int(math.prod(self.shape)) * (0.3 if self.lanes > 1 else 1.5) / 1000)
 
     def settings(self) -> object:
         return self.name, self.lanes, super().settings()

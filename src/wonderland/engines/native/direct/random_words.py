@@ -48,7 +48,7 @@ class Draw(Direct):
         self.key, self.target, self.domain = key, target, domain
         self.w = cpu.lanes(8)  # blocks at once
         keys, size = target.shape
-        time = keys * -(-size // (4 * self.w)) * 0.05
+        time = keys * -(-int(size) // (4 * self.w)) * 0.05
         self.long = size >= 64 * self.w  # one draw after the other is shared out, else draws are
         self.share = Share(size, time, 4 * self.w) if self.long else Share(keys, time)
 

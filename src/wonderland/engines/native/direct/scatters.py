@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ....core import dtypes
 from ....core.errors import IndexOutOfRange
 from ....ir.graph import Equation
+from ....ir.sizes import largest
 from ....primitives.indexing import out_of_range
 from ..processor import Processor
 from ..text.operations import TABLE, rounded
@@ -29,7 +30,7 @@ COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maxim
 
 def wrong_index(e: Equation, bad: int, size: int) -> IndexOutOfRange:
     shape, axes = e.inputs[0].shape, e.params["axes"]
-    axis = next(a for a in axes if shape[a] == size)
+    axis = next(a for a in axes if int(shape[a]) == size)
     return out_of_range(e.primitive.name, shape, axis, bad, e.params.get("labels", ""))
 
 
@@ -42,7 +43,7 @@ def scatter(s: Schedule, e: Equation) -> bool:
     if not updates.aval.size:
         s.bind(out, s.value(x))
         return not indices[0].aval.size  # else they are still to be checked
-    kind = _accumulated(out.dtype, indices[0].aval.size) if mode == "add" else out.dtype
+    kind = _accumulated(out.dtype, largest(indices[0].aval.size)) if mode == "add" else out.dtype
     target = s.target(out) if kind == out.dtype else s.new(out.shape, kind)
     old = s.value(x)
     if isinstance(old, View) and old.buffer.kind in ("input", "carry") and old.dtype == target.dtype:
@@ -113,7 +114,7 @@ class Scatter(Direct):
         self._cut(row)
 
     def _cut(self, row: int) -> None:
-        places = math.prod(self.space) / row
+        places = int(math.prod(self.space)) / row
         weight = self.updates.weight if isinstance(self.updates, Op) else 1
         time = places * (1 + -(-row // self.w) * (1 + weight / 4)) / 1000
         self.along = "row"

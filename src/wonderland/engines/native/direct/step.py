@@ -34,7 +34,7 @@ class Direct:
 
     @property
     def work(self) -> Work:
-        done = operations(self.values) + max(math.prod(v.shape) for v in self.values)
+        done = operations(self.values) + max(int(math.prod(v.shape)) for v in self.values)
         name = getattr(self, "name", type(self).__name__.lower())
         return f"{name} {self.values[0].shape}{fused([self.values[0]])}", done
 
@@ -56,7 +56,7 @@ class Share:
     def __init__(self, total: int, microseconds: float, unit: int = 1, most: int = MOST_CHUNKS) -> None:
         self.total = total
         wanted = 1 if microseconds < SHORT else min(max(4, round(microseconds / 40)), most)
-        self.step = max(1, -(-total // (wanted * unit)) * unit)
+        self.step = max(1, -(-int(total) // (wanted * unit)) * unit)
         self.chunks = pieces(total, self.step) if isinstance(total, Extent) else max(1, -(-total // self.step))
 
     def range(self, r: Routine) -> tuple[str, str]:
@@ -66,7 +66,7 @@ class Share:
             return "0", str(self.total)
         low = r.b.emit(f"mul nsw i64 {r.chunk}, {self.step}")
         high = r.b.emit(f"add nsw i64 {low}, {self.step}")
-        fits = self.total % self.step == 0 and not open_ended
+        fits = not open_ended and self.total % self.step == 0
         return low, high if fits else r.b.intrinsic("smin", "i64", high, r.size(self.total))
 
 

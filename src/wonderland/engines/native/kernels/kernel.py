@@ -144,11 +144,11 @@ class Kernel:
         """
         self.chunks, self.step, self.shared = 1, 0, False
         touched = sum(1 for strides in self._all if any(strides))
-        work = math.prod(self.space) * (self.operations + TOUCH * touched)
+        work = int(math.prod(self.space)) * (self.operations + TOUCH * touched)
         if self.whole or not self.sizes or (not self.rows and any(isinstance(i, Reduce) for i in self.items)):
             return
         unit = 1 if self.rows else self.width * 4
-        units = -(-self.sizes[0] // unit)
+        units = -(-int(self.sizes[0]) // unit)
         wanted = max(1, min(MOST_CHUNKS, work // GRAIN, units))
         wanted = 1 << round(math.log2(wanted))  # so that threads have as many
         if wanted == 1 and isinstance(self.sizes[0], Extent) and self._sums_first():
@@ -230,7 +230,7 @@ class Kernel:
             found |= dict.fromkeys(names([item.value]))
             if not isinstance(item, Store):
                 found[item.name] = None
-                done += math.prod(item.value.shape)
+                done += int(math.prod(item.value.shape))
         return f"kernel over {self.space}: {', '.join(found) or 'copy'}", done
 
     def describe(self) -> str:

@@ -25,12 +25,13 @@ class Blocks:
         self.lead, self.m, self.n = lead, m, n
         self.steps, self.microseconds = (rows, columns), microseconds
         self.count = math.prod(lead)
+        count, tall, wide = int(self.count), int(m), int(n)  # where sizes vary, those that choices are made for
         wanted = next((n for n, most in ((1, SHORT), (4, 300), (8, 1000), (16, 2000)) if microseconds < most), 32)
-        self.group = max(1, self.count // wanted)  # whole matrices in a chunk
-        pieces = max(-(-wanted // self.count), -(-m * n // RECTANGLE))  # of a matrix
-        down, across = _cuts(m, n, pieces, max(rows, 64), max(columns, 32))
-        if self.count * down * across < 4 <= wanted:
-            down, across = _cuts(m, n, pieces, rows, columns)
+        self.group = max(1, count // wanted)  # whole matrices in a chunk
+        pieces = max(-(-wanted // count), -(-tall * wide // RECTANGLE))  # of a matrix
+        down, across = _cuts(tall, wide, pieces, max(rows, 64), max(columns, 32))
+        if count * down * across < 4 <= wanted:
+            down, across = _cuts(tall, wide, pieces, rows, columns)
         self.rows = evenly(m, down, rows)
         self.columns = evenly(n, across, columns)
 
@@ -74,15 +75,15 @@ class Blocks:
         """Where a part of an axis begins and ends: parts are at most `size` long."""
         if part == "0":
             return "0", str(total)
-        steps, parts = -(-total // step), -(-total // size)
-        if steps % parts and not isinstance(total, Extent):
+        if not isinstance(total, Extent) and -(-total // step) % -(-total // size):
+            steps, parts = -(-total // step), -(-total // size)
             ends = [part, shifted(r, part, 1)]
             ends = [r.b.emit(f"udiv i64 {r.b.emit(f'mul nsw i64 {end}, {steps}')}, {parts}") for end in ends]
             start, end = (r.b.emit(f"mul nsw i64 {end}, {step}") for end in ends)
             return start, end if total % step == 0 else r.b.intrinsic("smin", "i64", end, str(total))
         start = r.b.emit(f"mul nsw i64 {part}, {size}")
         end = r.b.emit(f"add nsw i64 {start}, {size}")
-        fits = total % size == 0 and not isinstance(total, Extent)
+        fits = not isinstance(total, Extent) and total % size == 0
         return start, end if fits else r.b.intrinsic("smin", "i64", end, r.size(total))
 
     def _lead(self, r: Routine, matrix: str) -> list[str]:
@@ -92,8 +93,8 @@ class Blocks:
                 index.append("0")
                 continue
             outermost = math.prod(self.lead[:position]) == 1
-            index.append(matrix if outermost else r.b.emit(f"urem i64 {matrix}, {size}"))
-            matrix = "0" if outermost else r.b.emit(f"udiv i64 {matrix}, {size}")
+            index.append(matrix if outermost else r.b.emit(f"urem i64 {matrix}, {r.size(size)}"))
+            matrix = "0" if outermost else r.b.emit(f"udiv i64 {matrix}, {r.size(size)}")
         return index[::-1]
 
 
@@ -110,7 +111,7 @@ def _cuts(m: int, n: int, pieces: int, rows: int, columns: int) -> tuple[int, in
 
 def evenly(total: int, parts: int, step: int) -> int:
     """The size of a part, a multiple of `step`, that cuts `total` in about `parts`."""
-    size = -(-total // (parts * step)) * step
+    size = -(-int(total) // (parts * step)) * step
     return size if isinstance(total, Extent) else min(size, total)
 
 

@@ -26,6 +26,8 @@ class Dots(WithEpilogue):
     into one.
     """
 
+    any_size = True  # see general.py
+
     def __init__(self, cpu: Processor, x: View, y: View, epilogue: Epilogue) -> None:
         super().__init__([x, y], epilogue)
         self.x, self.y = x, y
@@ -33,7 +35,7 @@ class Dots(WithEpilogue):
         *lead, self.m, self.k = x.shape
         self.n = y.shape[-1]
         self.rows, self.columns = block(cpu.registers, self.m, self.n, self.w)
-        count, size = math.prod(lead), x.dtype.itemsize
+        count, size = int(math.prod(lead)), x.dtype.itemsize
         moved = count * (size * self.m * self.k + y.dtype.itemsize * self.k * self.n) / NEAR_BYTES
         computing = count * cost(cpu.registers, self.m, self.n, self.k, self.w) / CYCLES
         step = math.lcm(self.columns, self.w)

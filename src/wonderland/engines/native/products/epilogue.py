@@ -76,7 +76,7 @@ class WithEpilogue:
     def followed(self, label: str, multiply_adds: int) -> Work:
         """The work of a step, with that of its epilogue."""
         values = [value for _, value in self.epilogue.stores]
-        return label + fused(values), multiply_adds + operations(values)
+        return label + fused(values), int(multiply_adds) + operations(values)
 
     def describe(self) -> str:
         description = Description(slots_of(self.views))

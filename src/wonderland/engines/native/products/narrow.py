@@ -36,6 +36,8 @@ def suits(cpu: Processor, x: View, y: View) -> bool:
 class Narrow(WithEpilogue):
     """out[..., i, j] = sum_k x[..., i, k] y[..., k, j] in float32, then an epilogue; both factors of one half type."""
 
+    any_size = True  # see general.py
+
     def __init__(self, cpu: Processor, x: View, y: View, epilogue: Epilogue) -> None:
         super().__init__([x, y], epilogue)
         self.x, self.y, self.w = x, y, cpu.lanes(4)
@@ -47,7 +49,7 @@ class Narrow(WithEpilogue):
         self.x_along, self.y_along = x.strides[-1] == 1, y.strides[-2] == 1 and y.strides[-1] != 1
         cycles, self.rows, self.vectors = block(cpu.registers, self.m, -(-self.n // self.w), self.k)
         self.width = self.vectors * self.w
-        count = math.prod(x.shape[:-2])
+        count = int(math.prod(x.shape[:-2]))
         moved = count * (self.m * self.k + self.k * self.n) * x.dtype.itemsize / NEAR_BYTES
         step = self.rows if self.x_along else math.lcm(self.rows, self.w)
         time = max(count * cycles / self.terms / CYCLES, moved)

@@ -91,7 +91,7 @@ class Pack:
         *lead, m, n = view.shape
         self.w = cpu.lanes(copy.dtype.itemsize)
         self.turned = view.strides[-2] == 1 and view.strides[-1] != 1 and min(m, n) >= self.w
-        moved = 2 * math.prod(view.shape) * copy.dtype.itemsize / COPIED_BYTES
+        moved = 2 * int(math.prod(view.shape)) * copy.dtype.itemsize / COPIED_BYTES
         self.blocks = Blocks(tuple(lead), m, n, self.w if self.turned else 1, n if rest else self.w, moved)
         self.chunks = self.blocks.chunks
 

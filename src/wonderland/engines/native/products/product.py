@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ....ir.sizes import Extent, VaryingError
@@ -92,36 +92,37 @@ class Product(WithEpilogue):
         if isinstance(n, Extent) or (turned and isinstance(m, Extent)):
             raise VaryingError("a product has the batch in its columns")
         # x is gathered from memory where a column of it is a row there, and far from the next
+        tall, terms = int(m), int(k)  # where sizes vary, those that choices are made for
         turns = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
         beside = cpu.registers // 4  # rows of x that are gathered beside each other
         self.gathered = turns and m >= beside and n >= 4 * self.w and k >= 64 and not isinstance(m, Extent)
-        tall = -(-m // EVEN) * EVEN if isinstance(m, Extent) else m  # blocks of a batch are those of a large one
+        even = -(-tall // EVEN) * EVEN if isinstance(m, Extent) else tall  # blocks of a batch are those of a large one
         cycles, self.rows, self.vectors = block(
             cpu.registers,
-            tall,
+            even,
             -(-n // self.w),
-            int(k),
+            terms,
             beside if self.gathered else 4 if turned and m >= self.w else 1,
             panels.vectors if panels else 0,
         )
-        cycles *= m / tall
+        cycles *= tall / even
         self.gathered = self.gathered and self.rows == beside
         self.width = self.vectors * self.w
-        count = math.prod(x.shape[:-2])
-        moved = count * (m * k + k * n + m * n * len(epilogue.targets)) * self.size / NEAR_BYTES
+        count = int(math.prod(x.shape[:-2]))
+        moved = count * (tall * terms + terms * n + tall * n * len(epilogue.targets)) * self.size / NEAR_BYTES
         step = math.lcm(self.rows, self.w) if turned else self.rows
         self.blocks = Blocks(x.shape[:-2], m, n, step, self.width, max(count * cycles / CYCLES, moved))
         self.chunks = self.blocks.chunks
         height = self.blocks.rows
-        panel = k * self.width * self.size
+        panel = terms * self.width * self.size
         near = PANEL if x.strides[-1] == 1 or self.gathered else PANEL // 2  # columns of x take more of the cache
         cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
         far = abs(y.strides[-2]) * self.size
-        spread = far >= FAR_ROWS and far * k >= LARGE_ROWS and self.blocks.columns > self.width
+        spread = far >= FAR_ROWS and far * terms >= LARGE_ROWS and self.blocks.columns > self.width
         if spread and height < COPIED_ROWS and not panels:
-            cuts = max(cuts, -(-k // 16))  # as many rows of y as are fetched ahead by themselves
-        cuts = max(cuts, -(-k // max(LONGEST, math.isqrt(k))))
-        self.cut = k if cuts == 1 else -(-k // (8 * cuts)) * 8  # terms of the sum done in one go
+            cuts = max(cuts, -(-terms // 16))  # as many rows of y as are fetched ahead by themselves
+        cuts = max(cuts, -(-terms // max(LONGEST, math.isqrt(terms))))
+        self.cut = terms if cuts == 1 else -(-terms // (8 * cuts)) * 8  # terms of the sum done in one go
         if self.open:
             self.cut = min(self.cut, OPEN) if cuts > 1 else OPEN
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
@@ -165,7 +166,7 @@ class Product(WithEpilogue):
         x = r.at(r.pointer(self.x), self.scalar, self.x.strides[:-1], [*lead, row])
         y = r.at(r.pointer(self.y), self.scalar, self.y.strides[:-2], lead)
         place = Place(lead, row, row_end, column, column_end)
-        if self.cut == self.k:
+        if self.cut == self.k and not self.open:
             self._part(r, place, x, y, "0")
         else:
             if not self.open:
@@ -183,15 +184,17 @@ class Product(WithEpilogue):
             left = r.b.emit(f"sub nsw i64 {length}, {k}")
             length = (
                 str(self.cut)
-                if self.k % self.cut == 0 and not self.open
+                if not self.open and self.k % self.cut == 0
                 else r.b.intrinsic("smin", "i64", left, str(self.cut))
             )
         x = r.at(x, self.scalar, self.x.strides[-1:], [k])
         y = r.at(y, self.scalar, self.y.strides[-2:-1], [k])
-        x_step, x_steps, y_step = self.x.strides[-2], self.x.strides[-2:], self.y.strides[-2]
+        x_steps, y_step = self.x.strides[-2:], self.y.strides[-2]
+        line_at = functools.partial(r.linear, x_steps[:1])
         if self.gathered:
-            self._gather(r, place, x, length)
-            x, x_step, x_steps = self.left, self.apart, (1, self.rows)
+            line_at = functools.partial(self._apart, r, length)
+            self._gather(r, place, x, length, line_at)
+            x, x_steps = self.left, (1, self.rows)
         if self.copied:
             y_step = self.width
 
@@ -200,10 +203,10 @@ class Product(WithEpilogue):
             if self.copied:
                 right = r.at(self.copies, self.scalar, (self.cut,), [difference(r, j, first)])
 
-            def rows(i: str, height: int) -> None:
-                lines = self._lines(r, place, i, height)
-                starts = [i] if lines is None else lines
-                left = [r.at(x, self.scalar, [x_step], [difference(r, line, place.row)]) for line in starts]
+            def rows(i: str, height: int, last: bool = False) -> None:
+                lines = self._lines(r, place, i, height) if last else [i]
+                starts = [line_at([difference(r, line, place.row)]) for line in lines]
+                left = [r.at(x, self.scalar, (1,), [start]) for start in starts]
                 terms = functools.partial(self._terms, r, left, right, x_steps, y_step, height, columns)
                 cells = [self._cell(r, place, i, j, a, c) for a in range(height) for c in range(0, columns, self.w)]
                 sums = self._sums(r, cells, k, length, terms)
@@ -212,9 +215,14 @@ class Product(WithEpilogue):
                         r.store_vector(register, cell, self.scalar, self.size, self.w, self.w)
                     else:
                         a, c = divmod(t, -(-columns // self.w))
-                        line = shifted(r, i, a) if lines is None else lines[a]
+                        line = shifted(r, i, a)
                         index = [*place.lead, line, shifted(r, j, c * self.w)]
-                        self.epilogue.emit(r, index, register, self.w, min(self.w, columns - c * self.w))
+                        count = min(self.w, columns - c * self.w)
+                        store = functools.partial(self.epilogue.emit, r, index, register, self.w, count)
+                        if last and a:
+                            r.b.when(r.b.emit(f"icmp slt i64 {line}, {place.row_end}"), store)
+                        else:
+                            store()
 
             if isinstance(self.m, Extent):
                 self._down(r, place, rows)
@@ -231,22 +239,23 @@ class Product(WithEpilogue):
         else:
             stepped(r, place.column, place.column_end, self.width, self.n, panel)
 
-    def _down(self, r: Routine, place: Place, rows: Callable[[str, int], None]) -> None:
-        """Through a number of rows that is known at run time alone: in blocks, and a smaller one at the end."""
-        b, start, half = r.b, place.row, self.rows // 2
-        if self.rows > 4:
-            large = shifted(r, difference(r, place.row_end, start), self.rows - half - 1)
-            large = b.emit(f"mul nsw i64 {b.emit(f'udiv i64 {large}, {self.rows}')}, {self.rows}")
-            start = r.linear((1, 1), (place.row, large))
-            b.loop(start, self.rows, lambda i: rows(i, self.rows), place.row)
-        height = half if self.rows > 4 else self.rows
-        b.loop(place.row_end, height, lambda i: rows(i, height), start)
+    def _down(self, r: Routine, place: Place, rows: Callable[[str, int, bool], None]) -> None:
+        """Through a number of rows that is known at run time alone: in blocks, the last of which may be a half."""
+        b, half = r.b, self.rows // 2
+        rest = b.emit(f"urem i64 {difference(r, place.row_end, place.row)}, {self.rows}")
+        whole = difference(r, place.row_end, rest)
+        b.loop(whole, self.rows, lambda i: rows(i, self.rows, False), place.row)
+        if half:
+            few = b.emit(f"icmp sle i64 {rest}, {half}")
+            some = b.emit(f"icmp sgt i64 {rest}, 0")
+            b.when(
+                few,
+                lambda: b.when(some, lambda: rows(whole, half, True)),
+                lambda: rows(whole, self.rows, True),
+            )
 
-    def _lines(self, r: Routine, place: Place, i: str, height: int) -> list[str] | None:
-        """The rows of a block where it may reach beyond the last one, which is computed again then: its code is the
-        same for any number of rows."""
-        if not isinstance(self.m, Extent):
-            return None
+    def _lines(self, r: Routine, place: Place, i: str, height: int) -> list[str]:
+        """The rows of a block that may reach beyond the last one, which is read again then."""
         last = shifted(r, place.row_end, -1)
         return [i, *[r.b.intrinsic("smin", "i64", shifted(r, i, a), last) for a in range(1, height)]]
 
@@ -317,7 +326,7 @@ class Product(WithEpilogue):
             row.append(r.load_vector(r.at(y, self.scalar, [], [], c), self.scalar, self.size, self.w, here))
         made = []
         for a in range(height):
-            place = x[a] if len(x) == height else r.at(x[0], self.scalar, [], [], a * x_steps[0])
+            place = x[a] if len(x) > 1 else r.at(x[0], self.scalar, [], [], a * x_steps[0])
             one = b.spread(b.emit(f"load {self.scalar}, ptr {place}, align {self.size}"), self.scalar, self.w)
             if sums is None:
                 made += [b.emit(f"fmul {self.kind} {one}, {v}") for v in row]
@@ -328,7 +337,13 @@ class Product(WithEpilogue):
 
     # --- memory of the chunk's own
 
-    def _gather(self, r: Routine, place: Place, x: str, length: str) -> None:
+    def _apart(self, r: Routine, length: str, index: Sequence[str]) -> str:
+        """Where a row of gathered x begins. A sum over a batch may be much shorter than what there is room for."""
+        if not self.open:
+            return r.linear([self.apart], index)
+        return r.b.emit(f"mul nsw i64 {index[0]}, {shifted(r, length, self.apart - self.cut)}")
+
+    def _gather(self, r: Routine, place: Place, x: str, length: str, line_at: Callable[[Sequence[str]], str]) -> None:
         """Bring the columns of x that the rectangle needs together."""
 
         def column(k: str) -> None:
@@ -339,7 +354,7 @@ class Product(WithEpilogue):
                 inside = difference(r, i, place.row)
                 origin = r.at(source, self.scalar, (1,), [inside])
                 got = r.load_vector(origin, self.scalar, self.size, self.rows, height)
-                at = r.at(target, self.scalar, [self.apart], [inside])
+                at = r.at(target, self.scalar, (1,), [line_at([inside])])
                 r.store_vector(got, at, self.scalar, self.size, self.rows, self.rows)
 
             stepped(r, place.row, place.row_end, self.rows, self.m, move)

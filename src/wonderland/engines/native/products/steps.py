@@ -37,7 +37,7 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
     """
     epilogue = Epilogue(hole, stores)
     x, y, epilogue = _merged(x, y, epilogue)
-    if varying((*x.shape, *y.shape)):
+    if varying((*x.shape[-2:], *y.shape[-2:])):
         return _general(cpu, x, y, epilogue, fixed)
     for left, right, after in ((x, y, epilogue), (_turned(y), _turned(x), epilogue.transposed())):
         if few_rows(cpu, left, right):
@@ -136,9 +136,9 @@ def _turned(view: View) -> View:
 
 def _summed_along_memory(cpu: Processor, x: View, y: View, fixed: Container[Buffer]) -> bool:
     """Whether dot products are the better way: few rows, and no row of y to read as vectors."""
-    (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(cpu, x)
+    m, k, n, w = int(x.shape[-2]), int(x.shape[-1]), int(y.shape[-1]), lanes(cpu, x)
     along = (
-        not varying((*x.shape, *y.shape))
+        not varying((*x.shape[-2:], *y.shape[-2:]))
         and x.strides[-1] == 1
         and y.strides[-2] == 1
         and computed(x.dtype) == STORED[x.dtype]
@@ -150,7 +150,7 @@ def _summed_along_memory(cpu: Processor, x: View, y: View, fixed: Container[Buff
 
 def _cycles(cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool, fixed: Container[Buffer]) -> float:
     """About how many cycles one matrix of a product takes."""
-    (m, k), n, w = x.shape[-2:], y.shape[-1], lanes(cpu, x)
+    m, k, n, w = int(x.shape[-2]), int(x.shape[-1]), int(y.shape[-1]), lanes(cpu, x)
     stores = (1.5 * epilogue.strided() + 0.5 * turned) * m * n
     if _summed_along_memory(cpu, x, y, fixed) and not turned:
         return dots_cost(cpu.registers, m, n, k, w) + stores
@@ -162,11 +162,11 @@ def _cycles(cpu: Processor, x: View, y: View, epilogue: Epilogue, turned: bool, 
 
 def _packing_cycles(y: View, fixed: Container[Buffer]) -> float:
     """What it takes to bring y into rows, if that is needed; a step by itself costs some microseconds, too."""
-    k, n = y.shape[-2:]
+    k, n = map(int, y.shape[-2:])
     if y.strides[-1] == 1 or n == 1 or y.buffer in fixed:
         return 0.0
     one = 3.0 if k * n > 1 << 18 else 0.45 if y.strides[-2] == 1 else 1.0  # beyond the second-level cache, it is slow
-    return 15_000 / math.prod(y.shape[:-2]) + one * k * n
+    return 15_000 / int(math.prod(y.shape[:-2])) + one * k * n
 
 
 def _shared(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind) -> Steps:

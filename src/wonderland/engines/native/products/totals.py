@@ -17,12 +17,14 @@ from .epilogue import Epilogue, WithEpilogue
 class Total(WithEpilogue):
     """out[..., i, j] = sum_p parts[..., p, i, j], then an epilogue."""
 
+    any_size = True  # see general.py
+
     def __init__(self, cpu: Processor, parts: View, epilogue: Epilogue) -> None:
         super().__init__([parts], epilogue)
         self.parts = parts
         *lead, self.count, m, self.n = parts.shape
         self.w = cpu.lanes(parts.dtype.itemsize)
-        moved = math.prod(parts.shape) * parts.dtype.itemsize / NEAR_BYTES
+        moved = int(math.prod(parts.shape)) * parts.dtype.itemsize / NEAR_BYTES
         self.blocks = Blocks(tuple(lead), m, self.n, 1, self.w, moved)
         self.chunks = self.blocks.chunks
 
