@@ -29,8 +29,8 @@ COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maxim
 
 
 def wrong_index(e: Equation, bad: int, size: int) -> IndexOutOfRange:
-    shape, axes = e.inputs[0].shape, e.params["axes"]
-    axis = next(a for a in axes if int(shape[a]) == size)
+    shape, axes = tuple(map(int, e.inputs[0].shape)), e.params["axes"]
+    axis = next(a for a in axes if shape[a] == size)
     return out_of_range(e.primitive.name, shape, axis, bad, e.params.get("labels", ""))
 
 
