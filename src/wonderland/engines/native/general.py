@@ -24,7 +24,7 @@ from ...core.typing import Array
 from ...ir.graph import Atom, Equation, Graph
 from ...ir.sizes import AtSize, Extent, Template, VaryingError, shape_at, varying
 from ..numpy.engine import ENGINE as NUMPY
-from . import checked
+from . import checked, windows
 from .direct.scatters import Scatter
 from .direct.step import Direct
 from .keeping import kept
@@ -41,8 +41,20 @@ from .values import SIZE, Counter, Shape, Take, Value, parts
 GROWTH = 1.5  # of the room for batches when one is larger than those before
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 VIEWS = ("broadcast_to", "transpose", "reshape", "slice", "place", "concatenate")
-OTHERS = ("full", "iota", "gather", "scatter", "matmul", "argmax", "argmin", "random_bits")
-KNOWN = {*REDUCTIONS, *VIEWS, *OTHERS, *checked.RULES}
+OTHERS = (
+    "full",
+    "iota",
+    "gather",
+    "scatter",
+    "matmul",
+    "argmax",
+    "argmin",
+    "random_bits",
+    "attention",
+    "attention_backward",
+)
+CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weight")
+KNOWN = {*REDUCTIONS, *VIEWS, *OTHERS, *CONVOLUTIONS, *checked.RULES, *windows.RULES}
 
 
 class General(Program):
@@ -112,7 +124,7 @@ class General(Program):
             if e.primitive.name == "transpose":
                 transposed.update(e.outputs)
             try:
-                _check_equation(e, transposed)
+                _check_equation(e)
             except VaryingError as reason:
                 where = f" ({os.path.basename(e.source.file)}:{e.source.line})" if e.source else ""
                 raise VaryingError(f"{e.primitive.name}{where}: {reason}") from None
@@ -121,7 +133,7 @@ class General(Program):
                 raise VaryingError("the batch is not the first axis of a result")
 
 
-def _check_equation(e: Equation, transposed: Collection[Atom]) -> None:
+def _check_equation(e: Equation) -> None:
     name, (first, *_) = e.primitive.name, [*e.outputs]
     touched = [a for a in [*e.inputs, *e.outputs] if varying(a.shape)]
     if not touched:
@@ -141,12 +153,8 @@ def _check_equation(e: Equation, transposed: Collection[Atom]) -> None:
     for atom in touched:
         if dtypes.is_complex(atom.dtype):
             raise VaryingError("complex numbers are computed for fixed sizes")
-        axes = varying(atom.shape)
-        if len(axes) > 1:
+        if len(varying(atom.shape)) > 1:
             raise VaryingError("two axes of one tensor have the size of the batch")
-        in_front = math.prod(atom.shape[: axes[0]]) == 1
-        if not in_front and not (atom in transposed and name in ("transpose", "matmul")):
-            raise VaryingError("the batch is not the first axis")
 
 
 def _hint(graph: Graph) -> int:

@@ -27,15 +27,18 @@ def _padded(s: Schedule, value: Value, padding: Padding, fill: float) -> Value:
     """The value with `fill` around its spatial axes; negative padding takes places away."""
     if all(low == high == 0 for low, high in padding):
         return value
-    around = ((0, 0), *padding, (0, 0))
-    cut = tuple((max(0, -low), n - max(0, -high), 1) for n, (low, high) in zip(value.shape, around, strict=True))
-    inner = values.sliced(value, cut, tuple(max(0, stop - start) for start, stop, _ in cut))
-    grown = tuple(n + max(0, low) + max(0, high) for n, (low, high) in zip(inner.shape, around, strict=True))
+    batch, *spatial, channels = value.shape
+    images, features = (0, batch, 1), (0, channels, 1)
+    cut = [(max(0, -low), n - max(0, -high), 1) for n, (low, high) in zip(spatial, padding, strict=True)]
+    left = [max(0, stop - start) for start, stop, _ in cut]
+    inner = values.sliced(value, (images, *cut, features), (batch, *left, channels))
+    grown = (batch, *[n + max(0, low) + max(0, high) for n, (low, high) in zip(left, padding, strict=True)], channels)
     if grown == inner.shape:
         return inner
     target = s.new(grown, value.dtype)
     s.copy(Const(fill, value.dtype, grown), target)
-    index = tuple((max(0, low), max(0, low) + n, 1) for n, (low, _) in zip(inner.shape, around, strict=True))
+    places = [(max(0, low), max(0, low) + n, 1) for n, (low, _) in zip(left, padding, strict=True)]
+    index = (images, *places, features)
     place = values.sliced(target, index, inner.shape)
     assert isinstance(place, View)
     s.copy(inner, place)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class Attention(Scores):
     """out = P v and the log-sum-exp of the rows of scores."""
 
+    any_size = True  # see general.py
+
     def __init__(
         self,
         cpu: Processor,

@@ -58,6 +58,8 @@ class AttentionGradients(Scores):
     With dq also the adjoints of slopes, the sums of the rows of A times distances.
     """
 
+    any_size = True  # see general.py
+
     def __init__(
         self,
         cpu: Processor,

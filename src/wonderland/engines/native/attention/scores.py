@@ -82,7 +82,7 @@ class Scores:
     @property
     def pairs(self) -> int:
         """How many queries and keys meet."""
-        return math.prod(self.lead) * self.options.pairs(self.t, self.s)
+        return int(math.prod(self.lead)) * self.options.pairs(self.t, self.s)
 
     @property
     def label(self) -> str:

@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+from ....ir.sizes import Extent, pieces
 from ..labels import Work
 from ..processor import Processor
 from ..products.epilogue import Epilogue, Stores, WithEpilogue
@@ -37,6 +38,9 @@ from .patches import (
     smallest,
     tile_sizes,
 )
+
+
+SMALL_BATCH = 16  # images that are shared out evenly, where their number varies
 
 
 class PackFilter:
@@ -105,6 +109,8 @@ class PackFilter:
 class Convolve(WithEpilogue):
     """A convolution of one operand with a packed filter; stores expressions of its result, the hole."""
 
+    any_size = True  # see general.py
+
     def __init__(
         self,
         cpu: Processor,
@@ -151,15 +157,17 @@ class Convolve(WithEpilogue):
 
         self.tiles = Tiles(self.axes, tile_sizes(self.axes, units, 4, fits))
         whole = self.tiles.sizes == counts
-        self.images = max(1, min(CONVOLVED // (work * math.prod(counts)), math.ceil(self.batch / 8))) if whole else 1
+        batch = min(int(self.batch), SMALL_BATCH) if isinstance(self.batch, Extent) else self.batch
+        self.images = max(1, min(CONVOLVED // (work * math.prod(counts)), math.ceil(batch / 8))) if whole else 1
         tiles = [*self.tiles.counts, *[len(a.phases) for a in self.axes]]
-        pieces = math.ceil(self.batch / self.images) * self.groups * math.prod(tiles)
+        images = pieces(self.batch, self.images)
+        found = int(images) * self.groups * math.prod(tiles)
         parts = 1
-        if pieces < 8 and work * math.prod(self.tiles.sizes) > CONVOLVED // 8:
-            parts = min(self.channels.blocks, math.ceil(8 / pieces))
+        if found < 8 and work * math.prod(self.tiles.sizes) > CONVOLVED // 8:
+            parts = min(self.channels.blocks, math.ceil(8 / found))
         self.part = math.ceil(self.channels.blocks / parts)
         self.parts = math.ceil(self.channels.blocks / self.part)
-        self.sizes = [math.ceil(self.batch / self.images), self.groups, self.parts, *tiles]
+        self.sizes = [images, self.groups, self.parts, *tiles]
         self.chunks = math.prod(self.sizes)
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 
+from ....ir.sizes import Extent
 from ..labels import Work
 from ..processor import Processor
 from ..products.epilogue import Epilogue, Stores, WithEpilogue
@@ -38,6 +39,8 @@ from .patches import (
 
 class FilterSums:
     """Sums over some images each, to be added: parts, groups, blocks of channels, taps, channels of x, lanes."""
+
+    any_size = True  # see general.py
 
     def __init__(self, cpu: Processor, x: Value, ct: Value, axes: list[Axis], groups: int, depthwise: bool) -> None:
         self.x, self.ct, self.axes, self.groups, self.depthwise = x, ct, axes, groups, depthwise
@@ -76,12 +79,13 @@ class FilterSums:
         self.tiles = Tiles(self.axes, tile_sizes(self.axes, units, 2, fits))
         self.units = batch * math.prod(self.tiles.counts)
         size = self.groups * self.depth * self.channels.padded
-        work = 2 * self.units * math.prod(self.tiles.sizes) * size
+        units = int(self.units)
+        work = 2 * units * math.prod(self.tiles.sizes) * size
         work *= 8 if self.depthwise else 1  # memory is the limit there, not arithmetic
         wanted = 1 << min(4, (work // FILTERED).bit_length())
-        parts = min(wanted, 1 << max(FILTER_PARTS // (size * item), 1).bit_length() - 1, self.units)
-        self.each = math.ceil(self.units / parts)
-        self.parts = math.ceil(self.units / self.each)
+        parts = min(wanted, 1 << max(FILTER_PARTS // (size * item), 1).bit_length() - 1, units)
+        self.each = math.ceil(units / parts)
+        self.parts = math.ceil(units / self.each)
         shares = min(self.channels.blocks, math.ceil(wanted / (self.parts * self.groups)))
         self.share = math.ceil(self.channels.blocks / shares)
         self.shares = math.ceil(self.channels.blocks / self.share)
@@ -92,7 +96,7 @@ class FilterSums:
     def work(self) -> Work:
         places = math.prod(self.ct.shape[:-1])
         label = f"filter gradient of {self.x.shape}, {self.ct.shape}"
-        return label, places * self.groups * self.depth * self.channels.count
+        return label, int(places) * self.groups * self.depth * self.channels.count
 
     def describe(self) -> str:
         description = Description(slots_of(self.views))
@@ -129,7 +133,13 @@ class FilterSums:
                 else:
                     r.b.loop(smallest(r, end, start + blocks), 1, one, largest(r, begin, start))
 
-        start, stop = part_of(r, part, self.each, self.units)
+        if isinstance(self.units, Extent):  # as many parts, of as many units as there are for each
+            each = r.b.emit(f"add nsw i64 {r.size(self.units)}, {self.parts - 1}")
+            each = r.b.emit(f"udiv i64 {each}, {self.parts}")
+            start = r.b.emit(f"mul nsw i64 {part}, {each}")
+            stop = smallest(r, r.b.emit(f"add nsw i64 {start}, {each}"), self.units)
+        else:
+            start, stop = part_of(r, part, self.each, self.units)
         r.b.loop(stop, 1, unit, start)
 
     def _clear(self, r: Routine, target: str, share: str) -> None:

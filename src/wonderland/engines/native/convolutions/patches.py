@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ....core import dtypes
 from ....core.dtypes import DType
+from ....ir.sizes import Extent
 from ..processor import Processor
 from ..text.builder import STORED, computed
 from ..text.routine import Routine
@@ -113,17 +114,18 @@ class Channels:
 def digits(r: Routine, number: str, sizes: list[int]) -> list[str]:
     """A number written in mixed base, the last digit first to change."""
     found = []
-    for size in reversed(sizes):
+    for size in sizes[:0:-1]:
         if size == 1:
             found.append("0")
             continue
-        found.append(r.b.emit(f"urem i64 {number}, {size}"))
-        number = r.b.emit(f"udiv i64 {number}, {size}")
-    return found[::-1]
+        found.append(r.b.emit(f"urem i64 {number}, {r.size(size)}"))
+        number = r.b.emit(f"udiv i64 {number}, {r.size(size)}")
+    return [*([number] if sizes[0] != 1 else ["0"]), *found[::-1]]
 
 
 def smallest(r: Routine, a: str, b: int) -> str:
-    return r.b.intrinsic("smin", "i64", a, str(b)) if a.startswith("%") else str(min(int(a), b))
+    known = not a.startswith("%") and not isinstance(b, Extent)
+    return str(min(int(a), b)) if known else r.b.intrinsic("smin", "i64", a, r.size(b))
 
 
 def largest(r: Routine, a: str, b: int) -> str:

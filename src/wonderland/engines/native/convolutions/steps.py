@@ -16,6 +16,7 @@ from typing import cast
 
 from ....core import dtypes
 from ....core.dtypes import DType
+from ....ir.sizes import varying
 from ..processor import Processor
 from ..products.epilogue import Stores
 from ..products.steps import product_steps
@@ -54,7 +55,7 @@ def convolution_steps(
     if _pointwise(w.shape[:-2], stride, padding):
         if isinstance(x, View) and groups == 1:
             return product_steps(cpu, x, _matrix(w, x.shape), hole, stores, fixed)
-        if x.shape[-2] < x.shape[0]:
+        if _few_places(x.shape):
             x, hole, stores = _turned(x), cast(Hole, _turned(hole)), _turned_stores(stores)
     small = (w.shape[:-2], stride, dilation, groups) == ((3, 3), (1, 1), (1, 1), 1)
     if small and w.buffer in fixed and (size := size_for(x.shape[0], hole.shape[1:-1], *w.shape[-2:])):
@@ -90,7 +91,7 @@ def convolution_input_steps(
         if isinstance(ct, View) and groups == 1:
             axes = (*range(len(w.shape) - 2), len(w.shape) - 1, len(w.shape) - 2)
             return product_steps(cpu, ct, _matrix(cast(View, transposed(w, axes)), ct.shape), hole, stores)
-        if ct.shape[-2] < ct.shape[0]:
+        if _few_places(ct.shape):
             ct, hole, stores = _turned(ct), cast(Hole, _turned(hole)), _turned_stores(stores)
             spatial = ct.shape[1:-1]
     kinds = [
@@ -133,7 +134,7 @@ def convolution_weight_steps(
             return product_steps(
                 cpu, _led(cast(View, transposed(rows, (1, 0))), lead), _led(columns, lead), hole, stores
             )
-        if x.shape[-2] < x.shape[0]:
+        if _few_places(x.shape):
             x, ct = _turned(x), _turned(ct)
     axes = _two(
         [
@@ -153,6 +154,11 @@ def convolution_weight_steps(
 
 def _pointwise(kernel: Shape, stride: Shape, padding: Pairs) -> bool:
     return all(k == 1 for k in kernel) and all(s == 1 for s in stride) and all(p == (0, 0) for p in padding)
+
+
+def _few_places(shape: Shape) -> bool:
+    """Whether the last spatial axis is better exchanged for the images, whose number is known."""
+    return shape[-2] < shape[0] and not varying(shape)
 
 
 def _led(matrix: View, lead: Shape) -> View:

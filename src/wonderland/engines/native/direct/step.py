@@ -95,8 +95,8 @@ def spread_index(r: Routine, number: str, sizes: Sequence[int]) -> list[str]:
         if size == 1 or number == "0":
             index.append("0")
         else:
-            index.append(number if outermost else r.b.emit(f"urem i64 {number}, {size}"))
-            number = "0" if outermost else r.b.emit(f"udiv i64 {number}, {size}")
+            index.append(number if outermost else r.b.emit(f"urem i64 {number}, {r.size(size)}"))
+            number = "0" if outermost else r.b.emit(f"udiv i64 {number}, {r.size(size)}")
     return index[::-1]
 
 
