@@ -21,7 +21,7 @@ from ...core.errors import WonderlandError
 from ...core.forking import open_after_fork
 from ...core.handover import Delivery
 from ...core.typing import Array
-from ...ir.graph import Atom, Equation, Graph
+from ...ir.graph import Equation, Graph
 from ...ir.sizes import AtSize, Extent, Template, VaryingError, shape_at, varying
 from ..numpy.engine import ENGINE as NUMPY
 from . import checked, windows
@@ -41,20 +41,16 @@ from .values import SIZE, Counter, Shape, Take, Value, parts
 GROWTH = 1.5  # of the room for batches when one is larger than those before
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 VIEWS = ("broadcast_to", "transpose", "reshape", "slice", "place", "concatenate")
-OTHERS = (
-    "full",
-    "iota",
-    "gather",
-    "scatter",
+OTHERS = ("full", "iota", "gather", "scatter", "argmax", "argmin", "random_bits")
+CONTRACTIONS = (
     "matmul",
-    "argmax",
-    "argmin",
-    "random_bits",
+    "convolution",
+    "convolution_input",
+    "convolution_weight",
     "attention",
     "attention_backward",
 )
-CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weight")
-KNOWN = {*REDUCTIONS, *VIEWS, *OTHERS, *CONVOLUTIONS, *checked.RULES, *windows.RULES}
+KNOWN = {*REDUCTIONS, *VIEWS, *OTHERS, *CONTRACTIONS, *checked.RULES, *windows.RULES}
 
 
 class General(Program):

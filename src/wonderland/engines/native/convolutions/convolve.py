@@ -39,7 +39,6 @@ from .patches import (
     tile_sizes,
 )
 
-
 SMALL_BATCH = 16  # images that are shared out evenly, where their number varies
 
 
