@@ -31,6 +31,19 @@ def test_after_a_few_sizes_one_program_serves_all(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err.count("one program serves batches of all sizes") == 1
 
 
+def test_filters_that_are_kept_between_calls_are_worth_more() -> None:
+    layer = wl.nn.Conv2d(2, 3, 3)
+    f = wl.jit(lambda layer, x: layer(x))
+    found = []
+    for n in (3, 4, 5, 6):
+        f(layer, wl.ones((n, 5, 5, 2)))
+        found.append(general(f))
+    assert not any(found)
+    named = wl.jit(lambda layer, x: layer(x), dynamic={"x": {0: "batch"}})
+    named(layer, wl.ones((3, 5, 5, 2)))
+    assert general(named)
+
+
 def test_sizes_are_told_apart_from_other_changes() -> None:
     f = wl.jit(lambda x, y: x.sum() + y.sum())
     for n in (8, 9, 10, 11):

@@ -28,7 +28,9 @@ class Native:
         return found
 
     def _sized(self, graph: Graph, size: AtSize) -> Sized | None:
-        """The program for all sizes, at the size of a graph; None if there is none."""
+        """The program for all sizes, at the size of a graph; None if there is none, or if one of its own is faster."""
+        if not size.template.named and _keeps_filters(graph):
+            return None
         if program_for(size.template) is not None:
             return Sized(size, graph)
         if size.template.named:
@@ -37,6 +39,11 @@ class Native:
                 "wl.jit without dynamic=, which compiles for every size",
             )
         return None
+
+
+def _keeps_filters(graph: Graph) -> bool:
+    """Whether filters are the same in many calls: convolutions that know their size make more of that."""
+    return bool(graph.steady) and any(e.primitive.name == "convolution" for e in graph.equations)
 
 
 ENGINE = Native()
