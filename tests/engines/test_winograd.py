@@ -14,8 +14,11 @@ from wonderland import nn
 from wonderland.core import dtypes
 from wonderland.engines.native.convolutions.winograd import POINTS, Method, Winograd, size_for, winograd_steps
 from wonderland.engines.native.engine import ENGINE
+from wonderland.engines.native.llvm import Generator
 from wonderland.engines.native.machine import machine
+from wonderland.engines.native.processor import named
 from wonderland.engines.native.products.epilogue import Stores
+from wonderland.engines.native.text.routine import Routine, slots_of
 from wonderland.engines.native.values import Buffer, Hole, Op, broadcast, whole
 
 SIZES = sorted(POINTS)
@@ -113,6 +116,19 @@ def test_rounding_is_as_small_as_told(size: int, typical: float) -> None:
     assert np.sqrt(np.mean(errors**2)) < typical * np.std(want)
 
 
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v4", "neoverse-n1"])
+def test_code_for_other_processors(name: str) -> None:
+    """More lanes hold all channels in one block, more registers take more tiles at once."""
+    cpu, _ = named(name, machine().host)
+    x, w, y = (whole(Buffer("input", math.prod(s), wl.float32), s) for s in CASES["odd sizes"].shapes.values())
+    hole = Hole(y.shape, wl.float32)
+    for size in SIZES:
+        for step in winograd_steps(cpu, size, x, w, hole, [(y, hole)], (1, 1)):
+            routine = Routine(slots_of(step.views), cpu)
+            step.emit(routine)
+            assert "routine" in Generator(*cpu[:3]).assembly(routine.text("routine"))
+
+
 # --- where it is used
 
 
@@ -175,3 +191,22 @@ def test_tiles_fit_the_problem() -> None:
     assert size_for(16, (14, 14), 256, 256) == 4
     assert size_for(1, (2, 2), 512, 512) is None
     assert size_for(8, (32, 32), 3, 64) is None
+
+
+def test_loops_prepare_filters_that_no_turn_changes() -> None:
+    x, w = (wl.random.normal(shape, key=wl.random.key(2)) for shape in ((2, 16, 16, 32), (3, 3, 32, 32)))
+
+    @wl.jit
+    def same(x: Any, w: Any) -> Any:
+        return wl.scan(lambda y, _: (wl.tanh(nn.functional.conv2d(y, w, padding=1)), None), x, None, length=3)[0]
+
+    @wl.jit
+    def changing(x: Any, w: Any) -> Any:
+        return wl.scan(lambda w, _: (w * nn.functional.conv2d(x, w, padding=1).mean(), None), w, None, length=3)[0]
+
+    with wl.using_backend("native"):
+        found = same(x, 0.05 * w)
+        changing(x, w)
+    assert (of_winograd(same), of_winograd(changing)) == (1, 0)
+    with wl.using_backend("numpy"):
+        np.testing.assert_allclose(np.asarray(found), np.asarray(same(x, 0.05 * w)), rtol=0, atol=2e-5)
