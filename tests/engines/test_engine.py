@@ -17,7 +17,7 @@ from wonderland.engines.numpy.evaluate import evaluate
 from wonderland.ir import Graph, stage
 
 Array = np.ndarray[Any, Any]
-every_engine = pytest.mark.parametrize("name", TABLE)
+every_engine = pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.missing is None])
 
 
 def graph_of(f: Any, *arrays: Array) -> Graph:

@@ -15,7 +15,7 @@ PATIENCE = 120.0  # seconds for one program, on a busy machine
 MINIMISING = 90.0  # seconds
 
 
-def failure(seed: int, number: int, small: bool = True) -> str | None:
+def failure(seed: int, number: int, small: bool = True, name: str = "native") -> str | None:
     """A report of what is wrong with a program, None if nothing is."""
     from .comparing import problem
     from .generation import random_case
@@ -26,13 +26,13 @@ def failure(seed: int, number: int, small: bool = True) -> str | None:
         case = random_case(seed, number)
     except RefusedError as error:
         return report(seed, number, f"{error.__cause__!r} while it is traced", error.case.snippet())
-    found = problem(case)
+    found = problem(case, name=name)
     if found is None:
         return None
     sort = _sort(found)
     if small:
-        case = minimised(case, lambda c: _sort(problem(c)) == sort, MINIMISING)
-    return report(seed, number, problem(case) or found, case.snippet())
+        case = minimised(case, lambda c: _sort(problem(c, name=name)) == sort, MINIMISING)
+    return report(seed, number, problem(case, name=name) or found, case.snippet())
 
 
 def _sort(found: str | None) -> str | None:
@@ -44,7 +44,7 @@ def report(seed: int, number: int, found: str, snippet: str) -> str:
     return f"# program {number} of seed {seed}: {found}\n{snippet}"
 
 
-def work(seed: int, first: int, step: int, last: int | None, pipe: Connection, small: bool) -> None:
+def work(seed: int, first: int, step: int, last: int | None, pipe: Connection, small: bool, name: str) -> None:
     """Programs first, first + step, .. until told to stop."""
     import warnings
 
@@ -54,7 +54,7 @@ def work(seed: int, first: int, step: int, last: int | None, pipe: Connection, s
         if last is not None and number >= last:
             break
         pipe.send(("begin", number, None))
-        pipe.send(("end", number, failure(seed, number, small)))
+        pipe.send(("end", number, failure(seed, number, small, name)))
         number += step
     pipe.send(("rest", number, None))
 
@@ -62,15 +62,15 @@ def work(seed: int, first: int, step: int, last: int | None, pipe: Connection, s
 class Worker:
     """A process and where it is."""
 
-    def __init__(self, seed: int, first: int, step: int, last: int | None, small: bool) -> None:
-        self.arguments = seed, step, last, small
+    def __init__(self, seed: int, first: int, step: int, last: int | None, small: bool, name: str) -> None:
+        self.arguments = seed, step, last, small, name
         self.begin(first)
 
     def begin(self, number: int) -> None:
-        seed, step, last, small = self.arguments
+        seed, step, last, small, name = self.arguments
         context = mp.get_context("spawn")
         self.pipe, other = context.Pipe(duplex=False)
-        self.process = context.Process(target=work, args=(seed, number, step, last, other, small), daemon=True)
+        self.process = context.Process(target=work, args=(seed, number, step, last, other, small, name), daemon=True)
         self.process.start()
         other.close()
         self.number, self.since = number, time.monotonic()
@@ -90,11 +90,12 @@ def run(
     workers: int = 1,
     first: int = 0,
     small: bool = True,
+    name: str = "native",
 ) -> Outcome:
     """Programs first, first + 1, .. for so many seconds or so many programs. `show` gets a line now and then."""
     found, start = Outcome(), time.monotonic()
     last = None if programs is None else first + programs
-    crew = [Worker(seed, first + k, workers, last, small) for k in range(workers)]
+    crew = [Worker(seed, first + k, workers, last, small, name) for k in range(workers)]
     shown = start
     try:
         while (time.monotonic() - start < seconds) and not all(w.done for w in crew):

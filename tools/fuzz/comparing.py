@@ -1,4 +1,4 @@
-"""One case on both engines: what is wrong with it, if anything."""
+"""One case on a fast engine and on the reference: what is wrong with it, if anything."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import wonderland as wl
 from wonderland.core.dtypes import as_dtype
 from wonderland.core.primitive import Aval
+from wonderland.engines.engine import engine as engine_of
 from wonderland.engines.native import Program
 from wonderland.engines.numpy.evaluate import evaluate
 from wonderland.ir.simplify import simplify
@@ -32,16 +33,17 @@ class UnfitError(Exception):
 
 
 class Engines:
-    """A case made ready: functions that run it natively and with the reference."""
+    """A case made ready: functions that run it on the engine that is tried and with the reference."""
 
-    native: Callable[[], list[Array]]
+    tried: Callable[[], list[Array]]
     reference: Callable[[], list[Array]]
-    program: Program | None = None
+    program: Program | None = None  # the native one
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, name: str) -> None:
+        self.name = name
         rule, f, arrays = KINDS[case.kind], case.function(), case.arrays()
         if rule in STATEFUL:
-            self.native = lambda: self._leaves("native", rule, f, arrays)
+            self.tried = lambda: self._leaves(name, rule, f, arrays)
             self.reference = lambda: self._leaves("numpy", rule, f, arrays)
             return
         avals = [Aval(a.shape, as_dtype(a.dtype)) for a in arrays]
@@ -50,8 +52,12 @@ class Engines:
         except wl.errors.WonderlandError as error:
             raise UnfitError(str(error)) from error
         inputs = [np.asarray(c) for c in staged.captured] + arrays
-        program = self.program = Program(simplify(staged.graph))
-        self.native = lambda: program(inputs)
+        if name == "native":
+            program = self.program = Program(simplify(staged.graph))
+            self.tried = lambda: program(inputs)
+        else:
+            other = engine_of(name).program(staged.graph)
+            self.tried = lambda: other(inputs, (), None)
         self.reference = lambda: evaluate(staged.graph, inputs)
 
     @staticmethod
@@ -69,13 +75,13 @@ def outcome(run: Callable[[], list[Array]], backend: str = "native") -> tuple[li
         return [], error
 
 
-def problem(case: Case, threads: bool = True) -> str | None:
-    """What is wrong with the case, None if both engines agree."""
+def problem(case: Case, threads: bool = True, name: str = "native") -> str | None:
+    """What is wrong with the case, None if the engine of that name agrees with the reference."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            engines = Engines(case)
-            native, raised = outcome(engines.native)
+            engines = Engines(case, name)
+            found, raised = outcome(engines.tried, name)
         except UnfitError:
             return None
         except Exception as error:
@@ -89,11 +95,13 @@ def problem(case: Case, threads: bool = True) -> str | None:
                 return None
             if doubtful(engines, expected):
                 return None
-            return f"native: {_said(raised)}; reference: {_said(expected)}"
+            return f"{name}: {_said(raised)}; reference: {_said(expected)}"
+        if name != "native":
+            return difference(case, engines, found, reference)
         return (
-            difference(case, engines, native, reference)
-            or dirty_memory(engines, native)
-            or (dependence_on_threads(engines, native) if threads else None)
+            difference(case, engines, found, reference)
+            or dirty_memory(engines, found)
+            or (dependence_on_threads(engines, found) if threads else None)
         )
 
 
@@ -150,7 +158,7 @@ def dirty_memory(engines: Engines, native: list[Array]) -> str | None:
     native = [x.copy() for x in native]
     for pattern in PATTERNS if engines.program else PATTERNS[:1]:
         with wl.debug.filled_memory(pattern):
-            again, _ = outcome(engines.native)
+            again, _ = outcome(engines.tried)
         if not same_bits(native, again):
             return f"dirty memory: the results depend on what it holds before the run (filled with {pattern:#x})"
     return None
@@ -165,7 +173,7 @@ def dependence_on_threads(engines: Engines, native: list[Array]) -> str | None:
     try:
         for count in THREADS if engines.program else FEWER:
             wl.set_threads(count)
-            if not same_bits(native, outcome(engines.native)[0]):
+            if not same_bits(native, outcome(engines.tried)[0]):
                 return f"threads: other bits on {count} of them"
     finally:
         wl.set_threads(before)

@@ -1,1 +1,1 @@
-"""What runs a graph: NumPy, which is the reference, and native code."""
+"""What runs a graph: NumPy, which is the reference, native code, and XLA."""

@@ -1,11 +1,12 @@
-"""Which engine runs graphs: NumPy, the reference, or native code. The results agree; only the speed differs.
+"""Which engine runs graphs: NumPy, the reference, native code, or XLA. The results agree; only the speed differs.
 
     wl.set_backend("numpy")                  from now on
     with wl.using_backend("numpy"): ...      for a while
     WONDERLAND_BACKEND=numpy                 for a whole program
 
 Native code is the default. It needs llvmlite, on Linux or macOS; elsewhere NumPy runs graphs, and a warning says so
-once. Outside `jit` operations run with NumPy, but for what is compiled when it comes again (docs/compiler.md).
+once. XLA also runs on accelerators; it needs `pip install wonderland[xla]`, see docs/scale.md. Outside `jit` operations
+run with NumPy, but for what is compiled when it comes again (docs/compiler.md).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _default() -> str:
 
 
 def set_backend(name: str) -> None:
-    """Choose the engine that runs graphs from now on, in this thread or task: "numpy" or "native".
+    """Choose the engine that runs graphs from now on, in this thread or task: "numpy", "native" or "xla".
 
     >>> import wonderland as wl
     >>> before = wl.get_backend()

@@ -49,13 +49,14 @@ class Row(NamedTuple):
 
     folder: str
     package: str | None = None  # that has to be installed
+    extra: str | None = None  # of ours that brings it
     posix: bool = False  # whether it needs the threads of POSIX
 
     @property
     def missing(self) -> str | None:
         """What keeps it from running here."""
         if self.package is not None and importlib.util.find_spec(self.package) is None:
-            return f"it needs {self.package}"
+            return f"it needs {self.package}" + (f" (pip install wonderland[{self.extra}])" if self.extra else "")
         if self.posix and os.name != "posix":
             return "it runs on Linux and macOS"
         return None
@@ -64,6 +65,7 @@ class Row(NamedTuple):
 TABLE = {
     "numpy": Row("numpy"),
     "native": Row("native", package="llvmlite", posix=True),
+    "xla": Row("xla", package="jax", extra="xla"),
 }
 
 

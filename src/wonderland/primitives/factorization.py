@@ -37,6 +37,9 @@ from .linear_algebra import (
 )
 from .structure import broadcast_to, reshape, sum_, take_slice
 
+INDEFINITE = "is not positive definite"
+POSITIVE = "a symmetric matrix with positive eigenvalues; adding a small multiple of wl.eye(n) helps"
+
 # --- Cholesky: the lower triangular L with L L^H = A, of the Hermitian part of the argument
 
 
@@ -58,8 +61,8 @@ cholesky: Primitive = Primitive(
         lapack(
             "cholesky",
             lambda x: np.linalg.cholesky(_hermitian(x)),
-            "is not positive definite",
-            "a symmetric matrix with positive eigenvalues; adding a small multiple of wl.eye(n) helps",
+            INDEFINITE,
+            POSITIVE,
         )
     ),
     square_abstract("cholesky"),
