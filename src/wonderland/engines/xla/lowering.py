@@ -7,13 +7,11 @@ A rule takes the values of the inputs and the parameters of the primitive, as `i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...core.dtypes import DType
 from ...core.errors import GraphError
 from ...core.primitive import Aval
 from ...ir.expansion import expansion
@@ -25,7 +23,7 @@ from .status import Checks, Message
 
 Results = list[jax.Array]
 
-PLAIN: dict[str, Callable[..., Any]] = {
+PLAIN: dict[str, Callable[..., jax.Array | Results]] = {
     **elementwise.PLAIN,
     **movement.PLAIN,
     **contractions.PLAIN,
@@ -35,7 +33,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     **matrices.PLAIN,
     **random_words.PLAIN,
 }
-WITH_LOWERING: dict[str, Callable[..., Any]] = {
+WITH_LOWERING: dict[str, Callable[..., jax.Array | Results]] = {
     **elementwise.CHECKED,
     **indexing.CHECKED,
     **matrices.CHECKED,
@@ -83,7 +81,7 @@ class Lowering:
     def _equation(self, equation: Equation, args: list[jax.Array]) -> Sequence[jax.Array]:
         primitive = equation.primitive
         if isinstance(primitive, Composed):
-            staged = expansion(primitive, tuple(Aval(a.shape, as_ours(a.dtype)) for a in args), equation.params)
+            staged = expansion(primitive, tuple(Aval(a.shape, np.dtype(a.dtype)) for a in args), equation.params)
             return self.graph(staged.graph, [*[jnp.asarray(c._data) for c in staged.captured], *args])
         if primitive.name in PLAIN:
             out = PLAIN[primitive.name](*args, **equation.params)
@@ -91,8 +89,4 @@ class Lowering:
             out = WITH_LOWERING[primitive.name](self, *args, **equation.params)
         else:
             raise GraphError(f"{primitive}: XLA has no rule for it.", 'wl.using_backend("native")')
-        return out if primitive.multiple else [out]
-
-
-def as_ours(dtype: np.dtype[Any]) -> DType:
-    return np.dtype(dtype)
+        return out if isinstance(out, list) else [out]

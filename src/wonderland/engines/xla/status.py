@@ -7,7 +7,7 @@ check that failed (0: none), and what it failed on, an integer and a floating nu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from ...core.errors import WonderlandError
 from ...ir.graph import Equation
 from ..numpy.evaluate import located
 
-Message = Callable[[Any], WonderlandError]  # from what was refused to the error
+Message = Callable[[int], WonderlandError]  # from what was refused to the error
 
 
 class Status(NamedTuple):
