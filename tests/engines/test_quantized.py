@@ -108,3 +108,16 @@ def test_what_does_not_fit_is_told() -> None:
         q.quantized_matmul(x, wl.zeros((4, 40), dtype=wl.int64), scales, **ask)
     with pytest.raises(wl.errors.DTypeError, match="x of int64"):
         q.quantized_matmul(wl.zeros((2, 40), dtype=wl.int64), values, scales, **ask)
+
+
+@pytest.mark.parametrize("k", [64, 100, 768, 1000])
+@pytest.mark.parametrize("m", [1, 3])
+def test_four_bits_by_words(k: int, m: int) -> None:
+    """One scale for a row, for a block, and for some turns; what is not finite, or small, stays so."""
+    for group in (k, 32, 64, 256):
+        given = rows(m, k), *matrix("int4", 90, k, min(group, k))
+        same(product(k, min(group, k)), *given, rtol=2e-5, atol=2e-5, threads=True)
+    x, (packed, scales) = rows(m, k), matrix("int4", 90, k, k)
+    x[0, 5], x[-1, 0] = np.inf, 1e-30
+    with np.errstate(invalid="ignore"):
+        same(lambda x, *w: q.quantized_matmul(x, *w, features=k, group=k), x, packed, scales, rtol=2e-4, atol=2e-4)

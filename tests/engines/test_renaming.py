@@ -191,3 +191,58 @@ def test_what_is_recorded_keeps_its_cache(model: Any) -> None:
     model.step(wl.tensor([1]), other)
     want = wl.grad(lambda model: model.step(wl.tensor([2]), other.cut())[0].sum())(model)["tokens.weight"]
     np.testing.assert_allclose(found, want.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nobody_sees_change_what_he_holds_of_a_cache(model: Any, seed: int) -> None:
+    """A random sequence of use: steps, scans and recorded steps write in place or not, and it makes no difference."""
+    rng = np.random.default_rng(seed)
+
+    @wl.jit
+    def step(model: Any, token: Any, cache: Any) -> Any:
+        return wl.argmax(model.step(token, cache)[0], axis=-1)
+
+    @wl.jit
+    def logits(model: Any, token: Any, cache: Any) -> Any:
+        return model.step(token, cache)[0]
+
+    @wl.jit
+    def scanned(model: Any, tokens: Any, cache: Any) -> Any:
+        return wl.scan(lambda _, token: (None, model.step(token, cache)[0]), None, tokens)[1]
+
+    caches = [(model.new_cache(1, 64), [])]
+    held: list[tuple[Any, Any]] = []  # a tensor or a view of one, and what its numbers were
+    for _ in range(40):
+        cache, read = caches[rng.integers(len(caches))]
+        do, token = rng.choice(["step", "logits", "scan", "hold", "copy", "back", "let go"]), int(rng.integers(30))
+        if do == "step":
+            step(model, wl.tensor([token]), cache)
+            read.append(token)
+        elif do == "logits":
+            with wl.no_grad() if rng.random() < 0.5 else wl.enable_grad():
+                held.append((found := logits(model, wl.tensor([token]), cache), found.numpy().copy()))
+            read.append(token)
+        elif do == "scan":
+            more = rng.integers(30, size=(3, 1))
+            scanned(model, wl.asarray(more), cache)
+            read.extend(more[:, 0].tolist())
+        elif do == "hold":
+            cell = list(cache.buffers())[rng.integers(len(list(cache.buffers())))]
+            value = cell.value if rng.random() < 0.5 else cell.value[:, ...]
+            held.append((value, value.numpy().copy()))
+        elif do == "copy" and len(caches) < 4:
+            caches.append((cache.copy(), list(read)))
+        elif do == "back" and read:
+            cache.rewind(len(read) - 1)
+            read.pop()
+        elif do == "let go" and held:
+            held.pop(rng.integers(len(held)))
+        if len(read) > 55:
+            cache.rewind(0)
+            read.clear()
+    for value, was in held:
+        np.testing.assert_array_equal(value.numpy(), was)
+    for cache, read in caches:
+        with wl.using_backend("numpy"):
+            want = model(wl.tensor([[*read, 7]]))[:, -1]
+        np.testing.assert_allclose(logits(model, wl.tensor([7]), cache).numpy(), want.numpy(), rtol=1e-4, atol=1e-5)

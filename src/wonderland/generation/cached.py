@@ -29,7 +29,9 @@ from .next_token import Found, Then, check_tokens, checked, is_compiled, program
 from .prompts import Source, as_prompts
 
 FIRST = 256  # places at the beginning, if so many tokens are to come: fewer would soon be too few
-CHUNK = 64  # lengths of prompts are rounded up to this, so that calls of similar lengths share compiled code
+# lengths of prompts are rounded up, to a power of two or to multiples of the last of these, so that calls of similar
+# lengths share compiled code
+LEAST, CHUNK = 8, 64
 
 
 class ReadsOn(Protocol):
@@ -123,7 +125,7 @@ class CachedReader:
         """Logits after the last of so many further tokens of each row."""
         rows, time = tokens.shape
         start = int(self.read.max())
-        size = -(-time // CHUNK) * CHUNK if self.compiled else time
+        size = _rounded(time) if self.compiled else time
         if self.context is not None:
             size = min(size, self.context - start)
         padded = np.zeros((rows, size), np.int64)
@@ -179,6 +181,11 @@ class CachedReader:
         return (
             self.model.new_cache(rows, room) if self.memory is None else self.model.new_cache(rows, room, *self.memory)
         )
+
+
+def _rounded(time: int) -> int:
+    """For how many tokens a program is made that reads so many."""
+    return max(LEAST, 1 << (time - 1).bit_length()) if time <= CHUNK else -(-time // CHUNK) * CHUNK
 
 
 def _memory(name: str, model: object, source: Source | None, compiled: bool) -> tuple[Tensor, ArrayLike | None] | None:
