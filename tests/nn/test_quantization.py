@@ -130,3 +130,12 @@ def test_what_cannot_be_is_told() -> None:
         wl.quantize(lambda x: x, "int8")  # type: ignore[type-var]
     with pytest.raises(wl.errors.ShapeError, match=r"QuantizedLinear(.|\n)*\(\.\.\., 64\)"):
         wl.quantize(layer, "int8")(wl.ones((2, 63)))
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4", "bfloat16"])
+def test_values_lie_in_memory_as_they_are_read(kind):
+    """What does not would be copied by every call."""
+    for features in (33, 64):
+        layer = wl.nn.Linear(features, 20, key=wl.random.key(0))
+        small = wl.nn.QuantizedLinear(layer, kind, None if kind == "bfloat16" else 32)
+        assert all(cell.numpy().flags.c_contiguous for cell in small.buffers())

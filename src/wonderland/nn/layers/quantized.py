@@ -37,7 +37,7 @@ class Stored(NamedTuple):
 def stored(matrix: Array, kind: str, group: int) -> Stored:
     """The nearest matrix of few bits: each group of a row is integers times one number."""
     if kind == "bfloat16":
-        values = matrix.astype(dtypes.bfloat16)
+        values = matrix.astype(dtypes.bfloat16, order="C")
         return Stored(values, None, values.astype(np.float32))
     rows, features = matrix.shape
     count = p.groups_of(features, group)
@@ -47,7 +47,7 @@ def stored(matrix: Array, kind: str, group: int) -> Stored:
     scales = _scales(parts, 127.0) if kind == "int8" else _fitted(parts)
     low, high = (-127, 127) if kind == "int8" else (-8, 7)
     numbers = np.clip(np.rint(_divided(parts, scales)), low, high)
-    values = numbers.astype(np.int8).reshape(rows, -1)[:, :features]
+    values = np.ascontiguousarray(numbers.astype(np.int8).reshape(rows, -1)[:, :features])
     found = (numbers * scales[..., None]).reshape(rows, -1)[:, :features]
     return Stored(values if kind == "int8" else p.packed(values), scales, found)
 

@@ -60,6 +60,7 @@ class ByRows(WithEpilogue):
     def _rectangle(self, r: Routine, lead: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
         b, w = r.b, self.w
         x = r.at(r.pointer(self.x), self.scalar, self.x.strides[:-2], lead)
+        self._prepare(r, x)
         rest = self.n % w
         whole = b.intrinsic("smin", "i64", column_end, str(self.n - rest))
         stretch = self._stretch(r, difference(r, column_end, column))
@@ -93,6 +94,9 @@ class ByRows(WithEpilogue):
             b.loop(self.stretches, 1, finish)
 
         b.loop(stretch, w, vector)
+
+    def _prepare(self, r: Routine, x: str) -> None:
+        """What is done to rows of x before the matrix is read."""
 
     def _stretch(self, r: Routine, count: str) -> str:
         """How many rows of the matrix a stretch has, a multiple of the lanes."""

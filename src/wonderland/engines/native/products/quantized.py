@@ -6,6 +6,7 @@ sums are multiplied by it at the end; with groups, the partial sums of each are.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from .. import values
 from ..contractions import Contraction
 from ..labels import Work
 from ..processor import Processor
-from ..text.builder import splat, typed
+from ..text.builder import literal, splat, typed
 from ..text.routine import Routine
 from ..text.sums import sum_with
 from ..tuning import FEW_QUANTIZED
@@ -32,6 +33,11 @@ from .steps import product_steps
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
+
+
+NIBBLES, WORDS = 8, 4  # numbers of four bits in a word, words in a block
+UPPER, FIRST_BITS = 28, -0x77777778  # where the last number of a word is; the first bits of all of them
+ORDERED = 1 << 14  # bytes of rows of x that are brought into the order of words
 
 
 class Quantized(ByRows):
@@ -66,29 +72,36 @@ class Quantized(ByRows):
     def _sums(self, r: Routine, x: str, lead: list[str], places: list[str]) -> list[str]:
         if self.scales is None or self.group >= self.k:
             return super()._sums(r, x, lead, places)
-        rows = self._rows(r, lead, places)
-        first = r.pointer(self.scales)
-        scales = [r.at(first, self.scalar, self.scales.strides[:1], [place]) for place in places]
+        rows, scales = self._rows(r, lead, places), self._scale_rows(r, places)
+        rest, zeros = self.k % self.group, ["zeroinitializer"] * (len(rows) * self.m)
 
         def add(k: str, length: int, totals: list[str]) -> list[str]:
-            made = self._part(r, x, rows, k, length)
-            group = r.b.emit(f"udiv i64 {k}, {self.group}")
-            factors = []
-            for scale in scales:
-                at = r.at(scale, self.scalar, (1,), [group])
-                one = r.b.emit(f"load {self.scalar}, ptr {at}, align {self.size}")
-                factors.append(r.b.spread(one, self.scalar, self.w))
-            return [
-                r.b.intrinsic("fmuladd", self.kind, factors[at // self.m], part, total)
-                for at, (part, total) in enumerate(zip(made, totals, strict=True))
-            ]
+            return self._weighed(r, self._part(r, x, rows, k, length), totals, self._factors(r, scales, k))
 
-        rest, zeros = self.k % self.group, ["zeroinitializer"] * (len(rows) * self.m)
         totals = sum_with(
             r.b, self.kind, zeros, self.k - rest, self.group, lambda k, sums: add(k, self.group, sums),
             turns=self.k // self.group,
         )  # fmt: skip
         return add(str(self.k - rest), rest, totals) if rest else totals
+
+    def _scale_rows(self, r: Routine, places: list[str]) -> list[str]:
+        assert self.scales is not None
+        first = r.pointer(self.scales)
+        return [r.at(first, self.scalar, self.scales.strides[:1], [place]) for place in places]
+
+    def _factors(self, r: Routine, scales: list[str], k: str) -> list[str]:
+        """The scales of the group that begins at column k, or that it is in, in all lanes."""
+        group = str(int(k) // self.group) if k.isdigit() else r.b.emit(f"udiv i64 {k}, {self.group}")
+        places = [r.at(scale, self.scalar, (1,), [group]) for scale in scales]
+        ones = [r.b.emit(f"load {self.scalar}, ptr {place}, align {self.size}") for place in places]
+        return [r.b.spread(one, self.scalar, self.w) for one in ones]
+
+    def _weighed(self, r: Routine, parts: list[str], totals: list[str], factors: list[str]) -> list[str]:
+        """Totals with the sums of a part, times the scale of their row."""
+        return [
+            r.b.intrinsic("fmuladd", self.kind, factors[at // self.m], part, total)
+            for at, (part, total) in enumerate(zip(parts, totals, strict=True))
+        ]
 
     def _numbers(self, r: Routine, row: str, k: str, length: int) -> Iterator[str]:
         if not self.four:
@@ -117,6 +130,126 @@ class Quantized(ByRows):
             return single if self.scalar == "float" else b.emit(f"fpext {typed('float', w)} {single} to {self.kind}")
         wide = b.emit(f"sext {typed('i8', w)} {found} to {typed('i32', w)}")
         return b.emit(f"sitofp {typed('i32', w)} {wide} to {self.kind}")
+
+
+class FourBits(Quantized):
+    """Products with numbers of four bits, w words at a time: a word has one number of each of eight vectors.
+
+    Shifted to the upper end of the word, and with their first bit turned, they are numbers from -8 to 7 times 2^28, by
+    which x is divided before; it is brought into the order of the words once for a chunk.
+    """
+
+    def __init__(self, cpu: Processor, x: View, matrix: list[View], group: int, epilogue: Epilogue) -> None:
+        super().__init__(cpu, x, matrix, group, epilogue)
+        self.turn = NIBBLES * self.w  # columns of w words
+        self.turns = self.k // self.turn
+
+    def emit(self, r: Routine) -> None:
+        self.ordered = r.stack(self.m * self.turns * self.turn, "float")
+        super().emit(r)
+
+    def _prepare(self, r: Routine, x: str) -> None:
+        b, w = r.b, self.w
+
+        def order(i: int, turn: str) -> None:
+            place = self._place(r, i, turn)
+            for v in range(NIBBLES):
+                byte, half = divmod(v, 2)
+                blocks = []
+                for block in range(w // WORDS):
+                    at = r.at(x, "float", (self.turn,), [turn], i * self.x.strides[-2] + block * BLOCK + half * HALF)
+                    blocks.append(self._every_fourth(r, at, byte))
+                power = splat(literal(2.0**-UPPER, "float"), "float", w)
+                found = b.emit(f"fmul {self.kind} {_joined(r, blocks)}, {power}")
+                self._store(r, found, r.at(place, "float", (), (), v * w))
+
+        for i in range(self.m):
+            b.loop(self.turns, 1, functools.partial(order, i))
+
+    def _place(self, r: Routine, i: int, turn: str) -> str:
+        """Where the numbers of a row of x are, in order."""
+        return r.at(self.ordered, "float", (self.turn,), [turn], i * self.turns * self.turn)
+
+    def _every_fourth(self, r: Routine, at: str, first: int) -> str:
+        numbers = r.load_vector(at, "float", 4, HALF, HALF)
+        lanes = ", ".join(f"i32 {first + 4 * t}" for t in range(WORDS))
+        kind = typed("float", HALF)
+        return r.b.emit(f"shufflevector {kind} {numbers}, {kind} poison, <{WORDS} x i32> <{lanes}>")
+
+    def _sums(self, r: Routine, x: str, lead: list[str], places: list[str]) -> list[str]:
+        rows = self._rows(r, lead, places)
+        grouped = self.scales is not None and self.group < self.k
+        scales = self._scale_rows(r, places) if grouped else []
+
+        def turn(t: str, totals: list[str]) -> list[str]:
+            parts = self._words(r, rows, t)
+            if not grouped:
+                return [
+                    r.b.emit(f"fadd {self.kind} {total}, {part}") for total, part in zip(totals, parts, strict=True)
+                ]
+            return self._weighed(r, parts, totals, self._turn_factors(r, scales, t))
+
+        zeros = ["zeroinitializer"] * (len(rows) * self.m)
+        totals = sum_with(r.b, self.kind, zeros, self.turns, 1, turn, turns=self.turns)
+        step = BLOCK if grouped and self.group == BLOCK else self.turn
+        for k in range(self.turns * self.turn, self.k, step):
+            parts = self._part(r, x, rows, str(k), min(step, self.k - k))
+            factors = self._factors(r, scales, str(k)) if grouped else [splat("1.0", "float", self.w)] * len(rows)
+            totals = self._weighed(r, parts, totals, factors)
+        return totals
+
+    def _turn_factors(self, r: Routine, scales: list[str], turn: str) -> list[str]:
+        """The scales of the columns of w words: of one group, or of as many groups as there are blocks."""
+        w = self.w
+        if self.group != BLOCK:
+            return self._factors(r, scales, r.b.emit(f"mul nsw i64 {turn}, {self.turn}"))
+        count = w // WORDS
+        places = [r.at(scale, "float", (count,), [turn]) for scale in scales]
+        found = [r.load_vector(place, "float", 4, count, count) for place in places]
+        if count == 1:
+            return [r.b.spread(one, "float", w) for one in found]
+        lanes, kind = ", ".join(f"i32 {t // WORDS}" for t in range(w)), typed("float", count)
+        return [r.b.emit(f"shufflevector {kind} {one}, {kind} poison, <{w} x i32> <{lanes}>") for one in found]
+
+    def _words(self, r: Routine, rows: list[str], turn: str) -> list[str]:
+        """The sums of one turn, of each row of the matrix with each row of x."""
+        b, w, kind = r.b, self.w, typed("i32", self.w)
+        places = [self._place(r, i, turn) for i in range(self.m)]
+        sums = ["zeroinitializer"] * (len(rows) * self.m)
+        words = [r.load_vector(r.at(row, "i8", (4 * w,), [turn]), "i32", 1, w, w) for row in rows]
+        words = [b.emit(f"xor {kind} {word}, {splat(str(FIRST_BITS), 'i32', w)}") for word in words]
+        for v in range(NIBBLES):
+            left = [r.load_vector(r.at(p, "float", (), (), v * w), "float", 4, w, w) for p in places]
+            for c, word in enumerate(words):
+                shifted = b.emit(f"shl {kind} {word}, {splat(str(UPPER - 4 * v), 'i32', w)}")
+                alone = b.emit(f"and {kind} {shifted}, {splat(str(-1 << UPPER), 'i32', w)}")
+                number = b.emit(f"sitofp {kind} {alone} to {self.kind}")
+                for i in range(self.m):
+                    at = c * self.m + i
+                    sums[at] = b.intrinsic("fmuladd", self.kind, left[i], number, sums[at])
+        return sums
+
+
+def _joined(r: Routine, parts: list[str]) -> str:
+    """Vectors one behind the other as one, two at a time."""
+    size = WORDS
+    while len(parts) > 1:
+        lanes, kind = ", ".join(f"i32 {t}" for t in range(2 * size)), typed("float", size)
+        parts = [
+            r.b.emit(f"shufflevector {kind} {one}, {kind} {other}, <{2 * size} x i32> <{lanes}>")
+            for one, other in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        size *= 2
+    return parts[0]
+
+
+def _by_words(cpu: Processor, x: View, matrix: list[View], group: int) -> bool:
+    """Whether four bits are read by words: rows of float32 that leave place in the first cache, and few scales."""
+    w, k = cpu.lanes(4), x.shape[-1]
+    turn = NIBBLES * w
+    fits = x.shape[-2] * k * 4 <= ORDERED and k >= turn
+    even = group >= k or group == BLOCK or group % turn == 0
+    return matrix[0].dtype == np.uint8 and x.dtype == dtypes.float32 and fits and even
 
 
 # --- from equations to steps
@@ -167,7 +300,8 @@ def _steps(cpu: Processor, operands: list[View], group: int, hole: Hole, stores:
         merged = epilogue.merged()
         if flat is not None and merged is not None:
             x, epilogue = View(x.buffer, (math.prod(x.shape[:-1]), x.shape[-1]), flat, x.offset), merged
-    return [Quantized(cpu, x, matrix, group, epilogue)]
+    kind = FourBits if _by_words(cpu, x, matrix, group) else Quantized
+    return [kind(cpu, x, matrix, group, epilogue)]
 
 
 def dequantize(s: Schedule, e: Equation) -> bool:
