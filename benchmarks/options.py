@@ -21,6 +21,7 @@ SECTIONS = (
     "operations",
     "products",
     "convolutions",
+    "calls",
     "inference",
     "loop",
     "loader",

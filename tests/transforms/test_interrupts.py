@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from tools.interrupts import Counters, advance, numbers, with_inner, with_numpy, with_scan
+from tools.interrupts import Counters, advance, counted, numbers, with_inner, with_numpy, with_scan
+from wonderland.core.cell import rest
 from wonderland.core.context import current
+from wonderland.engines.native import bound
 from wonderland.transforms.jit import traced as jitting
 
 
@@ -88,7 +90,7 @@ def _sweep(make: Callable[[], Any], backend: str, distance: int = 1, hold: bool 
         assert model.check() == after + 2
         del held
         place += distance
-    assert not jitting._runs
+    assert not jitting.runs
     return place
 
 
@@ -97,6 +99,24 @@ def test_a_compiled_step(backend: str, hold: bool) -> None:
     step = wl.jit(advance)
     step(Counters(), numbers(12, 12))
     assert _sweep(lambda: step, backend, hold=hold) > 30
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "Python"])
+def test_a_step_that_is_repeated_at_once(backend: str, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound, "is_possible", lambda: native)
+    step, model, x, place, end = wl.jit(counted), Counters(), numbers(12, 12), 1, ""
+    while end != THROUGH:
+        for _ in range(2):
+            step(model, x)  # and nobody looks into the model
+        end = _interrupted(lambda: step(model, x), place)
+        between = model.check()
+        step(model, x)
+        assert model.check() == between + 1
+        assert _in_time(lambda: step(model, x), backend) is not None
+        assert not jitting.runs
+        assert not rest.runs
+        place += 1
+    assert place > (3 if native and backend == "native" else 30)
 
 
 @pytest.mark.parametrize("body", [with_scan, with_numpy, with_inner(wl.jit(wl.sin))], ids=["scan", "inverse", "nested"])
@@ -148,10 +168,10 @@ def test_what_a_debugger_leaves_behind_is_not_waited_for(backend: str) -> None:
     model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
     step(model, x)
     operands = [model.a._outside, model.b._outside]
-    jitting._runs[id(operands)] = (operands, [0, 1], threading.get_ident())
+    jitting.runs[id(operands)] = (operands, [0, 1], threading.get_ident())
     _in_time(lambda: step(model, x), backend)
     assert model.check() == 2
-    assert id(operands) not in jitting._runs
+    assert id(operands) not in jitting.runs
 
 
 def test_a_step_in_place_replaces_whole_what_another_thread_put_in_meanwhile(
@@ -159,6 +179,7 @@ def test_a_step_in_place_replaces_whole_what_another_thread_put_in_meanwhile(
 ) -> None:
     model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
     step(model, x)
+    model.check()  # who looks sees to it that the next call looks, too
     real = jitting.run
 
     def meanwhile(graph: Any, arrays: Any, owned: Any, deliver: Any) -> Any:
@@ -179,6 +200,7 @@ def test_who_holds_state_that_another_thread_replaces_keeps_it(monkeypatch: pyte
     """Its cell and the call hold it alone, then the cell no longer does and somebody else does."""
     model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
     step(model, x)
+    model.check()
     real, held = jitting.unshared, []
 
     def late(operands: Any, places: Any) -> Any:
@@ -197,12 +219,13 @@ def test_a_step_that_ends_while_another_thread_reads_is_seen_whole(
 ) -> None:
     model, step, x = Counters(), wl.jit(advance), numbers(12, 12)
     step(model, x)
+    model.check()
     theirs, real = [model.a._outside], jitting.Traced._read
-    jitting._runs[id(theirs)] = (theirs, [0], threading.get_ident() + 1)
+    jitting.runs[id(theirs)] = (theirs, [0], threading.get_ident() + 1)
 
     def reading(self: Any, *args: Any) -> bool:
         whole = real(self, *args)
-        if jitting._runs.pop(id(theirs), None) is not None:
+        if jitting.runs.pop(id(theirs), None) is not None:
             model.a._outside._data[...] += 1
             for cell in (model.steps, model.b, model.c):
                 cell.settle(cell.value + 1)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def _put_in(x: Tensor, index: Index, value: Tensor) -> bool:
     entries = plain_entries(index, x._data.nbytes)
     if entries is None or _count(x._data) > _ALONE or not x._data.flags.owndata or not x._data.flags.writeable:
         return False
-    overwriting((x._data,))
+    overwriting({id(x._data)})
     try:
         x._data[entries] = value._data
     except (IndexError, TypeError, ValueError):
@@ -110,11 +111,15 @@ def unchanged(array: Array) -> Unchanged:
     return _unchanged[key][1]
 
 
-def overwriting(arrays: Iterable[Array]) -> None:
-    """The numbers of these arrays are going to change. Whoever writes into an array says so here before."""
+def overwriting(arrays: AbstractSet[int]) -> None:
+    """The numbers of these arrays, told by their identities, are going to change. Whoever writes into one says so."""
     if _unchanged:
-        for key in _unchanged.keys() & {*map(id, arrays)}:
+        for key in _unchanged.keys() & arrays:
             _unchanged.pop(key, None)
+
+
+# whether nobody has to be told if these arrays are overwritten; a function of C
+unheeded: Callable[[AbstractSet[int]], bool] = _unchanged.keys().isdisjoint
 
 
 # --- reference counts, measured as above: Python's versions count differently

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice, repeat, starmap
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from .context import Scope, current
@@ -35,6 +39,7 @@ class Cell(Given):
     @property
     def value(self) -> Tensor:
         """What the cell holds, in this context."""
+        rest.now = None  # see `Resting`
         inside = self.inside
         return self._outside if inside is None else inside
 
@@ -44,6 +49,12 @@ class Cell(Given):
             self.hold(value)
         else:
             self.settle(value)
+
+    @property
+    def _held(self) -> Tensor:
+        """The value for a look that leaves nobody with it."""
+        inside = self.inside
+        return self._outside if inside is None else inside
 
     @property
     def inside(self) -> Tensor | None:
@@ -72,13 +83,21 @@ class Cell(Given):
 
     def release(self) -> Tensor:
         """What the cell holds; from now on, the value outside counts again."""
+        rest.now = None
         inside = self._inside.pop(current().scope, None) if self._inside else None  # type: ignore[arg-type]
         return self._outside if inside is None else inside
 
     def settle(self, value: Tensor) -> None:
         """Make this the value outside, and for this context."""
         self.release()
-        self._outside = alias(value)  # what becomes of the tensor that was given is no matter of the cell's
+        self.put(alias(value))  # what becomes of the tensor that was given is no matter of the cell's
+
+    def put(self, value: Tensor) -> None:
+        """Make this very tensor the value outside."""
+        old = self._outside
+        rest.now = None
+        self._outside = value
+        rest.replaced([self], [old])
 
     @property
     def _data(self) -> Array:  # type: ignore[override]  # a slot in Tensor, here computed
@@ -90,25 +109,26 @@ class Cell(Given):
 
     @_node.setter
     def _node(self, node: Recorded) -> None:
+        rest.now = None
         self._leaf = node
 
     @property
     def shape(self) -> Shape:
-        return self.value.shape
+        return self._held.shape
 
     @property
     def dtype(self) -> DType:
-        return self.value.dtype
+        return self._held.dtype
 
     @property
     def ndim(self) -> int:
-        return self.value.ndim
+        return self._held.ndim
 
     def _concrete(self, what: str) -> Array:
         return self.value._concrete(what)
 
     def _item_data(self) -> Array:
-        return self.value._item_data()
+        return self._held._item_data()
 
     def __repr__(self) -> str:
         return type(self).__name__.lower() + repr(self.value).removeprefix("tensor")
@@ -130,3 +150,88 @@ class Cell(Given):
 
 def _restore_cell(kind: type[Cell], data: Array, settings: tuple[tuple[str, Any], ...]) -> Cell:
     return kind(data, **dict(settings))
+
+
+# --- cells at rest
+
+
+class Rest:
+    """A time during which nobody looks into a cell or puts something in. Known by its identity."""
+
+    __slots__ = ()
+
+
+Replaced = tuple[Cell, str, Tensor]  # a cell, the name of its field, and what was there
+
+
+class Run:
+    """A call that is going on. Of its cells it holds what keeps them alive; `touched` finds them."""
+
+    __slots__ = ("replaced", "settling", "spared", "thread")
+    certain = False  # whether it is among the `runs` only while it goes on, whatever interrupts, and in no Python
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
+        self.replaced: dict[int, Replaced] = {}  # what was in cells that it writes
+        self.spared: dict[int, Tensor] = {}  # and in others
+        # gives iterators that put what was replaced into its cells again, as it is then: without a step of Python
+        self.settling = map(starmap, repeat(setattr), map(dict.values, repeat(self.replaced)))
+
+    def touched(self) -> tuple[Sequence[Cell], Sequence[Cell]]:
+        """The cells that it reads, and those that it writes."""
+        raise NotImplementedError
+
+    def keep(self, cell: Cell, old: Tensor) -> None:
+        """A cell holds another value by now."""
+        if any(cell is mine for mine in self.touched()[1]):
+            self.replaced.setdefault(id(cell), (cell, "_outside", old))
+        else:
+            self.spared[id(old)] = old
+
+    def delivery(self) -> Iterable[object]:
+        """Puts what the run has written into its cells again, should others have replaced it; see `handing_over`."""
+        return chain.from_iterable(islice(self.settling, 1))
+
+
+class Resting:
+    """While nobody looks into a cell or puts something in, compiled calls need not look into them either.
+
+    A call that has found its state in cells, and shared with nobody, notes the rest that goes on (`begin`). Whoever
+    takes a tensor out of a cell or puts one in ends it, for all cells at once: that costs nothing and forgets nobody.
+    If the same rest still goes on at the next call, its state is where it was, and still nobody else's.
+
+    Such a call holds cells but not what is in them. So while it runs it is among the `runs`, and who replaces the value
+    of a cell meanwhile hands them the old one (`replaced`): native code may be working on it.
+    """
+
+    def __init__(self) -> None:
+        self.now: Rest | None = None
+        self.runs: set[Run] = set()  # one thread at a time adds to it, see transforms/jit
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.runs.clear)  # the runs of other threads end there
+
+    def begin(self) -> Rest:
+        """The rest that goes on, or a new one."""
+        rest = self.now
+        if rest is None:
+            rest = self.now = Rest()
+        return rest
+
+    def renewed(self, rest: Rest) -> Rest:
+        """Another rest in place of this one: cells are about to get new values from who knows that nobody has them."""
+        if self.now is not rest:
+            self.now = None
+            return rest
+        self.now = Rest()
+        return self.now
+
+    def replaced(self, cells: Iterable[Cell], old: Iterable[Tensor]) -> None:
+        """Cells have got new values. Who calls this holds the old ones until it is done."""
+        self.now = None
+        if self.runs:
+            for cell, value in zip(cells, old, strict=True):
+                for run in [*self.runs]:
+                    run.keep(cell, value)
+
+
+rest = Resting()

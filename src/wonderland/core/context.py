@@ -79,11 +79,12 @@ class Choice(NamedTuple):
 class Settings:
     """What was chosen with `no_grad`, `using_backend` and relatives, see core/settings.py. The last choice counts."""
 
-    __slots__ = ("autocast", "backend", "choices", "debug", "fill", "grad_enabled", "strict_broadcast", "traced")
+    __slots__ = ("autocast", "backend", "choices", "debug", "fill", "grad_enabled", "key", "strict_broadcast", "traced")
 
     def __init__(self, choices: tuple[Choice, ...] = ()) -> None:
         chosen = {choice.name: choice.value for choice in choices}
         self.choices = choices
+        self.key = tuple(chosen.items())  # the same for settings that are the same
         # whether tensors that require gradients record what happens to them
         self.grad_enabled: bool = chosen.get("grad_enabled", True)
         # the engine that runs graphs, see `wonderland.engines.choosing`; None: the default
@@ -127,9 +128,9 @@ class State:
         self.outside: State | None = None  # the same under the parent of the interpreter, see `step_out`
 
 
-_state: ContextVar[State] = ContextVar("wonderland", default=State())  # noqa: B039 - never changed
-current = _state.get  # as cheap as an attribute: every operation asks
-_replace = _state.set
+STATE: ContextVar[State] = ContextVar("wonderland", default=State())  # noqa: B039 - never changed
+current = STATE.get  # as cheap as an attribute: every operation asks
+_replace = STATE.set
 _replace(current())  # Python finds what was set faster than a default
 
 
@@ -349,7 +350,7 @@ def uncollected(f: Callable[..., Made], *args: object) -> Made:
 # Goes through an iterator in one call into C. If nothing written in Python is called on the way, all of it is done: it
 # is between two instructions of Python that signals are heard and other threads take over.
 exhaust = deque[Any](maxlen=0).extend
-_VARIABLES: tuple[ContextVar[Any], ...] = (_state, current_pass)
+_VARIABLES: tuple[ContextVar[Any], ...] = (STATE, current_pass)
 
 
 def restoring(f: Callable[P, Made]) -> Callable[P, Made]:

@@ -84,15 +84,20 @@ def using_backend(name: str) -> setting:
     return setting("backend", _checked(name))
 
 
+def engine_name() -> str:
+    """The engine that runs graphs here and now. A debugger sees every operation, so it gets NumPy."""
+    settings = current().settings
+    return "numpy" if settings.debug is not None else settings.backend or _default()
+
+
 def run(
     graph: Graph, arrays: list[Array], owned: Collection[int] = frozenset(), deliver: Delivery | None = None
 ) -> list[Array]:
-    """The results of a graph, by the engine that is chosen. A debugger sees every operation, so it gets NumPy.
+    """The results of a graph, by the engine that is chosen.
 
     `owned`: positions of arrays that belong to the caller alone; `deliver` puts new state in place, see engine.py.
     """
-    settings = current().settings
-    name = "numpy" if settings.debug is not None else settings.backend or _default()
+    name = engine_name()
     program = graph.programs.get(name)
     try:
         if program is None:
@@ -101,7 +106,12 @@ def run(
     except MemoryError as error:  # others may need so much memory that there is none left for results
         if isinstance(error, WonderlandError):
             raise
-        raise SizeError(f"{graph.name}: {error}.", "smaller shapes, or wl.map over parts of the data") from error
+        raise without_room(graph, error) from error
+
+
+def without_room(graph: Graph, error: MemoryError) -> SizeError:
+    """The error for a graph for whose results there is no memory."""
+    return SizeError(f"{graph.name}: {error}.", "smaller shapes, or wl.map over parts of the data")
 
 
 def _program(name: str, graph: Graph) -> Program:

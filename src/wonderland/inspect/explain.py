@@ -292,7 +292,7 @@ def explain(f: Callable[..., object], *args: object, profile: bool = False, **kw
     elif not isinstance(jitted, Jitted):
         jitted = jit(f)
     last = None if args or kwargs or profile else jitted.last_trace
-    traced, arguments = (last, None) if last is not None else jitted._find(args, kwargs)
+    traced, arguments = (last, None) if last is not None else jitted._find(args, kwargs)[:2]
     graph = traced.graph
     found = ENGINE.program(graph)
     program, numbers = found.prepared() if isinstance(found, Sized) else (found, [])

@@ -78,7 +78,7 @@ class General(Program):
 
     def _lay_out(self) -> None:
         super()._lay_out()
-        self._table[self.places[SIZE]] = self._size.ctypes.data
+        self.table[self.places[SIZE]] = self._size.ctypes.data
 
     def run(
         self,
@@ -104,7 +104,10 @@ class General(Program):
         for place, chunks in self._open:
             self.code[place, 3] = chunks.at(n)
         self._kept.clear()
-        self._results = [self._result(i, shape_at(a, n), a.dtype) for i, a in enumerate(self.graph.outputs)]
+        self.results = [self._result(i, shape_at(a, n), a.dtype) for i, a in enumerate(self.graph.outputs)]
+
+    def bound(self, staying: int) -> None:
+        """Its table and its results are for one size at a time."""
 
     def _result(self, position: int, shape: Shape, dtype: dtypes.DType) -> tuple[Shape, dtypes.DType, bool]:
         """Shape and type of a result, and whether its memory is kept, see `Program`."""

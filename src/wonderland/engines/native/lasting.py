@@ -100,12 +100,13 @@ def _rooted(good: list[int], steps: list[Step], sources: Collection[Buffer]) -> 
     return found[::-1]
 
 
-class Kept(NamedTuple):
+class Kept:
     """Results, for which arrays they were made (by identity), and the weak references that see to their end."""
 
-    memory: Array
-    arrays: tuple[int, ...] = ()
-    watched: Sequence[object] = ()
+    __slots__ = ("__weakref__", "arrays", "memory", "watched")
+
+    def __init__(self, memory: Array, arrays: tuple[int, ...] = (), watched: Sequence[object] = ()) -> None:
+        self.memory, self.arrays, self.watched = memory, arrays, watched
 
 
 class Lasting:
@@ -125,13 +126,22 @@ class Lasting:
 
     def start(self, arrays: list[Array], table: Array) -> int:
         """The step to begin with: the first one, or the first behind what is there already."""
-        kept = self._kept.get(0)
-        if kept is not None and kept.arrays == (*map(id, self._pick(arrays)),):
+        if self.found(arrays) is not None:
             return self.steps
+        kept = self._kept.get(0)
         memory: Array = np.empty(self.bytes + ALIGN, np.uint8) if kept is None else kept.memory
-        table[self._places] = -(-memory.ctypes.data // ALIGN) * ALIGN + self._offsets
         self._kept[0] = Kept(memory)  # until `remember`
+        self.place(self._kept[0], table)
         return 0
+
+    def found(self, arrays: list[Array]) -> Kept | None:
+        """What is there already for these arrays."""
+        kept = self._kept.get(0)
+        return kept if kept is not None and kept.arrays == (*map(id, self._pick(arrays)),) else None
+
+    def place(self, kept: Kept, table: Array) -> None:
+        """Let a table show where it is."""
+        table[self._places] = -(-kept.memory.ctypes.data // ALIGN) * ALIGN + self._offsets
 
     @property
     def ready(self) -> bool:

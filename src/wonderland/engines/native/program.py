@@ -22,6 +22,7 @@ from ...ir.graph import Graph
 from ...primitives.creation import check_size
 from ..numpy.evaluate import located, run_equation
 from . import runtime, threads
+from .bound import Bound
 from .donation import donations
 from .keeping import kept
 from .lasting import Lasting, prologue
@@ -32,11 +33,11 @@ from .renaming import rename_copies
 from .schedule import Schedule
 from .steps import Control, Fallback, Label, Native
 from .text.routine import Routine, slots_of
-from .tuning import KEPT_RESULT
+from .tuning import COPIED_STATE, KEPT_RESULT
 from .values import SIZE, Buffer, View, as_array
 
 _ARRAYS = {np.ndarray}
-_OWN = runtime.OWNED | runtime.WRITEABLE | runtime.CONTIGUOUS
+STRAIGHT = {getattr(runtime.Op, name) for name in ("RUN", "STOP", "SET", "CHECK", "SAME")}
 
 
 def _unheld() -> int:
@@ -77,7 +78,7 @@ class Program:
         self.places.setdefault(self.schedule.status, len(self.places))
         self.places.setdefault(self.schedule.begun, len(self.places))
         self.places.setdefault(SIZE, len(self.places))
-        self._lock = open_after_fork(threading.Lock())  # calls share the table and the arena
+        self.lock = open_after_fork(threading.Lock())  # calls share the table and the arena
         self._compile()
         self.lasting = Lasting(first, self.places) if first.steps else None
         self._lay_out()
@@ -113,6 +114,8 @@ class Program:
         self._slots = np.array(slots, np.int64)
         native = [at for at, _ in self.routines]
         self.code[native, 2] = self._slots.ctypes.data + 8 * self.code[native, 2]
+        # nothing but routines and checks, one after the other: it comes to its end without Python, and soon
+        self.straight = all(code in STRAIGHT for code in self.code[:, 0].tolist())
         self.shares = any(step.chunks > 1 for _, step in self.routines)
 
     def _find_code(self) -> None:
@@ -137,23 +140,25 @@ class Program:
         """Allocate the arena and fill the table with what does not change from call to call."""
         self._arena = np.empty(self.arena_bytes + ALIGN, np.uint8)
         base = -(-self._arena.ctypes.data // ALIGN) * ALIGN
-        self._table = np.zeros(len(self.places) + 1, np.int64)
-        self._status = np.zeros(max(2, self.schedule.status.size), np.int64)
+        self.table = np.zeros(len(self.places) + 1, np.int64)
+        self.status = np.zeros(max(2, self.schedule.status.size), np.int64)
         self._constants = [b.data for b in self.places if b.kind == "constant"]
         for buffer, place in self.places.items():
             if buffer.kind in PLANNED:
-                self._table[place] = base + buffer.offset
+                self.table[place] = base + buffer.offset
             elif buffer.kind == "constant":
-                self._table[place] = buffer.data.ctypes.data
+                self.table[place] = buffer.data.ctypes.data
             elif buffer.kind == "status":
-                self._table[place] = self._status.ctypes.data
-        carried = [(place, int(self._table[place])) for b, place in self.places.items() if b.kind == "carry"]
+                self.table[place] = self.status.ctypes.data
+        carried = [(place, int(self.table[place])) for b, place in self.places.items() if b.kind == "carry"]
         self._carried = np.array([place for place, _ in carried], np.int64), np.array([a for _, a in carried], np.int64)
-        spare = len(self._table) - 1  # where inputs go that no step reads
-        self._inputs = runtime.Binder([self.places.get(b, spare) for b in self.schedule.inputs], self._table)
-        self._outputs = runtime.Binder([self.places[b] for b in self.schedule.outputs], self._table)
+        spare = len(self.table) - 1  # where inputs go that no step reads
+        self.input_places = [self.places.get(b, spare) for b in self.schedule.inputs]
+        self.output_places = [self.places[b] for b in self.schedule.outputs]
+        self._inputs = runtime.Binder(self.input_places, self.table)
+        self._outputs = runtime.Binder(self.output_places, self.table)
         # a large result is kept for the next call, unless it becomes state: that belongs to its cell alone
-        self._results = [
+        self.results = [
             (a.shape, a.dtype, a.aval.nbytes >= KEPT_RESULT and i not in self.states)
             for i, a in enumerate(self.graph.outputs)
         ]
@@ -161,12 +166,12 @@ class Program:
         self._asked: tuple[object, ...] = ()  # by `_given`
         self._answer: Mapping[int, int] = {}
         large = sum(
-            int(a.aval.nbytes) for a, (_, _, stays) in zip(self.graph.outputs, self._results, strict=True) if stays
+            int(a.aval.nbytes) for a, (_, _, stays) in zip(self.graph.outputs, self.results, strict=True) if stays
         )
         lasting = self.lasting.bytes if self.lasting else 0
         self.bytes = self.arena_bytes + large + lasting  # what it keeps between calls
-        self._begun = self.places[self.schedule.begun]
-        self._start = self._table.ctypes.data, self.code.ctypes.data
+        self.begun = self.places[self.schedule.begun]
+        self._start = self.table.ctypes.data, self.code.ctypes.data
 
     # --- calls
 
@@ -185,7 +190,7 @@ class Program:
         self.used = kept.turn
         if set(map(type, arrays)) != _ARRAYS:
             arrays = [np.asarray(a) for a in arrays]  # NumPy's scalars
-        with self._lock:
+        with self.lock:
             flags, passed = self._inputs(arrays), arrays
             if not flags & runtime.CONTIGUOUS:
                 for a in arrays:
@@ -193,63 +198,74 @@ class Program:
                 arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
                 flags = self._inputs(arrays)
             given = self._given(owned, flags) if owned else {}
-            outs = [arrays[given[i]] if i in given else self._fresh(i) for i in range(len(self._results))]
+            outs = [arrays[given[i]] if i in given else self.fresh(i) for i in range(len(self.results))]
             self._outputs(outs)
-            start = self.lasting.start(passed, self._table) if self.lasting else 0
+            start = self.lasting.start(passed, self.table) if self.lasting else 0
             if (fill := current().settings.fill) is not None:
                 lasting = [self.lasting.memory] if self.lasting and not start else []
                 self._fill(fill, [*lasting, *[out for i, out in enumerate(outs) if i not in given]])
-            if len(self._carried[0]):
-                self._table[self._carried[0]] = self._carried[1]
             if given:
-                overwriting(map(arrays.__getitem__, given.values()))
+                overwriting({id(arrays[i]) for i in given.values()})
             delivery = () if deliver is None else deliver(outs, given)
-            self._table[self._begun] = 0
+            self.prepare(self.table)
             try:
-                self._run(profile, start)
+                self.execute(self.table, *self._start, start, profile)
             finally:
-                if given and self._table[self._begun]:
+                if given and self.table[self.begun]:
                     exhaust(delivery)  # nothing is called before this, so no signal is heard before it either
             exhaust(delivery)
             if self.lasting and not start:
                 self.lasting.remember(passed)
         return outs
 
-    def _run(self, profile: bool, start: int = 0) -> None:
-        table, code = self._start
-        pool = threads.pool() if self.shares else 0
+    def prepare(self, table: Array) -> None:
+        """What a table has to hold when a run begins."""
+        if len(self._carried[0]):
+            table[self._carried[0]] = self._carried[1]
+        table[self.begun] = 0
         if self.schedule.checks:
-            self._status[:] = 0
-        begun, run = table + 8 * self._begun, runtime.run
-        at = run(table, code, start, pool, profile, begun)
+            self.status[:] = 0
+
+    def execute(self, table: Array, address: int, code: int, start: int, profile: bool = False) -> None:
+        """Run code from an instruction on with the buffers of a table, its own or another's, which is at an address."""
+        pool = threads.pool() if self.shares else 0
+        begun, run = address + 8 * self.begun, runtime.functions().run
+        at = run(address, code, start, pool, profile, begun)
         while at >= 0 or at <= runtime.PAUSED:
             if at < 0:
-                at = run(table, code, runtime.PAUSED - at, pool, profile, begun)
+                at = run(address, code, runtime.PAUSED - at, pool, profile, begun)
                 continue
             started = time.perf_counter_ns()
             try:
-                self._in_numpy(self._fallbacks[at])
+                self._in_numpy(self._fallbacks[at], table)
             except Exception:
-                self._complain()  # what went wrong before is the reason
+                self.complain()  # what went wrong before is the reason
                 raise
             self.code[at, 7] += time.perf_counter_ns() - started
-            at = run(table, code, at + 1, pool, profile, begun)
-        self._complain()
+            at = run(address, code, at + 1, pool, profile, begun)
+        self.complain()
+
+    def bound(self, staying: int) -> Bound | None:
+        """The program for calls in which the first inputs, so many, stay where they are; None: some state cannot."""
+        apart = [(out, source) for out, source in self.states.items() if out not in self.donations]
+        unread = any(self.input_places[source] == len(self.table) - 1 for _, source in apart)
+        large = sum(self.graph.outputs[out].aval.nbytes for out, _ in apart) > COPIED_STATE
+        return None if unread or large else Bound(self, staying)
 
     def _given(self, owned: Collection[int], flags: int) -> Mapping[int, int]:
         """The results that take the memory of the inputs that they replace."""
-        if len(owned) == len(self.states) and flags & _OWN == _OWN:
+        if len(owned) == len(self.states) and flags & runtime.OWN == runtime.OWN:
             return self.donations
         asked = (*owned, self._inputs.flags.tobytes())  # most calls are like the last one
         if asked != self._asked:
             mine, each = set(owned), self._inputs.flags.tolist()
-            found = {out: i for out, i in self.donations.items() if i in mine and each[i] & _OWN == _OWN}
+            found = {out: i for out, i in self.donations.items() if i in mine and each[i] & runtime.OWN == runtime.OWN}
             self._asked, self._answer = asked, found
         return self._answer
 
-    def _fresh(self, position: int) -> Array:
+    def fresh(self, position: int) -> Array:
         """An array for a result. Large ones are used again when nobody holds them: new memory is slow to touch."""
-        shape, dtype, large = self._results[position]
+        shape, dtype, large = self.results[position]
         if not large:
             return np.empty(shape, dtype)
         kept = self._kept.get(position)
@@ -263,21 +279,21 @@ class Program:
         for out in fresh:
             ctypes.memset(out.ctypes.data, byte, out.nbytes)
 
-    def _complain(self) -> None:
+    def complain(self) -> None:
         """Raise the error of the first equation that found something wrong, if one did."""
-        if self.schedule.checks and self._status.any():
-            found = int(np.flatnonzero(self._status[::2])[0])
+        if self.schedule.checks and self.status.any():
+            found = int(np.flatnonzero(self.status[::2])[0])
             equation, error = self.schedule.checks[found]
-            mark, word = self._status[2 * found : 2 * found + 2].tolist()
+            mark, word = self.status[2 * found : 2 * found + 2].tolist()
             raise located(equation, error(word, mark)) from None
 
-    def _in_numpy(self, step: Fallback) -> None:
+    def _in_numpy(self, step: Fallback, table: Array) -> None:
         def array(view: View) -> Array:
             size = 1 + sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
             if 0 in view.shape:
                 return np.empty(view.shape, view.dtype)
             item = view.dtype.itemsize
-            start = int(self._table[self.places[view.buffer]])
+            start = int(table[self.places[view.buffer]])
             low = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True) if s < 0)
             memory: Any = (ctypes.c_char * ((abs(size) + abs(low) + view.offset) * item)).from_address(start)
             return as_array(view, np.ndarray((len(memory) // item,), view.dtype, buffer=memory))

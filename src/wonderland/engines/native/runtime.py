@@ -37,6 +37,7 @@ class Op:
     DIFFERS = 10  # go to c if the 64-bit integer at table[a] is not b
     CHECK = 11  # end with -2 if one of the b words at table[a] is not 0
     SAME = 12  # go to c if table[a] and table[b] are the same
+    COPY = 13  # c bytes from table[b] to table[a]
 
 
 WORDS = 8  # of an instruction
@@ -79,6 +80,7 @@ def run(table: int, code: int, start: int, pool: int, profile: bool = False, beg
 
 
 CONTIGUOUS, OWNED, WRITEABLE = 0x1, 0x4, 0x400  # among the flags of NumPy's arrays
+OWN = OWNED | WRITEABLE | CONTIGUOUS  # of an array that may be overwritten
 
 
 @functools.cache

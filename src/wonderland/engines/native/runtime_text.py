@@ -56,6 +56,7 @@ declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @sched_yield()
+declare ptr @memcpy(ptr, ptr, i64)
 declare i32 @clock_gettime(i32, ptr)
 
 ; take chunks of the present work until there are none left
@@ -260,7 +261,7 @@ fetch:
   %tb = getelementptr i64, ptr %table, i64 %b
   switch i64 %op, label %stop [i64 0, label %run i64 2, label %python i64 3, label %set i64 4, label %move
     i64 5, label %plus i64 6, label %swap i64 7, label %count i64 8, label %unless i64 9, label %go
-    i64 10, label %differs i64 11, label %check i64 12, label %same]
+    i64 10, label %differs i64 11, label %check i64 12, label %same i64 13, label %copy]
 run:
   %f = inttoptr i64 %a to ptr
   %s = inttoptr i64 %b to ptr
@@ -333,6 +334,11 @@ same:
   %eb = load i64, ptr %tb
   %equal = icmp eq i64 %ea, %eb
   br i1 %equal, label %jump, label %next
+copy:
+  %yt = load ptr, ptr %ta
+  %ys = load ptr, ptr %tb
+  %yr = call ptr @memcpy(ptr %yt, ptr %ys, i64 %c)
+  br label %next
 check:
   %kp = load ptr, ptr %ta
   br label %word

@@ -110,6 +110,11 @@ def pool() -> int:
     return found.address
 
 
+def crew() -> tuple[Pool | None, int | None]:
+    """What tells whether `pool` gives another address by now."""
+    return _pool, _threads
+
+
 def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

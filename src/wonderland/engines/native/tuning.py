@@ -57,6 +57,7 @@ KEYS = 1 << 15  # of keys and values that are worked on together                
 QUERY_SUMS = 1 << 16  # of sums that wait for the next tile of keys                              attention
 NEAR = 1 << 18  # from which rows are gathered without asking for them before                     sparse
 LOCAL_NUMBERS = 1 << 17  # of the numbers of one transform, a vector of signals; there are two such pieces   fourier
+COPIED_STATE = 1 << 20  # of state that is copied to its place, rather than given new memory          elementwise
 FEW_STATES = 1 << 15  # of queries and sums of values of heads that a chunk takes together         decoding
 WORTH_KEEPING = 1 << 12  # elements made of parameters alone, to keep them from call to call             inference
 KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody holds it             elementwise

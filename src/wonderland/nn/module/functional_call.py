@@ -8,7 +8,7 @@ from typing import Any
 from ... import arrays
 from ...arrays import stop_gradient
 from ...core import interpreter
-from ...core.cell import Cell
+from ...core.cell import Cell, rest
 from ...core.context import current, enter, leave, restoring
 from ...core.errors import ModuleError, ShapeError
 from ...core.tensor import Tensor, Tracer
@@ -48,6 +48,7 @@ def functional_call(
         if staged:
             interpreter.read(cell)
     before = [(cell, cell._outside, cell.inside) for _, cell in cells(module)]
+    rest.now = None  # what the cells hold is held here, too
     outer = enter(trace)  # other threads and tasks do not see the guests
     try:
         for cell, value in chosen:
@@ -58,7 +59,7 @@ def functional_call(
         for cell, outside, inside in before:
             cell.restore(inside)
             if trace is None:
-                cell._outside = outside  # the call may have written to it
+                cell.put(outside)  # the call may have written to it
         leave(outer)
 
 

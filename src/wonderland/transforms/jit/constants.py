@@ -119,6 +119,11 @@ def opened(value: Any) -> Opened:
     return known
 
 
+def is_remembered(value: object) -> bool:
+    """Whether a module that was just opened need not be opened again until some module changes."""
+    return id(value) in _opened
+
+
 def _taken_apart(value: object, version: int) -> Opened:
     found, structure = flatten(value)
     cells = [part for part in found if isinstance(part, Cell)]

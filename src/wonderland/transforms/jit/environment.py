@@ -11,11 +11,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.cell import Cell
+from ...core.tensor import Tensor
 from ...core.trees import is_stateful
-from .constants import ATOMS, LIBRARIES, fixed, opened
+from .constants import ATOMS, LIBRARIES, fixed, is_remembered, opened
+
+if TYPE_CHECKING:
+    from ...engines.native.entry import Guards
 
 _MISSING = object()
 Holder = CellType | dict[str, object]  # a variable of a closure, or global ones by name
@@ -40,6 +44,21 @@ class Environment:
             if value is not before or (type(kept) is tuple and fixed(value) != kept):
                 return True
         return False
+
+    def guard(self, guards: Guards) -> bool:
+        """Let native code notice what `changed` does. False: it cannot."""
+        for holder, name, value, kept in self.places:
+            if isinstance(holder, CellType):
+                guards.variable(holder, value)
+            elif name:
+                guards.name(holder, name, value)
+            if type(kept) is not tuple or (is_stateful(value) and is_remembered(value)):
+                continue  # of modules that are remembered, the version of all structures tells
+            if type(value) is not Tensor:
+                return False
+            guards.attribute(value, "_data", value._data)
+            guards.attribute(value, "_node", value._node)
+        return True
 
     def differing(self, before: Environment) -> str:
         """The name of what is not as it was before."""

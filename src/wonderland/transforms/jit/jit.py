@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
-from ...core.context import current, uncollected
+from ...core.context import current, structure_version, uncollected
 from ...core.errors import InputError
 from ...core.primitive import Primitive
+from ...engines.choosing import without_room
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
 from ..call import call
@@ -23,6 +24,7 @@ from ..signatures import P, Result
 from .arguments import Arguments
 from .known import Known
 from .reasons import Reasons
+from .recent import MISSED, Recent
 from .sizes import Dynamic, Sizes
 from .static import StaticArguments
 from .traced import LOCK, Traced
@@ -55,8 +57,21 @@ class Jitted(Generic[P, Result]):
         self._sizes = Sizes(f, self._name, dynamic, self._reasons.warns)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
-        traced, arguments = self._find(args, kwargs)
-        return traced.run(arguments, self._primitive)
+        self._reasons.calls += 1
+        recent = self._known.recent
+        if recent is not None and not kwargs:
+            enter = recent.enter
+            try:
+                result = MISSED if enter is None else enter(*args)
+                if result is MISSED:
+                    result = recent.at_once(args)
+            except MemoryError as error:
+                raise without_room(recent.traced.graph, error) from error
+            if result is not MISSED:
+                return cast(Result, result)
+        version = structure_version()
+        traced, arguments, recent = self._find(args, kwargs)
+        return traced.run(arguments, self._primitive, recent, version)
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Self: ...
@@ -99,15 +114,14 @@ class Jitted(Generic[P, Result]):
         with LOCK:
             self._known.clear()
 
-    def _find(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Traced, Arguments]:
-        """The trace for a call, and its arguments taken apart."""
+    def _find(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Traced, Arguments, Recent | None]:
+        """The trace for a call, its arguments taken apart, and what is remembered of it as the last one."""
         known = self._known
-        self._reasons.calls += 1
         given = args, kwargs
         with LOCK:
             environment = known.environment()
             if not kwargs and (again := known.again(args, environment)):
-                return again
+                return *again, known.recent
         f, args, kwargs, static = self._static.split(args, kwargs)
         with LOCK:
             arguments = Arguments((args, kwargs), environment.cells)
@@ -128,7 +142,7 @@ class Jitted(Generic[P, Result]):
             known.forget_last()
             if found.reusable and not kwargs and static == ():
                 known.last(args, arguments, found, environment)
-        return found, arguments
+            return found, arguments, known.recent
 
 
 @overload
@@ -234,4 +248,4 @@ def eval_shape(f: Callable[..., object], *args: object, **kwargs: object) -> Any
     float32[1000000,3]
     """
     traced, arguments = _traced(f, args, kwargs, "eval_shape")
-    return traced.result(arguments, [atom.aval for atom in traced.graph.outputs])
+    return traced.result(arguments.leaves, [atom.aval for atom in traced.graph.outputs])

@@ -3,7 +3,7 @@
 A trace holds for one state of the function's *environment* (what its code refers to besides the arguments) and for one
 *key* (what the arguments are, but for the numbers in tensors). There are three answers, the quickest first:
 
-1. the environment is as it was, and the call is like the last one: `Recent` compares the arguments themselves;
+1. the environment is as it was, and the call is like the last one: `recent.py` compares the arguments themselves;
 2. else their key is made, and looked for among the `Traces` of this environment;
 3. if the environment has changed: those of an environment that was there before are taken up again, or new ones begun.
 
@@ -13,15 +13,10 @@ Everything is bounded, so a function that meets ever new shapes, or whose global
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
 
-from ...core import trees
-from ...core.cell import Cell
-from ...core.context import current
-from ...core.tensor import Tensor
 from .arguments import Arguments
-from .constants import opened
 from .environment import Environment
+from .recent import Recent
 from .traced import Traced
 
 ENVIRONMENTS = 8  # that a function remembers traces for
@@ -51,97 +46,6 @@ class Traces(dict[Hashable, Traced]):
             equations -= len(self.pop(next(iter(self))).graph.equations)
 
 
-class Whole:
-    """Which module an argument was, without keeping it alive."""
-
-    __slots__ = ("identities", "kind")
-
-    def __init__(self, module: object) -> None:
-        parts = opened(module)
-        self.kind, self.identities = parts.kind, parts.identities
-
-
-class Together:
-    """In a list of arguments: that so many of the next ones were in a tuple, as the parts of a batch are."""
-
-    __slots__ = ("size",)
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-
-_TUPLES = [Together(size) for size in range(8)]
-
-
-def _spread(args: tuple[object, ...]) -> list[object]:
-    """The arguments, with tuples taken apart."""
-    parts: list[object] = []
-    for arg in args:
-        if type(arg) is tuple and len(arg) < len(_TUPLES):
-            parts.append(_TUPLES[len(arg)])
-            parts += arg
-        else:
-            parts.append(arg)
-    return parts
-
-
-class Recent:
-    """The last call with tensors (also in tuples), modules and optimizers; one like it is found quickly."""
-
-    __slots__ = ("arguments", "environment", "kinds", "settings", "traced")
-
-    def __init__(self, kinds: list[Any], arguments: Arguments, traced: Traced, environment: Environment) -> None:
-        self.kinds = kinds  # for each argument its shape and dtype, or which module it was, or itself
-        self.arguments = arguments
-        self.traced = traced
-        self.environment = environment
-        self.settings = current().settings.traced
-
-    @classmethod
-    def of(
-        cls, args: tuple[object, ...], arguments: Arguments, traced: Traced, environment: Environment
-    ) -> Recent | None:
-        kinds: list[Any] = []
-        for arg in _spread(args):
-            if type(arg) is Tensor:
-                kinds.append((arg.shape, arg.dtype))
-            elif arg is None or type(arg) is Together:
-                kinds.append(arg)
-            elif trees.is_stateful(arg):
-                kinds.append(Whole(arg))
-            else:
-                return None
-        return cls(kinds, arguments.with_operands([], [], []), traced, environment)
-
-    def again(self, args: tuple[object, ...], environment: Environment) -> tuple[Traced, Arguments] | None:
-        """The trace for these arguments, if nothing but the numbers in tensors has changed."""
-        settings = current().settings.traced
-        if environment is not self.environment or settings != self.settings or self.traced.stale():
-            return None
-        parts = _spread(args)
-        if len(parts) != len(self.kinds):
-            return None
-        leaves = []
-        operands = []
-        cells: list[Cell] = []
-        for arg, kind in zip(parts, self.kinds, strict=True):
-            if type(kind) is tuple:
-                if type(arg) is not Tensor or (arg._data.shape, arg._data.dtype) != kind:
-                    return None
-                operands.append(arg)
-            elif kind is None or type(kind) is Together:
-                if arg is not kind:
-                    return None
-                continue  # no leaf of the arguments
-            else:
-                inside = opened(arg) if trees.is_stateful(arg) else None
-                if inside is None or inside.kind is not kind.kind or inside.identities != kind.identities:
-                    return None
-                cells += inside.cells
-            leaves.append(arg)
-        return self.traced, self.arguments.with_operands(leaves, operands, cells)
-
-
 class Known:
     """The calls that a function knows. Who asks holds the lock of `traced.py`."""
 
@@ -149,14 +53,14 @@ class Known:
         self._f = f
         self._environment: Environment | None = None
         self._remembered: dict[Hashable, Traces] = {}  # by the state of the environment
-        self._recent: Recent | None = None
+        self.recent: Recent | None = None
         self.traces = Traces()  # those for the present environment
 
     def __len__(self) -> int:
         return sum(len(traces) for traces in self._remembered.values())
 
     def clear(self) -> None:
-        self._environment = self._recent = None
+        self._environment = self.recent = None
         self._remembered.clear()
 
     def environment(self) -> Environment:
@@ -172,11 +76,11 @@ class Known:
 
     def again(self, args: tuple[object, ...], environment: Environment) -> tuple[Traced, Arguments] | None:
         """The trace of the last call, if this one is like it."""
-        return None if self._recent is None else self._recent.again(args, environment)
+        return None if self.recent is None else self.recent.again(args, environment)
 
     def last(self, args: tuple[object, ...], arguments: Arguments, traced: Traced, environment: Environment) -> None:
         """Remember a call as the last one."""
-        self._recent = Recent.of(args, arguments, traced, environment)
+        self.recent = Recent.of(args, arguments, traced, environment)
 
     def forget_last(self) -> None:
-        self._recent = None
+        self.recent = None

@@ -44,7 +44,7 @@ def unshared(operands: Sequence[Tensor], places: Sequence[int]) -> list[int]:
     return [place for place in places if _counts(operands, place) == _ALONE]
 
 
-# A call that overwrites arrays: its operands, which of them it overwrites, and the thread that it is in.
+# A call that reads state: its operands, which of them it overwrites, and the thread that it is in.
 Run = tuple[Sequence[Tensor], Sequence[int], int]
 
 
@@ -55,9 +55,9 @@ class InUse:
     it otherwise cannot), so one that is in the way counts only if its thread is still inside the call: its stack tells.
     """
 
-    def __init__(self, code: CodeType) -> None:
-        """`code`: of the function that runs are calls of. Its variable `operands` tells one from another."""
-        self._code = code
+    def __init__(self, *codes: CodeType) -> None:
+        """`codes`: of the functions that runs are calls of. A variable of theirs tells one from another."""
+        self.codes = [*codes]
         self.runs: dict[int, Run] = {}  # by the identity of the operands
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.runs.clear)  # the runs of other threads end there
@@ -74,16 +74,16 @@ class InUse:
             # in our own thread: one that was cut short, or one around us, which waits for us before it overwrites
             if thread == get_ident() or wanted.isdisjoint([id(others[i]._data) for i in owned]):
                 continue
-            if not self._goes_on(run):
+            if not self.goes_on(thread, "operands", others):
                 self.runs.pop(id(others), None)
             return True
         return False
 
-    def _goes_on(self, run: Run) -> bool:
-        operands, _, thread = run
+    def goes_on(self, thread: int, name: str, what: object) -> bool:
+        """Whether a thread is inside a call whose variable of that name is this."""
         frame = sys._current_frames().get(thread)
         while frame is not None:
-            if frame.f_code is self._code and frame.f_locals.get("operands") is operands:
+            if frame.f_code in self.codes and frame.f_locals.get(name) is what:
                 return True
             frame = frame.f_back
         return False

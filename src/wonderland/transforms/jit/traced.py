@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import attrgetter, is_, itemgetter
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...arrays.conversion import asarray
 from ...core import dtypes, trees
 from ...core.arguments import as_function
-from ...core.cell import Cell
+from ...core.cell import Cell, Rest, rest
 from ...core.context import current, exhaust, structure_version
 from ...core.forking import open_after_fork
 from ...core.handover import handing_over
@@ -24,7 +24,7 @@ from ...core.interpreter import assign, bind, read
 from ...core.primitive import Primitive, aval_of
 from ...core.tensor import Tensor, Tracer, wrap
 from ...core.typing import Array, Shaped
-from ...engines.choosing import run
+from ...engines.choosing import engine_name, run
 from ...ir.graph import Graph
 from ...ir.simplify import remove_dead
 from ...ir.stage import Staged, stage
@@ -32,10 +32,19 @@ from ..call import call
 from .arguments import Arguments
 from .ownership import InUse, unshared
 
+if TYPE_CHECKING:
+    from .recent import Recent
+
 LOCK = open_after_fork(threading.RLock())  # tracing puts tracers into cells, so one thread at a time may look at them
 WAIT = 1e-4  # seconds between two looks at whether another thread is done with state that we need
 _TENSORS = {Tensor}
-_inside, _outside = attrgetter("_inside"), attrgetter("_outside")
+_inside, _outside, _leaf = attrgetter("_inside"), attrgetter("_outside"), attrgetter("_leaf")
+_NONE = {None}
+
+
+def _unrecorded(cells: Sequence[Cell]) -> bool:
+    """Whether no operation on these cells is recorded outside of transformations."""
+    return current().trace is None and set(map(_leaf, cells)) <= _NONE
 
 
 def _picker(which: list[Any]) -> Callable[[list[Cell]], Sequence[Cell]]:
@@ -83,6 +92,7 @@ class Traced:
         self.structure: trees.Structure = out["structure"]
         self.places: list[tuple[str, Any]] = out["places"]
         self.count = sum(kind == "tensor" for kind, _ in self.places)
+        self.alone = self.structure is trees.LEAF and self.count == 1  # whether it returns a tensor
         position = {id(c): i for i, c in enumerate(arguments.cells)}
         # a cell of an argument is found by its position: another module of the same structure can take its place
         self.read_cells: list[Any] = [position.get(id(c), c) for c in staged.read_cells]
@@ -113,9 +123,13 @@ class Traced:
         """Whether a module may have changed its structure that was reached in a way that nobody watches."""
         return self.reaches_state and self.version != structure_version()
 
-    def run(self, arguments: Arguments, primitive: Primitive = call) -> Any:
+    def run(
+        self, arguments: Arguments, primitive: Primitive = call, recent: Recent | None = None, version: int = -1
+    ) -> Any:
+        """Run it. `recent` can do so at once the next time, if nothing has moved and structures are of this version."""
         cells = arguments.cells
         readers = self.pick_read(cells)
+        stateful = bool(readers) or self.changes
         state = current()
         plain = state.trace is None and not (self.recorded and state.settings.grad_enabled)
         operands: list[Tensor] = []
@@ -124,45 +138,63 @@ class Traced:
         try:
             while True:
                 with LOCK:
-                    others = [*_runs.values()] if _runs else ()
+                    others = [*runs.values()] if runs else ()
+                    standing = [rest.begin()]
                     operands += self.captured
                     whole = self._read(readers, plain, operands)
                     operands += arguments.operands
-                    if whole and not (others and _in_use.overwrote(operands, others)):
+                    if whole and not (others and in_use.overwrote(operands, others)) and not self._in_the_way(cells):
                         simple = state.trace is None and set(map(type, operands)) <= _TENSORS
                         simple = simple and (plain or all(o._node is None for o in operands))
-                        if simple and not plain and self.states and not any(map(_inside, readers)):
-                            # nothing is recorded: the tensors of the cells themselves, which nobody else may hold
-                            first = len(self.captured)
-                            operands[first : first + len(readers)] = map(_outside, readers)
                         owned = unshared(operands, self.states) if simple and self.states else []
                         if owned and not self._still_there(readers, operands):
                             owned = []  # whoever else holds the old values, it is not their cells
-                        if owned:
-                            _runs[key] = (operands, owned, get_ident())
+                        if stateful:
+                            runs[key] = (operands, owned, get_ident())
                         break
                 operands.clear()  # when the other thread is done, the cells may hold others
                 time.sleep(WAIT)
             if simple:
-                deliver = functools.partial(self._delivery, cells, operands) if self.changes else None
+                deliver = functools.partial(self._delivery, cells, operands, standing) if self.changes else None
                 arrays = run(self.graph, [o._data for o in operands], owned, deliver)
-                return self.result(arguments, [wrap(a) for a in arrays[: self.count]])
+                program = self.graph.programs.get(engine_name())
+                if program is None or not hasattr(program, "bound"):
+                    rest.now = None  # its results may be views of what cells hold
+                elif recent is not None and len(owned) == len(self.written_cells) + len(self.made_cells):
+                    recent.stand(standing[0], version, program, arguments)
+                return self.result(arguments.leaves, [wrap(a) for a in arrays[: self.count]])
         finally:
-            if owned:
-                _runs.pop(key, None)  # nothing is called before this, so no signal is heard before it either
+            if stateful:
+                runs.pop(key, None)  # nothing is called before this, so no signal is heard before it either
         outs = bind(primitive, *operands, graph=self.graph)
+        rest.now = None
         if self.changes:
             self._write(cells, outs[self.count :])
-        return self.result(arguments, outs)
+        return self.result(arguments.leaves, outs)
 
     def _read(self, cells: Sequence[Cell], plain: bool, operands: list[Tensor]) -> bool:
         """Add what cells hold to the operands. False: meanwhile another thread has changed them."""
-        if plain and not any(map(_inside, cells)):
+        if (plain or _unrecorded(cells)) and not any(map(_inside, cells)):
             operands += map(_outside, cells)  # one call into C, between two changes by other threads
             return True
         before = [*map(_outside, cells)]
         operands += [cell.value if plain else read(cell) for cell in cells]
         return all(map(is_, before, map(_outside, cells)))
+
+    def _in_the_way(self, cells: list[Cell]) -> bool:
+        """Whether a call is going on at once, see recent.py, that overwrites what we read or reads what we replace."""
+        if not rest.runs:
+            return False
+        mine = {id(cell) for cell in self._changed(cells)}
+        wanted = mine | {id(cell) for cell in self.pick_read(cells)}
+        for other in [*rest.runs]:
+            read, written = other.touched()
+            if mine.isdisjoint(map(id, read)) and wanted.isdisjoint(map(id, written)):
+                continue
+            if other.certain or (other.thread != get_ident() and in_use.goes_on(other.thread, "found", other)):
+                return True
+            rest.runs.discard(other)  # cut short
+        return False
 
     def _still_there(self, cells: Sequence[Cell], operands: list[Tensor]) -> bool:
         """Whether cells hold what was read from them."""
@@ -170,7 +202,12 @@ class Traced:
         return all(map(is_, operands[first : first + len(cells)], map(_outside, cells)))
 
     def _delivery(
-        self, cells: list[Cell], operands: list[Tensor], arrays: list[Array], given: Mapping[int, int]
+        self,
+        cells: list[Cell],
+        operands: list[Tensor],
+        standing: list[Rest],
+        arrays: list[Array],
+        given: Mapping[int, int],
     ) -> Iterable[object]:
         """New state into its cells, outside of all transformations.
 
@@ -179,27 +216,31 @@ class Traced:
         if len(given) == len(self.written_cells) + len(self.made_cells):
             tensors = [*map(operands.__getitem__, given.values())]  # all of it
         else:
-            rest = range(self.count, len(arrays))
-            tensors = [operands[given[i]] if i in given else wrap(arrays[i]) for i in rest]
+            standing[0] = rest.renewed(standing[0])
+            places = range(self.count, len(arrays))
+            tensors = [operands[given[i]] if i in given else wrap(arrays[i]) for i in places]
         return handing_over(self._changed(cells), tensors)
 
     def _changed(self, cells: list[Cell]) -> Sequence[Cell]:
         written = self.pick_written(cells)
         return [*written, *self.made_cells] if self.made_cells else written
 
-    def result(self, arguments: Arguments, outs: Sequence[Shaped]) -> Any:
-        """What the function returns, from the outputs of its graph."""
-        if self.structure is trees.LEAF and self.count:
+    def result(self, given: Sequence[object], outs: Sequence[Shaped]) -> Any:
+        """What the function returns, from the leaves of its arguments and the outputs of its graph."""
+        if self.alone:
             return outs[0]
         leaves = [
-            outs[what] if kind == "tensor" else arguments.leaves[what] if kind == "argument" else what
+            outs[what] if kind == "tensor" else given[what] if kind == "argument" else what
             for kind, what in self.places
         ]
         return trees.unflatten(self.structure, leaves)
 
     def _write(self, cells: list[Cell], values: list[Tensor]) -> None:
         if current().trace is None:
-            exhaust(handing_over(self._changed(cells), [wrap(value._data) for value in values]))
+            changed = self._changed(cells)
+            old = [*map(_outside, changed)]
+            exhaust(handing_over(changed, [wrap(value._data) for value in values]))
+            rest.replaced(changed, old)
             return
         with LOCK:
             for c, value in zip(self.written_cells, values, strict=False):
@@ -210,5 +251,5 @@ class Traced:
                     trace.note_create(made)
 
 
-_in_use = InUse(Traced.run.__code__)
-_runs = _in_use.runs
+in_use = InUse(Traced.run.__code__)
+runs = in_use.runs

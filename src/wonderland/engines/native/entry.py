@@ -1,0 +1,277 @@
+"""A compiled call as a function of C: CPython calls it, and between its arguments and its results no Python runs.
+
+`Guards` says what must be as it was for the call to be the same as before, in instructions that the function in
+`entry_text.py` goes through. It is for the usual case; whatever is unusual (another type, a view that is not in one
+piece, a lock that another thread has) makes it return `missed`, and the call takes the usual way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence, Sized
+from contextvars import ContextVar
+from types import CellType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...arrays.assignment import unheeded
+from ...core.context import exhaust
+from ...core.tensor import Tensor
+from . import runtime, threads
+from .entry_guards import NUMBERS
+from .entry_text import NUMPY, PYTHON, RETURNS, WORDS, text
+from .keeping import kept
+from .machine import Module, machine
+
+if TYPE_CHECKING:
+    from threading import RLock
+
+    from ...core.cell import Run
+    from ...core.context import State
+    from ...core.dtypes import DType
+    from .bound import Bound
+    from .program import Program
+
+FASTCALL = 0x80  # of CPython: a function of (itself, arguments, how many)
+AXES = 64  # that an array of NumPy's has at most
+
+
+class _Method(ctypes.Structure):
+    """How CPython is told of a function: PyMethodDef of its C interface."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class Guards:
+    """What must be as it was. Objects are known by their addresses; those that may not die meanwhile are kept.
+
+    Arguments come first. What follows, the surroundings, is asked without an allocation that could set off the garbage
+    collector, and so still holds when the program runs.
+    """
+
+    def __init__(self, arguments: int) -> None:
+        self.arguments = arguments
+        self.registers = arguments
+        self.holds = 0  # how many references are held during a call
+        self.code: list[list[int]] = []
+        self.kept: list[object] = []
+
+    def _add(self, name: str, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> int:
+        self.code.append([NUMBERS[name], a, b, c, d, e])
+        return len(self.code) - 1
+
+    def _id(self, value: object) -> int:
+        self.kept.append(value)
+        return id(value)
+
+    # --- arguments, told by their registers
+
+    def module(self, register: int, reference: object, parts: Mapping[int, object]) -> None:
+        """It is the one that the weak reference tells. What is in `parts` at 0 while it lives stays during the call."""
+        self.holds += 1
+        self._add("module", register, self._id(0), self._id(reference), self._id(parts))
+
+    def same(self, register: int, value: object) -> None:
+        self._add("same", register, 0, self._id(value))
+
+    def inside(self, register: int, sort: type, keys: Sequence[object]) -> list[int]:
+        """It is a list, a tuple (keys: the positions) or a dict of just these keys: the registers of what is inside."""
+        self._add(sort.__name__, register, len(keys), id(sort))
+        first = self.registers
+        for key in keys:
+            told = key if isinstance(key, int) else self._id(key)
+            self._add(f"of_{sort.__name__}", register, told, 0, self.registers)
+            self.registers += 1
+        self.holds += len(keys)
+        return list(range(first, self.registers))
+
+    def tensor(self, register: int, shape: tuple[int, ...], dtype: DType, place: int, plain: bool) -> None:
+        """It is a tensor of that type, for that place of the table. Not `plain`: and no operation on it is recorded."""
+        self.holds += 1
+        self._add("tensor", register, self._id(shape), self._id(dtype), place, not plain)
+
+    # --- the surroundings; each gives its number, by which another value can be expected later
+
+    def alive(self, reference: object) -> int:
+        """What a weak reference tells is there, and stays during the call."""
+        self.holds += 1
+        return self._add("alive", 0, 0, self._id(reference))
+
+    def true(self, function: Callable[..., bool], *arguments: object) -> int:
+        """A function of C gives True."""
+        return self._add("true", self._id(function), 0, self._id(arguments))
+
+    def name(self, holder: Mapping[str, object], name: str, value: object) -> int:
+        """A name in a dict stands for this very object."""
+        return self._add("name", self._id(holder), self._id(sys.intern(name)), self._id(value))
+
+    def variable(self, cell: CellType, value: object) -> int:
+        """A variable of a closure has this very value."""
+        return self._add("variable", self._id(cell), 0, self._id(value))
+
+    def empty(self, holder: Sized) -> int:
+        return self._add("empty", self._id(holder))
+
+    def context(self, variable: ContextVar[State], value: State) -> int:
+        return self._add("context", self._id(variable), 0, self._id(value))
+
+    def attribute(self, holder: object, name: str, value: object) -> int:
+        return self._add("attribute", self._id(holder), self._id(sys.intern(name)), self._id(value))
+
+
+class Entry:
+    """The function. `__call__` of what it is made for goes through `function` first."""
+
+    def __init__(
+        self,
+        program: Program,
+        bound: Bound,
+        guards: Guards,
+        form: int,
+        missed: object,
+        lock: RLock,
+        run: Run | None,  # None: there is no state
+        runs: set[Run],
+    ) -> None:
+        self._bound = bound
+        self._untouched = guards.true(unheeded, bound.overwritten) if program.states else None
+        self._lasting = guards.alive(bound.lasting) if program.lasting else None
+        self._binding = guards.attribute(bound, "binding", None)
+        self._turn = guards.attribute(kept, "turn", kept.turn)  # at which `program.used` was noted
+        guards.alive(bound.program)
+        pool = threads.pool() if program.shares else 0  # of the crew that the guards name
+        if program.shares:
+            for name, member in zip(("_pool", "_threads"), threads.crew(), strict=True):
+                guards.name(vars(threads), name, member)
+        self._guards = np.array([*guards.code, [NUMBERS["end"]] * 6], np.int64)
+        kinds = [self._kind(program, bound, position) for position in bound.fresh]
+        self._kinds = np.array([words for words, _ in kinds] or [[0] * 6], np.int64)
+        sizes = guards.registers, guards.holds, len(kinds), AXES
+        self._scratch = [np.zeros(max(n, 1), np.int64) for n in sizes]
+        registers, held, outs, zeros = [part.ctypes.data for part in self._scratch]
+        self._expected: dict[int, object] = {}  # by guards whose values were put in later
+        words = {
+            "ARGUMENTS": guards.arguments,
+            "GUARDS": self._guards.ctypes.data,
+            "REGISTERS": registers,
+            "HELD": held,
+            "TABLE": bound.start,
+            "RUN": _address(runtime.functions().run),
+            "CODE": bound.code.ctypes.data,
+            "START": program.lasting.steps if program.lasting else 0,
+            "POOL": pool,
+            "BEGUN": bound.start + 8 * program.begun,
+            "STATUS": program.status.ctypes.data,
+            "STATUS_BYTES": program.status.nbytes,
+            "RESULTS": len(kinds),
+            "KINDS": self._kinds.ctypes.data,
+            "OUTS": outs,
+            "ZEROS": zeros,
+            "FORM": form,
+        }
+        objects: dict[str, object] = {
+            "MISSED": missed,
+            "TRY": lock.acquire,
+            "OPEN": lock.release,
+            "TAKE": program.lock.acquire,
+            "RELEASE": program.lock.release,
+            "EXHAUST": exhaust,
+            "COMPLAIN": bound.complain,
+            "TENSOR": Tensor,
+            "ARRAY": np.ndarray,
+            "DATA": "_data",
+            "NODE": "_node",
+            "DTYPE": "dtype",
+            "SHAPE": "shape",
+            "NONE": None,
+            "TRUE": True,
+            "NO_ARGUMENTS": (),
+            "AT_ONCE": (False,),
+        }
+        if run is not None:
+            objects |= {"RUNS": runs, "CALL": run}
+            objects |= {"REPLACED": run.replaced, "SPARED": run.spared, "SETTLING": run.settling}
+        words |= {name: id(value) for name, value in objects.items()}
+        self._record = np.array([words.get(name, 0) for name in WORDS], np.int64)
+        self._kept = [guards.kept, objects, [kept for _, kept in kinds]]
+
+    def function(self) -> Callable[..., object]:
+        """A new function, which keeps this alive."""
+        return _new_function((self._record.ctypes.data, self))
+
+    def _kind(self, program: Program, bound: Bound, position: int) -> tuple[list[int], object]:
+        """How the array of a result is made: by NumPy, or by the program, which keeps large ones."""
+        shape, dtype, large = program.results[position]
+        place = program.output_places[position]
+        if large:
+            arguments = (position,)
+            make = bound.make
+            return [0, 0, 0, place, id(make), id(arguments)], (make, arguments)
+        sizes = np.array(shape or (0,), np.int64)
+        return [len(shape), sizes.ctypes.data, id(dtype), place, 0, 0], (sizes, dtype)
+
+    def expect(self, guard: int | None, value: object) -> None:
+        """Let a guard of the surroundings, if there is one, expect another value."""
+        if guard is not None:
+            self._guards[guard, 3] = id(value)
+            self._expected[guard] = value
+
+    def renew(self, binding: object) -> None:
+        """The program has just run with the state of a binding."""
+        self.expect(self._untouched, (self._bound.overwritten,))
+        self.expect(self._lasting, self._bound.lasting)
+        self.expect(self._binding, binding)
+        self.expect(self._turn, kept.turn)
+
+
+def is_possible() -> bool:
+    """Whether CPython can be given functions here: in its main interpreter, where one thread runs Python at a time."""
+    return _method() is not None
+
+
+def _new_function(itself: tuple[int, object]) -> Callable[..., object]:
+    """A function of C, as an object of Python's. It is given `itself`, of which it knows the address at the front."""
+    method = _method()
+    assert method is not None
+    make = ctypes.pythonapi["PyCFunction_NewEx"]  # indexing makes a new object, which is nobody else's
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    made: Callable[..., object] = make(ctypes.addressof(method), itself, None)
+    return made
+
+
+@functools.cache
+def _method() -> _Method | None:
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    here, number = ctypes.pythonapi["PyInterpreterState_Get"], ctypes.pythonapi["PyInterpreterState_GetID"]
+    here.restype, number.restype, number.argtypes = ctypes.c_void_p, ctypes.c_int64, [ctypes.c_void_p]
+    if number(here()) != 0:
+        return None
+    enter, use = machine().functions(Module("entry", text, ("enter", "use")))
+    _table[:] = [*[_address(ctypes.pythonapi[name]) for name in PYTHON], *_of_numpy([i for _, i in NUMPY.values()])]
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(use)(ctypes.addressof(_table))
+    return _Method(b"compiled", enter, FASTCALL, None)
+
+
+_table = (ctypes.c_void_p * len(RETURNS))()
+
+
+def _of_numpy(places: list[int]) -> list[int]:
+    """Functions of NumPy's C interface, by their places in its table."""
+    home = sys.modules.get("numpy._core.multiarray") or sys.modules["numpy.core.multiarray"]
+    open_capsule = ctypes.pythonapi["PyCapsule_GetPointer"]
+    open_capsule.restype, open_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    start = open_capsule(home._ARRAY_API, None)
+    return [ctypes.c_size_t.from_address(start + ctypes.sizeof(ctypes.c_size_t) * i).value for i in places]
+
+
+def _address(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]  # a function of ctypes

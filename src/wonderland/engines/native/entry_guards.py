@@ -1,0 +1,221 @@
+"""The part of `entry_text.py` that goes through the guards of a call: each a word that tells what, and five more."""
+
+from __future__ import annotations
+
+# What guards ask, in the order of their numbers; number 0 ends them. a, b and c are the first three words behind it.
+NAMES = (
+    "end",
+    "name",  # the value of b in the dict a is c
+    "variable",  # the value of the cell a of a closure is c
+    "empty",  # the container a is empty
+    "context",  # the value of the context variable a is c
+    "attribute",  # the attribute b of a is c
+    "alive",  # what the weak reference c tells is there; it is held during the call
+    "true",  # the function a gives True for the arguments c; it must be one of C
+    "module",  # the register a is what the weak reference c tells; what the fourth word, a dict, has at b is held
+    "same",  # the register a is c
+    "tuple",  # the register a is of type c, of size b
+    "list",
+    "dict",
+    "of_tuple",  # the register of the fourth word gets what is at b in the register a
+    "of_list",
+    "of_dict",  # the next one, if its key is b
+    # the register a is a tensor of shape b and dtype c, for the place of the table that the fourth word says; if the
+    # fifth is not 0, nothing is recorded of it
+    "tensor",
+)
+NUMBERS = {name: i for i, name in enumerate(NAMES)}
+
+GUARDS = """
+; whether an object is of this very type
+define internal i1 @is(ptr %object, ptr %type) {
+  %t = API PyObject_Type(ptr %object)
+  API Py_DecRef(ptr %t)
+  %same = icmp eq ptr %t, %type
+  ret i1 %same
+}
+
+; whether an attribute is this very object
+define internal i1 @has(ptr %object, ptr %name, ptr %value) {
+  %v = API PyObject_GetAttr(ptr %object, ptr %name) OR failed
+  API Py_DecRef(ptr %v)
+  %same = icmp eq ptr %v, %value
+  ret i1 %same
+failed:
+  API PyErr_Clear()
+  ret i1 false
+}
+
+; take the data of a tensor for the program, if it is of this shape and type, and in one piece
+define internal i1 @tensor(ptr %rec, ptr %object, ptr %i) {
+  %tensor = LOAD ptr %rec TENSOR
+  %isTensor = call i1 @is(ptr %object, ptr %tensor)
+  GO no UNLESS %isTensor
+  %recorded = LOAD i64 %i 5
+  GO inner IF eq i64 %recorded, 0
+  %node = LOAD ptr %rec NODE
+  %none = LOAD ptr %rec NONE
+  %unrecorded = call i1 @has(ptr %object, ptr %node, ptr %none)
+  GO no UNLESS %unrecorded
+  br label %inner
+inner:
+  %name = LOAD ptr %rec DATA
+  %data = API PyObject_GetAttr(ptr %object, ptr %name) OR bad
+  call void @hold(ptr %rec, ptr %data)
+  %array = LOAD ptr %rec ARRAY
+  %isArray = call i1 @is(ptr %data, ptr %array)
+  GO no UNLESS %isArray
+  %dtypeName = LOAD ptr %rec DTYPE
+  %dtype = LOAD ptr %i 3
+  %sameType = call i1 @has(ptr %data, ptr %dtypeName, ptr %dtype)
+  GO no UNLESS %sameType
+  %shapeName = LOAD ptr %rec SHAPE
+  %shape = API PyObject_GetAttr(ptr %data, ptr %shapeName) OR bad
+  %wanted = LOAD ptr %i 2
+  %equal = API PyObject_RichCompareBool(ptr %shape, ptr %wanted, i32 2)
+  API Py_DecRef(ptr %shape)
+  GO bad UNLESS eq i32 %equal, 1
+  ; an array that is in one piece already (C_CONTIGUOUS, ALIGNED) is its own copy
+  %copy = API PyArray_FromArray(ptr %data, ptr null, i32 257) OR bad
+  API Py_DecRef(ptr %copy)
+  GO no UNLESS eq ptr %copy, %data
+  call void @place(ptr %rec, ptr %data, ptr %i, i64 4)
+  ret i1 true
+bad:
+  API PyErr_Clear()
+  ret i1 false
+no:
+  ret i1 false
+}
+
+; whether all guards hold
+define internal i1 @guarded(ptr %rec) {
+  %out = alloca ptr
+  %key = alloca ptr
+  %next = alloca i64  ; place in a dict
+  %none = LOAD ptr %rec NONE
+  %first = LOAD ptr %rec GUARDS
+  %registers = LOAD ptr %rec REGISTERS
+  %pc = alloca ptr
+  store ptr %first, ptr %pc
+  br label %fetch
+fetch:
+  %i = load ptr, ptr %pc
+  %later = getelementptr i64, ptr %i, i64 6
+  store ptr %later, ptr %pc
+  %op = LOAD i64 %i 0
+  %a = LOAD ptr %i 1
+  %b = LOAD ptr %i 2
+  %c = LOAD ptr %i 3
+  %d = LOAD ptr %i 4
+  %size = LOAD i64 %i 2
+  %place = LOAD i64 %i 4
+  %register = LOAD i64 %i 1
+  switch i64 %op, label %no [SWITCH]
+name:
+  %named = API PyDict_GetItemWithError(ptr %a, ptr %b)
+  GO fetch IF eq ptr %named, %c
+  br label %clear
+variable:
+  %inCell = API PyCell_Get(ptr %a)
+  API Py_DecRef(ptr %inCell)
+  GO fetch IF eq ptr %inCell, %c
+  br label %clear
+empty:
+  %many = API PyObject_Size(ptr %a)
+  GO fetch IF eq i64 %many, 0
+  br label %clear
+context:
+  %failed = API PyContextVar_Get(ptr %a, ptr null, ptr %out)
+  GO clear UNLESS eq i32 %failed, 0
+  %state = load ptr, ptr %out
+  API Py_DecRef(ptr %state)
+  GO fetch IF eq ptr %state, %c
+  br label %no
+attribute:
+  %has = call i1 @has(ptr %a, ptr %b, ptr %c)
+  GO fetch IF %has
+  br label %no
+alive:
+  %living = API PyObject_CallNoArgs(ptr %c) OR clear
+  call void @hold(ptr %rec, ptr %living)
+  GO fetch UNLESS eq ptr %living, %none
+  br label %no
+true:
+  %answer = API PyObject_CallObject(ptr %a, ptr %c) OR clear
+  API Py_DecRef(ptr %answer)
+  %true1 = LOAD ptr %rec TRUE
+  GO fetch IF eq ptr %answer, %true1
+  br label %no
+module:
+  %module1 = LOAD ptr %registers %register
+  %told = API PyObject_CallNoArgs(ptr %c) OR clear
+  API Py_DecRef(ptr %told)
+  GO no UNLESS eq ptr %told, %module1
+  %parts = API PyDict_GetItemWithError(ptr %d, ptr %b) OR clear
+  API Py_IncRef(ptr %parts)
+  call void @hold(ptr %rec, ptr %parts)
+  br label %fetch
+same:
+  %it = LOAD ptr %registers %register
+  GO fetch IF eq ptr %it, %c
+  br label %no
+tuple:
+  %tuple1 = LOAD ptr %registers %register
+  %isTuple = call i1 @is(ptr %tuple1, ptr %c)
+  GO no UNLESS %isTuple
+  %tupleSize = API PyTuple_Size(ptr %tuple1)
+  GO fetch IF eq i64 %tupleSize, %size
+  br label %no
+list:
+  %list1 = LOAD ptr %registers %register
+  %isList = call i1 @is(ptr %list1, ptr %c)
+  GO no UNLESS %isList
+  %listSize = API PyList_Size(ptr %list1)
+  GO fetch IF eq i64 %listSize, %size
+  br label %no
+dict:
+  %dict1 = LOAD ptr %registers %register
+  %isDict = call i1 @is(ptr %dict1, ptr %c)
+  GO no UNLESS %isDict
+  store i64 0, ptr %next
+  %dictSize = API PyDict_Size(ptr %dict1)
+  GO fetch IF eq i64 %dictSize, %size
+  br label %no
+of_tuple:
+  %tuple2 = LOAD ptr %registers %register
+  %inTuple = API PyTuple_GetItem(ptr %tuple2, i64 %size) OR clear
+  store ptr %inTuple, ptr %out
+  br label %item
+of_list:
+  %list2 = LOAD ptr %registers %register
+  %inList = API PyList_GetItem(ptr %list2, i64 %size) OR clear
+  store ptr %inList, ptr %out
+  br label %item
+of_dict:
+  %dict2 = LOAD ptr %registers %register
+  %some = API PyDict_Next(ptr %dict2, ptr %next, ptr %key, ptr %out)
+  GO no IF eq i32 %some, 0
+  %found = load ptr, ptr %key
+  GO item IF eq ptr %found, %b
+  br label %no
+item:
+  %value = load ptr, ptr %out
+  API Py_IncRef(ptr %value)
+  call void @hold(ptr %rec, ptr %value)
+  STORE ptr %value %registers %place
+  br label %fetch
+tensor:
+  %tensor1 = LOAD ptr %registers %register
+  %isLike = call i1 @tensor(ptr %rec, ptr %tensor1, ptr %i)
+  GO fetch IF %isLike
+  br label %no
+clear:
+  API PyErr_Clear()
+  ret i1 false
+no:
+  ret i1 false
+end:
+  ret i1 true
+}
+""".replace("SWITCH", " ".join(f"i64 {i}, label %{name}" for name, i in NUMBERS.items()))

@@ -1,0 +1,455 @@
+"""The way into a program and out again as LLVM's text: a function for CPython, of CPython's own interface.
+
+It is called with the arguments of a compiled function. First it takes the lock of the program and makes the arrays of
+the results. Then it goes through *guards* (`entry_guards.py`), instructions of six words that say what must be as it
+was; the addresses of the arguments' data go into the program's table on the way. If one does not hold, nothing has
+happened and it returns the object `missed`. Else it runs the program without the interpreter's lock, and wraps the
+results. From the last guards to the run nothing is called that could run code of Python's, so that what they have seen
+stays true: neither another thread, nor a signal, nor the garbage collector comes in between.
+
+Nothing here knows how an object is laid out: all is asked of functions of CPython's and NumPy's C interfaces. The text
+is LLVM's but for some shorthands, which `expanded` takes apart:
+
+    %r = API name(...)              call a function of the interfaces; their addresses are in a table
+    %r = API name(...) OR there     and go there if it returns null
+    %v = LOAD type base n           the n-th word from a base on; words of the record that describes a call (`entry.py`)
+    STORE type v base n             have names, see `WORDS`
+    GO there IF condition           a variable, or a comparison: eq ptr %a, %b
+    FOR %k TO %n ... END            k from 0 to n - 1
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .entry_guards import GUARDS
+
+# name: what it returns
+PYTHON = {
+    "PyCell_Get": "ptr",
+    "PyContextVar_Get": "i32",
+    "PyDict_Clear": "void",
+    "PyDict_GetItemWithError": "ptr",
+    "PyDict_Next": "i32",
+    "PyDict_Size": "i64",
+    "PyErr_Clear": "void",
+    "PyErr_Fetch": "void",
+    "PyErr_Restore": "void",
+    "PyEval_RestoreThread": "void",
+    "PyEval_SaveThread": "ptr",
+    "PyIter_Next": "ptr",
+    "PyList_GetItem": "ptr",
+    "PyList_Size": "i64",
+    "PyLong_AsVoidPtr": "ptr",
+    "PyObject_CallFunctionObjArgs": "ptr (ptr, ...)",
+    "PyObject_CallNoArgs": "ptr",
+    "PyObject_CallObject": "ptr",
+    "PyObject_GetAttr": "ptr",
+    "PyObject_RichCompareBool": "i32",
+    "PyObject_SetAttr": "i32",
+    "PyObject_Size": "i64",
+    "PyObject_Type": "ptr",
+    "PySet_Add": "i32",
+    "PySet_Discard": "i32",
+    "PyTuple_GetItem": "ptr",
+    "PyTuple_New": "ptr",
+    "PyTuple_SetItem": "i32",
+    "PyTuple_Size": "i64",
+    "PyType_GenericNew": "ptr",
+    "Py_DecRef": "void",
+    "Py_IncRef": "void",
+}
+# name: what it returns, and its place in NumPy's table of functions
+NUMPY = {
+    "PyArray_Empty": ("ptr", 184),
+    "PyArray_FromArray": ("ptr", 109),
+    "PyArray_GetPtr": ("ptr", 160),
+}
+RETURNS = PYTHON | {name: result for name, (result, _) in NUMPY.items()}
+
+# The words of a record.
+WORDS = (
+    "BUSY",  # whether a call is going on
+    "ARGUMENTS",  # how many
+    "GUARDS",
+    "MISSED",
+    "REGISTERS",  # objects that guards look at; the arguments come first
+    "HELD",  # references to be given back at the end
+    "HOLDS",  # how many
+    "TABLE",
+    "RUN",  # the function that runs programs
+    "CODE",
+    "START",  # the instruction to begin with
+    "POOL",
+    "BEGUN",  # the address of the word that tells whether state is being overwritten
+    "STATUS",  # where checks leave what they find
+    "STATUS_BYTES",
+    "RESULTS",  # how many
+    "KINDS",  # of the results, six words each: axes, sizes, dtype, place in the table; or a function and its arguments
+    "OUTS",  # the results themselves
+    "MADE",  # how many of them are there
+    "FORM",  # of the result: None, a tensor, or a tuple of them
+    "TRY",  # functions that take and release the lock of all calls
+    "OPEN",
+    "TAKE",  # and that of the program
+    "RELEASE",
+    "RUNS",  # the set of the runs that are going on; null: there is no state
+    "CALL",  # this one,
+    "REPLACED",  # and its fields
+    "SPARED",
+    "SETTLING",
+    "EXHAUST",  # goes through an iterator
+    "COMPLAIN",  # raises the error that the program has found
+    "TENSOR",  # types
+    "ARRAY",
+    "DATA",  # names of attributes
+    "NODE",
+    "DTYPE",
+    "SHAPE",
+    "NONE",  # objects
+    "TRUE",
+    "NO_ARGUMENTS",  # ()
+    "AT_ONCE",  # (False,)
+    "ZEROS",  # as many as an array has axes at most
+)
+NOTHING, TENSOR, TUPLE = range(3)  # forms of results
+
+CALL = """
+; put one more reference among those to be given back at the end
+define internal void @hold(ptr %rec, ptr %object) {
+  %n = LOAD i64 %rec HOLDS
+  %held = LOAD ptr %rec HELD
+  STORE ptr %object %held %n
+  %n1 = add i64 %n, 1
+  STORE i64 %n1 %rec HOLDS
+  ret void
+}
+
+; give back references
+define internal void @drop(ptr %objects, i64 %n) {
+  FOR %k TO %n
+    %o = LOAD ptr %objects %k
+    API Py_DecRef(ptr %o)
+  END
+  ret void
+}
+
+; the end of a call
+define internal void @end(ptr %rec) {
+  %n = LOAD i64 %rec HOLDS
+  %held = LOAD ptr %rec HELD
+  call void @drop(ptr %held, i64 %n)
+  STORE i64 0 %rec BUSY
+  ret void
+}
+
+; the end of one without results
+define internal void @give_up(ptr %rec) {
+  %made = LOAD i64 %rec MADE
+  %outs = LOAD ptr %rec OUTS
+  call void @drop(ptr %outs, i64 %made)
+  call void @end(ptr %rec)
+  ret void
+}
+
+; whether a lock could be taken at once
+define internal i1 @take(ptr %rec, ptr %acquire) {
+  %atOnce = LOAD ptr %rec AT_ONCE
+  %true = LOAD ptr %rec TRUE
+  %r = API PyObject_CallObject(ptr %acquire, ptr %atOnce) OR failed
+  API Py_DecRef(ptr %r)
+  %got = icmp eq ptr %r, %true
+  ret i1 %got
+failed:
+  API PyErr_Clear()
+  ret i1 false
+}
+
+; release a lock, whatever error there is already
+define internal void @release(ptr %release) {
+  %a = alloca ptr
+  %b = alloca ptr
+  %c = alloca ptr
+  API PyErr_Fetch(ptr %a, ptr %b, ptr %c)
+  %r = API PyObject_CallNoArgs(ptr %release)
+  API Py_DecRef(ptr %r)
+  %x = load ptr, ptr %a
+  %y = load ptr, ptr %b
+  %z = load ptr, ptr %c
+  API PyErr_Restore(ptr %x, ptr %y, ptr %z)
+  ret void
+}
+
+; the address of an array's data into the table, at the place that the n-th word from i on says
+define internal void @place(ptr %rec, ptr %array, ptr %i, i64 %n) {
+  %zeros = LOAD ptr %rec ZEROS
+  %address = API PyArray_GetPtr(ptr %array, ptr %zeros)
+  %table = LOAD ptr %rec TABLE
+  %place = LOAD i64 %i %n
+  STORE ptr %address %table %place
+  ret void
+}
+
+; arrays for the results; whether there was memory for them
+define internal i1 @results(ptr %rec) {
+  %n = LOAD i64 %rec RESULTS
+  %kinds = LOAD ptr %rec KINDS
+  %outs = LOAD ptr %rec OUTS
+  FOR %k TO %n
+    %offset = mul i64 %k, 6
+    %i = getelementptr i64, ptr %kinds, i64 %offset
+    %make = LOAD ptr %i 4
+    GO asked UNLESS eq ptr %make, null
+    %axes = LOAD i32 %i 0
+    %sizes = LOAD ptr %i 1
+    %dtype = LOAD ptr %i 2
+    API Py_IncRef(ptr %dtype)
+    %new = API PyArray_Empty(i32 %axes, ptr %sizes, ptr %dtype, i32 0) OR failed
+    STORE ptr %new %outs %k
+    br label %there
+asked:
+    %arguments = LOAD ptr %i 5
+    %given = API PyObject_CallObject(ptr %make, ptr %arguments) OR failed
+    STORE ptr %given %outs %k
+    br label %there
+there:
+    %array = LOAD ptr %outs %k
+    call void @place(ptr %rec, ptr %array, ptr %i, i64 3)
+    %k1 = add i64 %k, 1
+    STORE i64 %k1 %rec MADE
+  END
+  ret i1 true
+failed:
+  ret i1 false
+}
+
+; the run is over: what others have put into its cells meanwhile is replaced by what it has written, if it has begun to
+define internal void @settle(ptr %rec, ptr %runs) {
+  %call = LOAD ptr %rec CALL
+  %replaced = LOAD ptr %rec REPLACED
+  %spared = LOAD ptr %rec SPARED
+  %pb = LOAD ptr %rec BEGUN
+  %begun = load i64, ptr %pb
+  GO over IF eq i64 %begun, 0
+  %n = API PyDict_Size(ptr %replaced)
+  GO over IF eq i64 %n, 0
+  %settling = LOAD ptr %rec SETTLING
+  %exhaust = LOAD ptr %rec EXHAUST
+  %work = API PyIter_Next(ptr %settling) OR over
+  %r = API PyObject_CallFunctionObjArgs(ptr %exhaust, ptr %work, ptr null)
+  API Py_DecRef(ptr %r)
+  API Py_DecRef(ptr %work)
+  br label %over
+over:
+  %gone = API PySet_Discard(ptr %runs, ptr %call)
+  API PyDict_Clear(ptr %replaced)
+  API PyDict_Clear(ptr %spared)
+  API PyErr_Clear()
+  ret void
+}
+
+; a tensor for every array of the results, in its place
+define internal i1 @wrap(ptr %rec) {
+  %n = LOAD i64 %rec RESULTS
+  %outs = LOAD ptr %rec OUTS
+  %type = LOAD ptr %rec TENSOR
+  %nothing = LOAD ptr %rec NO_ARGUMENTS
+  %data = LOAD ptr %rec DATA
+  %node = LOAD ptr %rec NODE
+  %none = LOAD ptr %rec NONE
+  FOR %k TO %n
+    %array = LOAD ptr %outs %k
+    %t = API PyType_GenericNew(ptr %type, ptr %nothing, ptr null) OR failed
+    %x = API PyObject_SetAttr(ptr %t, ptr %data, ptr %array)
+    %y = API PyObject_SetAttr(ptr %t, ptr %node, ptr %none)
+    API Py_DecRef(ptr %array)
+    STORE ptr %t %outs %k
+  END
+  ret i1 true
+failed:
+  ret i1 false
+}
+
+; what the function returns, of the tensors
+define internal ptr @formed(ptr %rec) {
+  %n = LOAD i64 %rec RESULTS
+  %outs = LOAD ptr %rec OUTS
+  %form = LOAD i64 %rec FORM
+  switch i64 %form, label %several [i64 0, label %nothing i64 1, label %alone]
+nothing:
+  %none = LOAD ptr %rec NONE
+  API Py_IncRef(ptr %none)
+  ret ptr %none
+alone:
+  %only = load ptr, ptr %outs
+  ret ptr %only
+several:
+  %tuple = API PyTuple_New(i64 %n) OR failed
+  FOR %k TO %n
+    %o = LOAD ptr %outs %k
+    %put = API PyTuple_SetItem(ptr %tuple, i64 %k, ptr %o)
+  END
+  ret ptr %tuple
+failed:
+  ret ptr null
+}
+
+define ptr @enter(ptr %self, ptr %args, i64 %nargs) {
+  %number = API PyTuple_GetItem(ptr %self, i64 0)
+  %rec = API PyLong_AsVoidPtr(ptr %number)
+  %missed = LOAD ptr %rec MISSED
+  %busy = LOAD i64 %rec BUSY
+  GO refuse UNLESS eq i64 %busy, 0
+  %count = LOAD i64 %rec ARGUMENTS
+  GO refuse UNLESS eq i64 %count, %nargs
+  STORE i64 1 %rec BUSY
+  STORE i64 0 %rec HOLDS
+  STORE i64 0 %rec MADE
+  %registers = LOAD ptr %rec REGISTERS
+  FOR %k TO %nargs
+    %argument = LOAD ptr %args %k
+    STORE ptr %argument %registers %k
+  END
+  %take = LOAD ptr %rec TAKE
+  %mine = call i1 @take(ptr %rec, ptr %take)
+  GO miss UNLESS %mine
+  %release = LOAD ptr %rec RELEASE
+  %there = call i1 @results(ptr %rec)
+  GO unlock UNLESS %there
+  %ok = call i1 @guarded(ptr %rec)
+  GO leave UNLESS %ok
+  ; no other thread runs now; but one may have stopped where it holds the lock of all calls
+  %try = LOAD ptr %rec TRY
+  %calm = call i1 @take(ptr %rec, ptr %try)
+  GO leave UNLESS %calm
+  %open = LOAD ptr %rec OPEN
+  call void @release(ptr %open)
+  %pb = LOAD ptr %rec BEGUN
+  store i64 0, ptr %pb
+  %status = LOAD ptr %rec STATUS
+  %bytes = LOAD i64 %rec STATUS_BYTES
+  %wiped = call ptr @memset(ptr %status, i32 0, i64 %bytes)
+  %runs = LOAD ptr %rec RUNS
+  %stateless = icmp eq ptr %runs, null
+  GO run IF %stateless
+  %call = LOAD ptr %rec CALL
+  %added = API PySet_Add(ptr %runs, ptr %call)
+  GO unlock UNLESS eq i32 %added, 0
+  br label %run
+run:
+  %f = LOAD ptr %rec RUN
+  %table = LOAD ptr %rec TABLE
+  %code = LOAD ptr %rec CODE
+  %start = LOAD i64 %rec START
+  %pool = LOAD ptr %rec POOL
+  %thread = API PyEval_SaveThread()
+  %at = call i64 %f(ptr %table, ptr %code, i64 %start, ptr %pool, i64 0, ptr null)
+  API PyEval_RestoreThread(ptr %thread)
+  GO ran IF %stateless
+  call void @settle(ptr %rec, ptr %runs)
+  br label %ran
+ran:
+  GO wrong UNLESS eq i64 %at, -1
+  call void @release(ptr %release)
+  %wrapped = call i1 @wrap(ptr %rec)
+  GO fail UNLESS %wrapped
+  %result = call ptr @formed(ptr %rec)
+  GO fail IF eq ptr %result, null
+  call void @end(ptr %rec)
+  ret ptr %result
+wrong:
+  %complain = LOAD ptr %rec COMPLAIN
+  %said = API PyObject_CallNoArgs(ptr %complain)
+  API Py_DecRef(ptr %said)
+  br label %unlock
+unlock:
+  call void @release(ptr %release)
+  br label %fail
+fail:
+  call void @give_up(ptr %rec)
+  ret ptr null
+leave:
+  call void @release(ptr %release)
+  br label %miss
+miss:
+  call void @give_up(ptr %rec)
+  br label %refuse
+refuse:
+  API Py_IncRef(ptr %missed)
+  ret ptr %missed
+}
+
+@api = internal global ptr null
+declare ptr @memset(ptr, i32, i64)
+
+; note where the functions of the interfaces are
+define void @use(ptr %table) {
+  store ptr %table, ptr @api
+  ret void
+}
+"""
+
+
+def text() -> str:
+    """The module."""
+    return "\n".join(expanded((GUARDS + CALL).splitlines())) + "\n"
+
+
+def expanded(lines: Iterable[str]) -> list[str]:
+    """LLVM's text, without shorthands."""
+    done: list[str] = []
+    block = ""  # that we are in
+    loops: list[tuple[str, str, str, int]] = []  # around us: the counter, its end, the block before, the first line
+    for n, line in enumerate(lines):
+        if line.startswith("define"):
+            block = "entry"
+            done += [line, "entry:", "  %api = load ptr, ptr @api"]
+        elif found := re.fullmatch(r"(\w+):", line):
+            block = found[1]
+            done.append(line)
+        elif found := re.fullmatch(r" *(?:(%\w+) = )?API (\w+)\((.*)\)(?: OR (\w+))?", line):
+            result, name, arguments, otherwise = found.groups()
+            done += [
+                f"  %p{n} = getelementptr ptr, ptr %api, i64 {[*RETURNS].index(name)}",
+                f"  %f{n} = load ptr, ptr %p{n}",
+                f"  {result + ' = ' if result else ''}call {RETURNS[name]} %f{n}({arguments})",
+            ]
+            if otherwise:
+                done += [f"  %c{n} = icmp eq ptr {result}, null", f"  br i1 %c{n}, label %{otherwise}, label %b{n}"]
+                block = f"b{n}"
+                done.append(f"{block}:")
+        elif found := re.fullmatch(r" *(%\w+) = LOAD (\w+) (%\w+) (\S+)", line):
+            result, kind, base, place = found.groups()
+            done += [_place(n, base, place), f"  {result} = load {kind}, ptr %p{n}"]
+        elif found := re.fullmatch(r" *STORE (\w+ \S+) (%\w+) (\S+)", line):
+            value, base, place = found.groups()
+            done += [_place(n, base, place), f"  store {value}, ptr %p{n}"]
+        elif found := re.fullmatch(r" *GO (\w+) (IF|UNLESS) (.+)", line):
+            there, sense, condition = found.groups()
+            if not condition.startswith("%"):
+                done.append(f"  %c{n} = icmp {condition}")
+                condition = f"%c{n}"
+            ways = (there, f"b{n}") if sense == "IF" else (f"b{n}", there)
+            done += [f"  br i1 {condition}, label %{ways[0]}, label %{ways[1]}", f"b{n}:"]
+            block = f"b{n}"
+        elif found := re.fullmatch(r" *FOR (%\w+) TO (%\w+)", line):
+            done += [f"  br label %for{n}", f"for{n}:"]
+            loops.append((found[1], found[2], block, n))
+            done.append("")  # the counter, when the last block is known
+            done += [f"  %c{n} = icmp slt i64 {found[1]}, {found[2]}", f"  br i1 %c{n}, label %b{n}, label %done{n}"]
+            done.append(f"b{n}:")
+            block = f"b{n}"
+        elif line.strip() == "END":
+            counter, _, before, first = loops.pop()
+            done[done.index(f"for{first}:") + 1] = f"  {counter} = phi i64 [0, %{before}], [%next{first}, %{block}]"
+            done += [f"  %next{first} = add i64 {counter}, 1", f"  br label %for{first}", f"done{first}:"]
+            block = f"done{first}"
+        else:
+            done.append(line)
+    return done
+
+
+def _place(n: int, base: str, place: str) -> str:
+    index = place if place[0] in "%0123456789" else WORDS.index(place)
+    return f"  %p{n} = getelementptr i64, ptr {base}, i64 {index}"

@@ -1,0 +1,383 @@
+"""The last call of a function: one like it is found quickly, and carried out at once if nothing has moved.
+
+Like it: tensors, arrays and numbers of the same types (in the same lists, tuples and dicts), and modules and optimizers
+of the same structure. At once: the very same modules and optimizers, whose cells are at rest (core/cell.py), so that
+state need not even be looked at: its addresses are in the table of a bound program.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter, is_
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ...arrays.conversion import SCALAR_KIND, asarray, from_scalar
+from ...core import context, trees
+from ...core.cell import Cell, Rest, Run, rest
+from ...core.context import current, structure_version
+from ...core.dtypes import DType
+from ...core.tensor import Shape, Tensor, wrap
+from ...core.typing import Array
+from ...ir.stage import EXACT
+from .arguments import Arguments
+from .constants import Opened, is_remembered, opened
+from .environment import Environment
+from .traced import LOCK, Traced, in_use, runs
+
+if TYPE_CHECKING:
+    from ...engines.native.bound import Bound
+    from ...engines.native.entry import Entry, Guards
+    from ...engines.native.program import Program
+
+_data, _outside = attrgetter("_data"), attrgetter("_outside")
+MISSED = object()  # instead of a result
+
+
+class Whole:
+    """Which module an argument was, without keeping it alive."""
+
+    __slots__ = ("identities", "kind", "parts", "reference", "version")
+
+    def __init__(self, module: object) -> None:
+        self.note(module, opened(module))
+
+    def note(self, module: object, parts: Opened) -> None:
+        """The module is this one, in its present structure."""
+        self.kind, self.identities = parts.kind, parts.identities
+        self.parts = {0: parts}  # while the module lives
+        # a function of C, as what Ctrl-C raises in one of ours would be lost: nobody has called it
+        self.reference = weakref.ref(module, functools.partial(self.parts.pop, 0))
+        self.version = parts.version if is_remembered(module) else None  # None: it may change unnoticed
+
+
+# A shape and a dtype, the type of a number, a module, a container, or a value itself.
+Kind: TypeAlias = "tuple[Shape, DType] | type | Whole | Inner | trees.Static | None"
+
+
+class Inner:
+    """A list, tuple or dict in the arguments: what it is, and the kinds of what it holds."""
+
+    __slots__ = ("kinds", "names", "order", "sort")
+
+    def __init__(self, sort: type, kinds: list[Kind], names: list[str], order: list[str]) -> None:
+        self.sort, self.kinds = sort, kinds
+        self.names, self.order = names, order  # the keys of a dict, as they are flattened and as they came
+
+
+def kind_of(arg: object) -> Kind:
+    """What an argument has to be like; an error if that cannot be told so simply."""
+    sort = type(arg)
+    if type(arg) is Tensor:
+        return (arg._data.shape, arg._data.dtype)
+    if arg is None:
+        return None
+    if type(arg) is np.ndarray:
+        return kind_of(asarray(arg))
+    if sort is bool or sort is str:
+        return trees.Static(arg)
+    if sort in SCALAR_KIND:
+        return sort
+    if isinstance(arg, (list, tuple)) and sort in (list, tuple):
+        return Inner(sort, [kind_of(part) for part in arg], [], [])
+    if type(arg) is dict and all(type(key) is str for key in arg):
+        names = sorted(arg)
+        return Inner(sort, [kind_of(arg[name]) for name in names], names, list(arg))
+    if trees.is_stateful(arg):
+        return Whole(arg)
+    raise TypeError
+
+
+class Found(Run):
+    """Arguments that are like those before, taken apart; and the call with them."""
+
+    __slots__ = ("leaves", "operands", "parts", "same", "traced", "version")
+
+    def __init__(self, traced: Traced) -> None:
+        super().__init__()
+        self.traced = traced
+        self.version = structure_version()
+        self.leaves: list[object] = []
+        self.operands: list[Tensor] = []
+        self.parts: list[Opened] = []  # of the modules
+        self.same = True  # whether these are not only like those before, but the same
+
+    def add(self, args: Sequence[object], kinds: list[Kind]) -> bool:
+        """Whether the arguments are of these kinds; they are added then."""
+        if len(args) != len(kinds):
+            return False
+        for arg, kind in zip(args, kinds, strict=True):
+            if isinstance(kind, tuple):
+                value = arg if type(arg) is Tensor else asarray(arg) if type(arg) is np.ndarray else None
+                if value is None or (value._data.shape, value._data.dtype) != kind:
+                    return False
+                self.operands.append(value)
+            elif isinstance(kind, Whole):
+                if not self._add_module(arg, kind):
+                    return False
+            elif isinstance(kind, Inner):
+                if not self._add_inner(arg, kind):
+                    return False
+                continue  # no leaf of the arguments
+            elif kind is None:
+                if arg is not None:
+                    return False
+                continue
+            elif isinstance(kind, trees.Static):
+                if arg is not kind.value and trees.Static(arg) != kind:
+                    return False
+            else:
+                if type(arg) is not kind:
+                    return False
+                self.operands.append(from_scalar(arg, EXACT[SCALAR_KIND[kind]]))  # type: ignore[arg-type]  # a number
+            self.leaves.append(arg)
+        return True
+
+    def _add_inner(self, arg: object, kind: Inner) -> bool:
+        if type(arg) is not kind.sort:
+            return False
+        if isinstance(arg, dict):
+            return list(arg) == kind.order and self.add([arg[name] for name in kind.names], kind.kinds)
+        return isinstance(arg, (list, tuple)) and self.add(arg, kind.kinds)
+
+    def _add_module(self, arg: object, kind: Whole) -> bool:
+        known = kind.parts.get(0)
+        if known is not None and kind.reference() is arg and kind.version == self.version:
+            self.parts.append(known)
+            return True
+        self.same = False
+        inside = opened(arg) if trees.is_stateful(arg) else None
+        if inside is None or inside.kind is not kind.kind or inside.identities != kind.identities:
+            return False
+        kind.note(arg, inside)  # changed and back again
+        self.parts.append(inside)
+        return True
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Those of the modules."""
+        return [cell for parts in self.parts for cell in parts.cells]
+
+    def touched(self) -> tuple[Sequence[Cell], Sequence[Cell]]:
+        return self.traced.pick_read(self.cells), self.traced.pick_written(self.cells)
+
+
+class Binding(NamedTuple):
+    """What was found by a call that can be repeated at once: it is the same as long as this very rest goes on."""
+
+    rest: Rest
+    settings: object  # all of them
+    captured: list[Array]  # the constants of the trace
+
+
+class Entering:
+    """Calls of one trace with arguments of certain kinds, as a function."""
+
+    def __init__(self, traced: Traced, kinds: list[Kind], environment: Environment, run: Run) -> None:
+        self._traced, self._kinds, self._environment, self._run = traced, kinds, environment, run
+        self._bound: Bound | None = None
+        self._entry: Entry | None = None
+        self._function: Callable[..., object] | None = None
+        self._made_for: tuple[object, ...] = ()
+
+    def function(self, bound: Bound, binding: Binding, version: int) -> Callable[..., object] | None:
+        """The function for calls with a binding and with structures of a version; None if there is none."""
+        if any(whole.version != version for whole in wholes(self._kinds)):
+            return None  # it may change unnoticed, or has just done so
+        made_for = (bound, bound.crew(), *[id(whole.reference) for whole in wholes(self._kinds)])
+        if made_for != self._made_for:
+            self._made_for, self._entry = made_for, self._made(bound)
+            self._function = None if self._entry is None else self._entry.function()
+        if self._entry is None:
+            return None
+        self._entry.renew(binding)
+        self._entry.expect(self._state, context.current())
+        self._entry.expect(self._version, version)
+        self._entry.expect(self._now, binding.rest)
+        return self._function
+
+    def _made(self, bound: Bound) -> Entry | None:
+        traced = self._traced
+        form = _form(traced)
+        guards = bound.guards(len(self._kinds))
+        if guards is None or form is None:
+            return None
+        places = iter(bound.moving)
+        if not all(_guard(guards, i, kind, places, not traced.recorded) for i, kind in enumerate(self._kinds)):
+            return None
+        self._state = guards.context(context.STATE, context.current())
+        self._version = guards.name(vars(context), "_version", None)
+        self._now = guards.attribute(rest, "now", None) if traced.read_cells else None
+        guards.empty(runs)
+        guards.empty(rest.runs)
+        if not self._environment.guard(guards):
+            return None
+        for captured in traced.captured:
+            guards.attribute(captured, "_data", captured._data)
+        return bound.entry(guards, form, MISSED, LOCK, self._run if traced.read_cells else None, rest.runs)
+
+
+def _guard(guards: Guards, register: int, kind: Kind, places: Iterator[int], plain: bool) -> bool:
+    """Let an argument be of its kind. False: native code cannot tell."""
+    if isinstance(kind, tuple):
+        guards.tensor(register, *kind, next(places), plain)
+    elif isinstance(kind, Whole):
+        guards.module(register, kind.reference, kind.parts)
+    elif isinstance(kind, Inner):
+        inside = guards.inside(register, kind.sort, kind.order or range(len(kind.kinds)))
+        if kind.order:
+            inside = [inside[kind.order.index(name)] for name in kind.names]
+        return all(_guard(guards, i, inner, places, plain) for i, inner in zip(inside, kind.kinds, strict=True))
+    elif kind is None or isinstance(kind, trees.Static):
+        guards.same(register, None if kind is None else kind.value)
+    else:
+        return False
+    return True
+
+
+def _form(traced: Traced) -> int | None:
+    """Whether a function returns nothing, a tensor or a tuple of them: how many axes that has, as it were."""
+    if traced.alone:
+        return 1
+    if traced.structure is trees.NONE:
+        return 0
+    tensors = traced.places == [("tensor", i) for i in range(traced.count)]
+    flat = traced.structure.kind == "tuple" and all(part is trees.LEAF for part in traced.structure.children)
+    return 2 if tensors and flat else None
+
+
+def wholes(kinds: list[Kind]) -> list[Whole]:
+    """The modules among the kinds of arguments."""
+    found: list[Whole] = []
+    for kind in kinds:
+        if isinstance(kind, Whole):
+            found.append(kind)
+        elif isinstance(kind, Inner):
+            found += wholes(kind.kinds)
+    return found
+
+
+class Standing(Run):
+    """A call that native code carries out."""
+
+    __slots__ = ("recent",)
+    certain = True
+
+    def __init__(self, recent: Recent) -> None:
+        super().__init__()
+        self.recent = weakref.ref(recent)
+
+    def touched(self) -> tuple[Sequence[Cell], Sequence[Cell]]:
+        recent = self.recent()
+        assert recent is not None  # it is being called
+        cells = [cell for whole in wholes(recent.kinds) for cell in whole.parts[0].cells]
+        return recent.traced.pick_read(cells), recent.traced.pick_written(cells)
+
+
+class Recent:
+    """The last call of a function."""
+
+    __slots__ = (
+        "__weakref__",
+        "_binding",
+        "_bound",
+        "_entering",
+        "_program",
+        "_traced",
+        "arguments",
+        "enter",
+        "environment",
+        "kinds",
+        "traced",
+    )
+
+    def __init__(self, kinds: list[Kind], arguments: Arguments, traced: Traced, environment: Environment) -> None:
+        self.kinds = kinds  # for each argument its shape and dtype, or which module it was, or itself
+        self.arguments = arguments.with_operands([], [], [])
+        self.traced = traced
+        self.environment = environment
+        self._traced: object = current().settings.traced
+        self._binding: Binding | None = None  # what is in the table of the bound program
+        self._program: weakref.ref[Program] | None = None
+        self._bound: Bound | None = None
+        self._entering = Entering(traced, kinds, environment, Standing(self))
+        self.enter: Callable[..., object] | None = None  # the call as a function of C: its result, or MISSED
+
+    @classmethod
+    def of(
+        cls, args: tuple[object, ...], arguments: Arguments, traced: Traced, environment: Environment
+    ) -> Recent | None:
+        try:
+            return cls([kind_of(arg) for arg in args], arguments, traced, environment)
+        except TypeError:
+            return None
+
+    def again(self, args: tuple[object, ...], environment: Environment) -> tuple[Traced, Arguments] | None:
+        """The trace for these arguments, if nothing but the numbers in tensors has changed."""
+        if environment is not self.environment or self.traced.stale():
+            return None
+        found = Found(self.traced)
+        if current().settings.traced != self._traced or not found.add(args, self.kinds):
+            return None
+        return self.traced, self.arguments.with_operands(found.leaves, found.operands, found.cells)
+
+    # --- at once
+
+    def stand(self, standing: Rest, version: int, program: Program, arguments: Arguments) -> None:
+        """A call has succeeded during a rest, with state that is nobody else's and structures of a version."""
+        self.enter = self._binding = None
+        whole = all(o._data.flags.c_contiguous for o in arguments.operands)  # others would be copied in vain
+        if not whole or current().settings.fill is not None:
+            return
+        traced = self.traced
+        arrays = [*map(_data, (*traced.captured, *map(_outside, traced.pick_read(arguments.cells))))]
+        if self._program is None or self._program() is not program:
+            self._program, self._bound = weakref.ref(program), program.bound(len(arrays))
+        binding = Binding(standing, current().settings.key, arrays[: len(traced.captured)])
+        if self._bound is not None and self._bound.hold(binding, arrays):
+            self._binding = binding
+            self._enter(self._bound, binding, version)
+
+    def _enter(self, bound: Bound, binding: Binding, version: int) -> None:
+        """Let native code expect things to be as they are."""
+        with LOCK:
+            self.enter = self._entering.function(bound, binding, version)
+
+    def at_once(self, args: tuple[object, ...]) -> object:
+        """The result for these arguments if the call can be repeated at once, or MISSED."""
+        state, traced, bound, binding = current(), self.traced, self._bound, self._binding
+        if binding is None or bound is None or state.trace is not None or state.scope is not None:
+            return MISSED
+        if state.settings.key != binding.settings:
+            return MISSED
+        found = Found(traced)
+        try:
+            with LOCK:
+                if runs or rest.runs:
+                    return MISSED
+                if not (found.add(args, self.kinds) and found.same) or traced.stale() or self.environment.changed():
+                    return MISSED
+                if traced.captured and not all(map(is_, map(_data, traced.captured), binding.captured)):
+                    return MISSED
+                operands = found.operands
+                if traced.recorded and state.settings.grad_enabled and any(o._node is not None for o in operands):
+                    return MISSED
+                if traced.read_cells:
+                    rest.runs.add(found)  # first, see core/cell.py
+                    if rest.now is not binding.rest:
+                        return MISSED
+            arrays = bound(binding, [o._data for o in operands], found.delivery() if traced.changes else ())
+        finally:
+            rest.runs.discard(found)
+        if arrays is None:
+            return MISSED
+        self._enter(bound, binding, found.version)
+        if traced.alone:
+            return wrap(arrays[0])
+        return traced.result(found.leaves, [wrap(a) for a in arrays])
+
+
+in_use.codes.append(Recent.at_once.__code__)
