@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from ..core import starting
 from ..core.errors import WonderlandError
 from ..core.version import __version__
-from . import asking, examples, listing, trace, training
+from . import asking, examples, launch, listing, trace, training
 from .parsing import Parser, UsageError
 
-COMMANDS = (training, asking, examples, listing, trace)  # in the order of the help
+COMMANDS = (training, launch, asking, examples, listing, trace)  # in the order of the help
 WAY_IN = """\
 Differentiable programming in pure Python. To begin with:
 

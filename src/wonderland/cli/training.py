@@ -70,9 +70,11 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from .. import recipes
+    from .. import distributed, recipes
 
     try:
+        first = distributed.init().rank == 0  # of the processes that a launcher has started
+        options.quiet = options.quiet or not first
         settings = recipes.Settings.of(options.model, options.data, options.file, options.set)
         if settings.chosen and not options.quiet:
             print(f"model {settings.chosen}; --model NAME for another", file=sys.stderr)
@@ -82,6 +84,8 @@ def run(options: argparse.Namespace) -> None:
         if isinstance(error, ArithmeticError):
             raise
         raise mistake(error) from None
+    if not first:
+        return
     seconds = time.perf_counter() - start
     if done.history.stopped and not options.quiet:
         print(f"stopped after epoch {len(done.history)}: {done.history.stopped}", file=sys.stderr)

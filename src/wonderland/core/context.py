@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .dtypes import DType
     from .primitive import Primitive
     from .tensor import Tensor
+    from .typing import Array
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__))
 # Files whose frames are not the user's: the package, and what stands between it and the user (decorators,
@@ -62,6 +63,15 @@ class Trace(Protocol):
     def note_create(self, cell: Cell, /) -> None: ...
 
 
+class Group(Protocol):
+    """Processes that compute together, see distributed/group.py."""
+
+    rank: int
+    size: int
+
+    def sum(self, x: Array, /) -> Array: ...
+
+
 class Named(Protocol):
     """A module, for what it is called."""
 
@@ -79,7 +89,18 @@ class Choice(NamedTuple):
 class Settings:
     """What was chosen with `no_grad`, `using_backend` and relatives, see core/settings.py. The last choice counts."""
 
-    __slots__ = ("autocast", "backend", "choices", "debug", "fill", "grad_enabled", "key", "strict_broadcast", "traced")
+    __slots__ = (
+        "autocast",
+        "backend",
+        "choices",
+        "debug",
+        "fill",
+        "grad_enabled",
+        "group",
+        "key",
+        "strict_broadcast",
+        "traced",
+    )
 
     def __init__(self, choices: tuple[Choice, ...] = ()) -> None:
         chosen = {choice.name: choice.value for choice in choices}
@@ -97,8 +118,10 @@ class Settings:
         self.fill: int | None = chosen.get("fill")
         # the type of low precision that products are computed in, see `wonderland.autocast`
         self.autocast: DType | None = chosen.get("autocast")
+        # the processes of which each has a part of the batch, see `wonderland.distributed`
+        self.group: Group | None = chosen.get("group")
         # what a traced function depends on
-        self.traced = (self.strict_broadcast, self.autocast)
+        self.traced = (self.strict_broadcast, self.autocast, self.group)
 
 
 class Scope:

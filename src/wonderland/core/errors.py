@@ -30,6 +30,7 @@ __all__ = [
     "LinearAlgebraError",
     "ModuleError",
     "NonFiniteError",
+    "ProcessError",
     "RetraceWarning",
     "ShapeError",
     "SizeError",
@@ -134,6 +135,10 @@ class ModuleError(WonderlandError, RuntimeError):
 
 class FileError(WonderlandError, OSError):
     """A file that cannot be read or written, or whose contents are not what they should be."""
+
+
+class ProcessError(WonderlandError, RuntimeError):
+    """Processes that compute together and do not agree, or one of which has failed."""
 
 
 class GraphError(WonderlandError, RuntimeError):

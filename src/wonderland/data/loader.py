@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..core import trees
 from ..core.arguments import as_function, as_int, shown
 from ..core.errors import InputError, ModuleError
 from ..core.tensor import Tensor
@@ -25,6 +26,8 @@ from .streams import IterableDataset, shuffled
 
 Source: TypeAlias = Examples[object] | IterableDataset[object] | tuple[ArrayLike, ...]
 BatchSize: TypeAlias = int | Callable[[int], int] | None
+
+Leaf = TypeVar("Leaf")
 
 _BLOCK_BATCHES, _BLOCK_BYTES = 64, 2**21  # of arrays in memory: batches gathered at once
 
@@ -40,6 +43,7 @@ class Task(NamedTuple):
     number: int
     indices: Indices
     examples: list[object] | None = None
+    part: slice | None = None  # what of the batch is handed out, if not all of it
 
 
 class DataLoader:
@@ -107,6 +111,9 @@ class DataLoader:
         self._epoch = self._position = self._step = 0
         self._resuming = False
         self._current: object = None  # the iterator whose progress is ours
+        self._share = (0, 1)
+        self._parts: dict[tuple[int, int], tuple[int, int]] = {}  # of batches that are being made, see `part`
+        self.part = (0, 0)
 
     def _samplers(self, sampler: Any, batch_sampler: Any) -> tuple[Any, Any]:
         if self._streams:
@@ -153,6 +160,27 @@ class DataLoader:
         """Let the next pass be that of an epoch, from its beginning."""
         self._epoch, self._position = as_int("set_epoch", "epoch", epoch, least=0), 0
         self._resuming, self._current = False, None
+
+    def share(self, rank: int, size: int) -> None:
+        """Hand out one of `size` parts of every batch: all of them together are the batches of a loader without parts.
+
+        >>> import numpy as np, wonderland as wl
+        >>> loader = wl.data.DataLoader(wl.data.TensorDataset(np.arange(7)), 4)
+        >>> loader.share(1, 2)
+        >>> [x.tolist() for (x,) in loader]
+        [[2, 3], [5, 6]]
+
+        Positions count whole batches, so a loader with other parts goes on from the same `state_dict()`. A batch with
+        fewer rows than there are parts is handed out with its first row in place of none. `part` says how many rows of
+        how many the batch that was handed out last has: (2, 4) and then (2, 3) here, (0, ...) in place of none.
+        """
+        size = as_int("share", "size", size, least=1)
+        rank = as_int("share", "rank", rank, least=0)
+        if rank >= size:
+            raise InputError(f"share: part {rank} of {size}.", f"0 to {size - 1}")
+        if self.batch_size is None and size > 1:
+            raise InputError("share: batch_size=None gives single examples, which have no parts.", "a batch size")
+        self._share = (rank, size)
 
     def __len__(self) -> int:
         """The number of batches of an epoch (with a batch size that changes: of this epoch)."""
@@ -224,6 +252,7 @@ class DataLoader:
         try:
             for batch in batches:
                 if self._current is me:
+                    self.part = self._parts.pop((self._epoch, self._position), (0, 0))
                     self._position += 1
                     self._step += 1
                 yield batch
@@ -284,6 +313,21 @@ class DataLoader:
         return self.prefetch if len(self) - self._position > 1 else 0
 
     def _tasks(self, epoch: int, position: int, step: int) -> Iterator[Task]:
+        whole = self._whole_tasks(epoch, position, step)
+        return whole if self._share == (0, 1) else map(self._part_of, whole)
+
+    def _part_of(self, task: Task) -> Task:
+        (rank, size), n = self._share, len(task.indices)
+        low, high = rank * n // size, (rank + 1) * n // size
+        self._parts[task.epoch, task.number] = (high - low, n)
+        part = slice(low, high) if low < high else slice(0, 1)
+        if self.batch_transform is not None:  # what it draws is for the whole batch
+            return task._replace(part=part)
+        return task._replace(
+            indices=task.indices[part], examples=None if task.examples is None else task.examples[part]
+        )
+
+    def _whole_tasks(self, epoch: int, position: int, step: int) -> Iterator[Task]:
         if self._streams:
             yield from self._stream_tasks(epoch, position, step)
             return
@@ -352,7 +396,7 @@ class Recipe:
             batch = self._whole(task) if self.whole else self._collated(task)
             if self.batch_transform is not None:
                 batch = transformed(self.batch_transform, batch, generator(self.seed, task.epoch, task.number, BATCH))
-            return batch
+            return batch if task.part is None else trees.map(lambda leaf: rows_of(leaf, task.part), batch)
         except Exception as error:
             error.add_note(f"in batch {task.number} of epoch {task.epoch}, examples {shown(task.indices.tolist())}")
             raise
@@ -386,6 +430,11 @@ class Recipe:
     def _transformed(self, x: object, rng: np.random.Generator | None) -> object:
         assert self.transform is not None
         return self.transform(x) if rng is None else transformed(self.transform, x, rng)
+
+
+def rows_of(leaf: Leaf, part: slice | None) -> Leaf:
+    """Some rows of a leaf of a batch; what has no rows is for all of them."""
+    return leaf[part] if getattr(leaf, "ndim", 1) else leaf  # type: ignore[index]  # an array, a tensor or a list
 
 
 def _tensors(batches: Iterator[object]) -> Generator[object]:

@@ -102,6 +102,25 @@ class Metric:
         for name in self._names:
             setattr(self, name, np.array(state[name], np.float64))
 
+    def merge(self, state: Mapping[str, Array]) -> None:
+        """Take what another metric of this kind has seen, as its `state_dict` tells.
+
+        >>> import wonderland as wl
+        >>> first, second = wl.metrics.Accuracy(), wl.metrics.Accuracy()
+        >>> first.update(wl.tensor([0, 1]), wl.tensor([0, 1])), second.update(wl.tensor([0]), wl.tensor([1]))
+        (None, None)
+        >>> first.merge(second.state_dict())
+        >>> print(f"{first.compute():.3f}")
+        0.667
+        """
+        self.combine(state)
+        self.seen += int(state["seen"])
+
+    def combine(self, state: Mapping[str, Array]) -> None:
+        """Add other sums to these; a metric whose parts are no sums says how they are put together."""
+        for name in self._names:
+            setattr(self, name, getattr(self, name) + state[name])
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.compute() if self.seen else 'no examples yet'})"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..core.errors import InputError
@@ -32,6 +34,10 @@ class Ranking(Metric):
             raise InputError(f"{self.name}: the class {labels.max()}.", "two classes, 0 and 1")
         self.scores = np.concatenate([self.scores, predictions.reshape(-1).astype(np.float64)])
         self.labels = np.concatenate([self.labels, labels.reshape(-1).astype(np.float64)])
+
+    def combine(self, state: Mapping[str, Array]) -> None:
+        self.scores = np.concatenate([self.scores, state["scores"]])
+        self.labels = np.concatenate([self.labels, state["labels"]])
 
     def _both_classes(self) -> None:
         if not 0 < self.labels.sum() < len(self.labels):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from .metric import Array, MeanMetric, Metric, Sums, Value, one_number_each
@@ -74,12 +76,18 @@ class R2(Metric):
 
     def add(self, predictions: Array, targets: Array) -> None:
         predictions, targets = one_number_each(self.name, predictions, targets)
-        n = len(targets)
-        self.residual = self.residual + np.sum((predictions - targets) ** 2, axis=0)
-        # means and sums of squares of two parts combine without cancellation
+        residual = np.sum((predictions - targets) ** 2, axis=0)
         mean, spread = targets.mean(0), np.sum((targets - targets.mean(0)) ** 2, axis=0)
+        self.combine({"count": np.array(len(targets)), "mean": mean, "spread": spread, "residual": residual})
+
+    def combine(self, state: Mapping[str, Array]) -> None:
+        # means and sums of squares of two parts combine without cancellation
+        n, mean = float(state["count"]), state["mean"]
         total = self.count + n
-        self.spread = self.spread + spread + (mean - self.mean) ** 2 * self.count * n / total
+        if not total:
+            return
+        self.residual = self.residual + state["residual"]
+        self.spread = self.spread + state["spread"] + (mean - self.mean) ** 2 * self.count * n / total
         self.mean = self.mean + (mean - self.mean) * n / total
         self.count = total
 

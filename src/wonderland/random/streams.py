@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import asarray, concat, where
 from ..core.cell import Cell
+from ..core.context import current
 from ..core.dtypes import uint32
 from ..core.errors import DTypeError, ShapeError
 from ..core.interpreter import read
@@ -47,7 +48,9 @@ class Stream(Cell):
         """The next key; the counter moves on."""
         value = read(self)
         self.assign(value + where(value[2] == 0xFFFFFFFF, _CARRY, _STEP))
-        return keys.fold_words(value[:2], value[2:])
+        key, group = keys.fold_words(value[:2], value[2:]), current().settings.group
+        # processes that share a batch drop different things; the stream itself is the same in all of them
+        return keys.fold_in(key, group.rank) if group is not None and group.rank else key
 
     def seed(self, source: Source) -> None:
         """Start again from a seed, a key or another stream's value."""

@@ -12,6 +12,7 @@ runs/digits-cnn/
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -31,6 +32,7 @@ from ..core.errors import InputError
 from ..core.room import check_room
 from ..core.version import __version__
 from ..data import DataLoader, RandomSampler, TensorDataset, transforms
+from ..distributed.joining import joined_if_launched
 from ..storage import save
 from ..storage.atomic import write_atomically
 from ..storage.locking import locked
@@ -73,6 +75,8 @@ def run(
     reading from it (`evaluate`, `predict`) needs no lock, for its files appear whole. Without `folder` it is
     `runs/DATA-MODEL`.
     """
+    group = joined_if_launched()
+    progress = progress if group.rank == 0 else False
     settings = with_source(settings or Settings())
     found = entry_for(settings.model, settings.data)
     task, how = TASKS[found.task], settings.training(found.train)
@@ -90,15 +94,26 @@ def run(
     if "from" in settings.model:
         _transfer(model, settings, how, task, data, progress)
     folder = os.fspath(folder) if folder is not None else _folder(settings)
-    with locked(folder):
+    path = os.path.join(folder, "model.safetensors")
+
+    def begin() -> None:
+        held.enter_context(locked(folder))
         _claim(folder, settings, how, fresh)
-        history = _train(task, model, data, how, folder, progress, callbacks)
+
+    def finish() -> tuple[Options, list[str]]:
         results = {**task.measure(model, data.test, data.about), **baselines(data.test, data.about)}
         data.about.update(of_run(task, model, data))
-        path = os.path.join(folder, "model.safetensors")
         files = _write_schema(folder, data)
         files.append(_save(path, model, settings, task, data))
         files += _report(folder, settings, how, task, data, model, history, results, png)
+        return results, files
+
+    with contextlib.ExitStack() as held:  # of several processes, the first alone writes
+        group.by_first("train", begin)
+        history = _train(task, model, data, how, folder, progress, callbacks)
+        written = group.gather(group.by_first("train", finish))[0]
+        assert written is not None  # or an error would have been raised
+        results, files = written
     made = (model, task, data.shape, data.about, settings.data, path)
     return Run(*made, history=history, results=results, files=tuple(files))
 

@@ -38,6 +38,8 @@ class Callback:
     epoch's record, a dict that goes into the history; the callback may add to it. Book, chapter 9, exercises.
     """
 
+    writes = False  # whether it writes files: of several processes, the first alone then listens
+
     def on_fit_start(self, trainer: Trainer) -> None:
         """Before the first step of a run, or after a resumed one was loaded."""
 
@@ -90,7 +92,7 @@ class LambdaCallback(Callback):
 class Callbacks:
     """The callbacks of a run, asked only about the events that they listen to."""
 
-    def __init__(self, callbacks: Iterable[Callback]) -> None:
+    def __init__(self, callbacks: Iterable[Callback], writing: bool = True) -> None:
         self.all = list(callbacks)
         for callback in self.all:
             if not isinstance(callback, Callback):
@@ -98,7 +100,8 @@ class Callbacks:
                     f"callbacks: a {type(callback).__name__} is not a callback.",
                     "an object of a subclass of wl.train.Callback; wl.train.LambdaCallback wraps functions",
                 )
-        self.listeners = {event: [bound for c in self.all if (bound := _listens(c, event))] for event in EVENTS}
+        listening = [callback for callback in self.all if writing or not callback.writes]
+        self.listeners = {event: [bound for c in listening if (bound := _listens(c, event))] for event in EVENTS}
 
     def tell(self, event: str, *args: object) -> None:
         for listener in self.listeners[event]:

@@ -19,6 +19,7 @@ from ..transforms.jit.jit import jit
 from .by_name import metric_named
 from .feeding import Data, as_loader, size_of
 from .step import Loss, Model, Objective, as_loss, evaluation_step, supervised
+from .together import Together
 
 Metrics: TypeAlias = Metric | str | Sequence[Metric | str] | Mapping[str, Metric | str] | None
 
@@ -33,6 +34,7 @@ def evaluate(
     objective: Objective = supervised,
     step: Callable[..., tuple[Tensor, Any]] | None = None,
     size: Callable[[object], int] = size_of,
+    together: Together | None = None,
 ) -> dict[str, Any]:
     r"""The mean loss over the data, \(\frac1n\sum_i \ell(f(x_i), y_i)\), and the metrics, in evaluation mode.
 
@@ -41,7 +43,8 @@ def evaluate(
     >>> wl.train.evaluate(wl.nn.Linear.from_matrix([[2.0]]), "mse_loss", (x, 2 * x + 1), batch_size=2)
     {'loss': 1.0}
 
-    Batches of different sizes count by their examples, or by `size` of them. Book, sections 3.2 and 9.2.2.
+    Batches of different sizes count by their examples, or by `size` of them. Several processes, `together`, measure the
+    rows that their loaders hand out, and get the results for all. Book, sections 3.2 and 9.2.2.
     """
     loss = as_loss(loss)
     metrics = named_metrics(metrics, loss)
@@ -50,17 +53,23 @@ def evaluate(
     for metric in metrics.values():
         metric.reset()
     with evaluating(model):
-        for batch in as_loader(data, batch_size, shuffle=False, seed=0):
+        loader = as_loader(data, batch_size, shuffle=False, seed=0)
+        for batch in loader:
             value, outputs = step(model, loss, batch)
             if math.isnan(number := float(value)):
                 raise NonFiniteError(
                     f"evaluate: the loss of the examples from {count} on is nan.",
                     "data and parameters without NaN; a smaller learning rate if they come from training",
                 )
+            if together is not None and not together.has_rows(loader):
+                continue
             weight = size(batch)
             total, count = total + number * weight, count + weight
             for metric in metrics.values():
                 metric.update(outputs, batch[1])
+    if together is not None and together.several:
+        total, count = together.total(total, count)
+        together.add_up(metrics)
     if not count:
         raise InputError("evaluate: there are no examples.", "data that are not empty")
     return {"loss": total / count, **{name: metric.compute() for name, metric in metrics.items()}}

@@ -13,7 +13,7 @@ from ..core.errors import InputError
 from ..core.tensor import Tensor
 from ..core.typing import Array
 from ..data.dataset import Examples, TensorDataset
-from ..data.loader import DataLoader
+from ..data.loader import DataLoader, rows_of
 from ..data.splits import train_test_split
 from ..data.tables.matrix import as_matrix, has_columns, is_list_of_numbers, split_off
 from ..data.tables.table import Table
@@ -33,14 +33,31 @@ class Batches:
             )
         self.source = source
         self.epoch = self.position = 0
+        self._share, self.part = (0, 1), (0, 0)
+
+    def share(self, rank: int, size: int) -> None:
+        """Hand out one of `size` parts of every batch; `part` says how many rows of how many the last one has."""
+        self._share = (rank, size)
 
     def __iter__(self) -> Iterator[Any]:
         skip = self.position
         for i, batch in enumerate(self.source):
             if i >= skip:
                 self.position = i + 1
-                yield batch
+                yield batch if self._share == (0, 1) else self._part_of(batch)
         self.epoch, self.position = self.epoch + 1, 0
+
+    def _part_of(self, batch: object) -> object:
+        (rank, size), n = self._share, size_of(batch)
+        low, high = rank * n // size, (rank + 1) * n // size
+        self.part = (high - low, n)
+        part = slice(low, high) if low < high else slice(0, 1)
+        if any(getattr(leaf, "ndim", 0) and leaf.shape[0] != n for leaf in trees.leaves(batch)):
+            raise InputError(
+                "data: the tensors of a batch differ in their first axis, so processes cannot have rows of it.",
+                "batches whose first axis is the examples, or fit(..., distributed=False)",
+            )
+        return trees.map(lambda leaf: rows_of(leaf, part), batch)
 
     def __len__(self) -> int:
         return len(self.source)  # type: ignore[arg-type]  # TypeError for streams, as for any iterable

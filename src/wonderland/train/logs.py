@@ -35,6 +35,8 @@ class JSONLines(Callback):
     A resumed run goes on behind the last line of the step from which it goes on.
     """
 
+    writes = True
+
     def __init__(self, path: str | os.PathLike[str], every: int | None = None) -> None:
         self.path, self.every = os.fspath(path), _interval("JSONLines", every)
         self._last = -1
@@ -70,6 +72,8 @@ class CSVLog(Callback):
     The whole table is written anew each epoch, so columns may join later.
     """
 
+    writes = True
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
 
@@ -98,6 +102,8 @@ class TensorBoard(Callback):
 
     `histograms=True` adds one of each parameter per epoch. Look at them with `tensorboard --logdir FOLDER`.
     """
+
+    writes = True
 
     def __init__(self, folder: str | os.PathLike[str], every: int | None = None, histograms: bool = False) -> None:
         self.folder, self.every, self.histograms = os.fspath(folder), _interval("TensorBoard", every), histograms

@@ -98,7 +98,7 @@ def _take_up(trainer: Trainer, found: Checkpoint) -> None:
 def _take_up_rest(trainer: Trainer, found: Checkpoint) -> None:
     record = found.record
     for name, metric in trainer.metrics.items():
-        if values := found.part(f"metrics.{name}"):
+        if (values := found.part(f"metrics.{name}")) and trainer.together.first:  # they are sums over all processes
             metric.load_state_dict({key: np.asarray(value) for key, value in values.items()})
     for name, callback in zip(trainer.callbacks.names(), trainer.callbacks.all, strict=True):
         if name in record["callbacks"]:

@@ -6,10 +6,16 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
-from ..core.dtypes import DType
+from ..core import trees
+from ..core.cell import Cell
+from ..core.dtypes import DType, is_floating
 from ..core.errors import InputError
+from ..core.settings import setting
 from ..core.tensor import Tensor
+from ..distributed.group import Group
+from ..distributed.sums import summed
 from ..nn.module.module import Module
+from ..nn.module.parameter import Buffer
 from ..nn.sequences.cache import Cache
 from ..optim.accumulation import accumulate as in_pieces
 from ..optim.averaging import Averaged
@@ -95,6 +101,7 @@ def training_step(
     scaler: GradScaler | None = None,
     outputs: bool = False,
     compiled: bool = True,
+    group: Group | None = None,
 ) -> Callable[..., tuple[Tensor, Any]]:
     """A function `step(model, loss, optimizer, average, batch, cache=None)`: it moves the model, gives (loss, outputs).
 
@@ -114,6 +121,9 @@ def training_step(
     Without `outputs` those of the model are not returned, and need no memory; in pieces there are none. With a `cache`
     the model reads on from it; what is in it is constant for the gradient, see `wl.train.pieces`. `precision` is a type
     for `wl.autocast` around the objective, and `scaler` scales the loss and leaves out steps that are not finite.
+
+    With a `group` of processes the step also takes `weight`, the share that the batch of this process has in the batch
+    of all: the loss, the gradients and statistics that the model keeps are sums over the processes, the same in all.
     """
     if accumulate > 1 and outputs:
         raise InputError("training_step: a batch in pieces has no outputs as a whole.", "accumulate=1, or no outputs")
@@ -125,6 +135,7 @@ def training_step(
         average: Averaged | None,
         batch: object,
         cache: Cache | None = None,
+        weight: Tensor | None = None,
     ) -> tuple[Tensor, object]:
         if cache is not None and accumulate > 1:
             raise InputError("training_step: a cache for a batch in pieces of rows.", "accumulate=1, or no cache")
@@ -133,12 +144,21 @@ def training_step(
             with in_precision(precision):
                 value, predicted = objective(model if cache is None else Reading(model, cache), loss, batch)
             total = value if regularizer is None else value + regularizer(model)
+            total = total if weight is None else total * weight
             return total if scaler is None else scaler.scale(total), (value, predicted if outputs else None)
 
-        if accumulate == 1:
-            (_, (value, predicted)), grads = value_and_grad(cost, has_aux=True)(model, batch)
-        else:
-            ((_, (value, predicted)), grads) = in_pieces(value_and_grad(cost, has_aux=True), accumulate)(model, batch)
+        kept = [] if group is None else [(cell, cell.value) for cell in _statistics(model)]
+        with contextlib.nullcontext() if group is None else setting("group", group):
+            both = value_and_grad(cost, has_aux=True)
+            (_, (value, predicted)), grads = (both if accumulate == 1 else in_pieces(both, accumulate))(model, batch)
+        if group is not None and weight is not None:
+            moved = [cell for cell, before in kept if cell.value is not before]
+            leaves, structure = trees.flatten(grads)
+            shares = [value * weight, *(cell.value * weight for cell in moved)]
+            value, *sums = summed(group, [*shares, *leaves])
+            for cell, total in zip(moved, sums, strict=False):
+                cell.assign(total)
+            grads = trees.unflatten(structure, sums[len(moved) :])
         if scaler is not None:
             grads = scaler.unscale(grads)
         if clip_value is not None:
@@ -155,6 +175,11 @@ def training_step(
         return value, predicted
 
     return jit(step) if compiled else step
+
+
+def _statistics(model: Module) -> list[Cell]:
+    """The buffers of real numbers, such as running means: each process would have its own."""
+    return [cell for cell in trees.leaves(model) if isinstance(cell, Buffer) and is_floating(cell.dtype)]
 
 
 def in_precision(precision: DType | None) -> contextlib.AbstractContextManager[None]:

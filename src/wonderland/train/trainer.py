@@ -39,6 +39,7 @@ from .feeding import Data, Loader, as_loader, hold_out, size_of
 from .history import History, Record
 from .resuming import resume
 from .step import Loss, Objective, as_loss, evaluation_step, supervised, training_step
+from .together import Together, group_for
 from .truncation import Carried, Pieces, Truncation, checked_truncation
 from .watching import look_at_first_batch
 
@@ -92,7 +93,9 @@ class Trainer:
         objective: Objective = supervised,
         jit: bool = True,
         check: bool = True,
+        distributed: bool | None = None,
     ) -> None:
+        self.together = Together(group_for(distributed))
         cut = None if truncated is None else checked_truncation(truncated, model, validation, accumulate)
         if isinstance(validation, float):
             data, validation = hold_out(data, validation, seed)
@@ -100,19 +103,20 @@ class Trainer:
         in_order = cut is not None and cut.carry == "epoch"
         self.loader: Loader | Pieces = as_loader(data, batch_size, shuffle=not in_order, seed=seed)
         self.validation = None if validation is None else as_loader(validation, 256, shuffle=False, seed=seed)
+        self.together.share(self.loader, self.validation, cut=cut)
         self.optimizer = _optimizer(optimizer, model, lr)
         self.metrics = named_metrics(metrics, self.loss_function)
         self.schedule: Any = schedule  # a function, or an object such as Plateau with a state of its own
         self.average = average
         self.precision = _precision(precision)
         self.scaler = scaler_for("fit", loss_scale, self.precision)
-        self.callbacks = Callbacks(callbacks)
+        self.callbacks = Callbacks(callbacks, writing=self.together.first)
         if checkpoint is not None and not isinstance(checkpoint, CheckpointFolder):
             checkpoint = CheckpointFolder(checkpoint)
         self.checkpoints, self.checkpoint_every, self.resume = checkpoint, checkpoint_every, resume
         self.monitor = monitor or ("loss" if self.validation is None else "validation_loss")
         self.check = check
-        self.progress = progress_of.make(progress)
+        self.progress = progress_of.make(progress if self.together.first else False)
         self.progress.running = self._running_metrics
         self.measures_training = bool(self.metrics) and accumulate == 1  # pieces of a batch have no outputs as a whole
         step_function = training_step(
@@ -125,10 +129,13 @@ class Trainer:
             scaler=self.scaler,
             outputs=self.measures_training,
             compiled=jit,
+            group=self.together.group if self.together.several else None,
         )
         self.objective, self.evaluation_function = objective, evaluation_step(objective, jit, self.precision)
         self.carried: Carried | None = None  # the state between pieces of sequences
         self.size_of: Callable[[object], int] = size_of
+        if self.together.several:
+            step_function, self.size_of = self.together.step(step_function, self.loader)
         if cut is not None:
             self.loader = Pieces(self.loader, cut)
             self.carried, self.size_of = Carried(self.loader), self.loader.size_of
@@ -149,15 +156,18 @@ class Trainer:
         """Train until so many epochs are done, counting those before a resume; see `wl.train.fit`."""
         if isinstance(epochs, bool) or not isinstance(epochs, (int, np.integer)) or epochs < 1:
             raise InputError(f"fit: epochs={epochs!r}.", "a number of epochs, 1 or more")
-        with contextlib.nullcontext() if self.checkpoints is None else locked(self.checkpoints.path):
+        with contextlib.ExitStack() as held:
+            if (folder := self.checkpoints) is not None:
+                self.together.group.by_first("fit", lambda: held.enter_context(locked(folder.path)))
             self._stop = self.history.stopped = None
-            if self.resume and self.checkpoints is not None and self.step == 0:
-                resume(self, self.checkpoints)
+            if self.resume and folder is not None and self.step == 0:
+                resume(self, folder)
+            self.together.agree_on_start(self, epochs)
             self.callbacks.tell("on_fit_start", self)
             with _stopping_on_interrupt(self) as interrupted, contextlib.closing(self.progress):
                 while self.epoch < epochs and self._stop is None:
                     self._run_epoch(epochs)
-                if interrupted:
+                if interrupted or self._stop == INTERRUPTED:  # here, or in another process
                     self.save()
                     raise KeyboardInterrupt(f"after epoch {self.epoch}, step {self.step}")
             self.history.stopped = self._stop
@@ -182,7 +192,7 @@ class Trainer:
         tell, show = self.callbacks.listeners["on_step_end"], self.progress.step
         every = self.checkpoint_every if self.checkpoints is not None else None
         for batch in self.loader:
-            if self.step == 0 and self.check:
+            if self.step == 0 and self.check and self.together.first:
                 look_at_first_batch(model, loss, self.objective, batch)
             if self.schedule is not None:
                 optimizer.lr = self.schedule(self.step)
@@ -198,13 +208,14 @@ class Trainer:
             self._total += value * size
             self._count += size
             self.step += 1
-            for metric in measured:
+            for metric in measured if self.together.has_rows(self.loader) else ():
                 metric.update(outputs, batch[1])
             for listener in tell:
                 listener(self)
             show(value)
             if every is not None and self.step % every == 0:
                 self.save()
+            self._stop = self.together.stop(self._stop)
             if self._stop is not None and not _was_last(self.loader, total):
                 return  # in the middle of the epoch
         if not self._count:
@@ -220,6 +231,7 @@ class Trainer:
     def _finish_epoch(self, start: float) -> None:
         record: Record = {"epoch": self.epoch + 1, "step": self.step, "loss": self._total / self._count}
         if self.measures_training:
+            self.together.add_up(self.metrics)
             record |= {name: plain(metric.compute()) for name, metric in self.metrics.items()}
         if self.validation is not None:
             record |= {f"validation_{name}": plain(value) for name, value in self.evaluate(self.validation).items()}
@@ -235,6 +247,7 @@ class Trainer:
             if (now := self.schedule(self.step)) != before:
                 self.mark(f"learning rate {now:.3g}")
         self.callbacks.tell("on_epoch_end", self, record)
+        self._stop = self.together.stop(self._stop)
         self.progress.end(record)
         if self.checkpoints is not None:
             self.save()
@@ -279,7 +292,9 @@ class Trainer:
             carried = Carried(Pieces(as_loader(data, 256, shuffle=False, seed=0), self.carried.loader.truncation))
             data, step, size = carried.loader, carried.with_cache(step), carried.loader.size_of
         with self.as_measured():
-            found = evaluate(self.model, self.loss_function, data, metrics=self.metrics, step=step, size=size)
+            found = evaluate(
+                self.model, self.loss_function, data, metrics=self.metrics, step=step, size=size, together=self.together
+            )
         for name, metric in self.metrics.items():
             metric.load_state_dict(kept[name])
         return found
@@ -302,6 +317,7 @@ class Trainer:
             tensors |= {f"scaler.{name}": t for name, t in self.scaler.state_dict().items()}
         if self.carried is not None:
             tensors |= {f"carried.{name}": t for name, t in self.carried.tensors().items()}
+        self.together.add_up(self.metrics, keep=True)
         for name, metric in self.metrics.items():
             tensors |= {f"metrics.{name}.{key}": arrays.asarray(v) for key, v in metric.state_dict().items()}
         states = {}
@@ -322,7 +338,8 @@ class Trainer:
             "callbacks": states,
             "history": self.history.state_dict(),
         }
-        path = self.checkpoints.save(f"step-{self.step:08}", tensors, record)
+        folder, name = self.checkpoints, f"step-{self.step:08}"
+        path = self.together.group.by_first("fit", lambda: folder.save(name, tensors, record))
         self._saved_at = self.step
         return path
 
@@ -375,6 +392,8 @@ def fit(model: Module, loss: Loss, data: Data, epochs: int = 10, **settings: Any
     - `progress`: "bar", "lines", False, or None to choose by the terminal.
     - `objective`: `(model, loss, batch) -> (loss, outputs)` for batches that are not pairs; `jit=False` runs eagerly.
     - `check`: look at the gradients of the first batch and warn of what cannot be learned.
+    - `distributed`: train with the other processes that `wonderland launch` has started, or that have joined by
+      `wl.distributed.init()`; False trains alone. `batch_size` is that of all of them, and each has its rows.
 
     A loss that is not finite ends the run with an error that says where it comes from; the model is then as it was
     before that epoch. Ctrl-C ends it after the step, with a checkpoint.

@@ -76,6 +76,11 @@ def get_threads() -> int:
     return _threads
 
 
+def is_chosen() -> bool:
+    """Whether somebody has said how many threads there are."""
+    return _threads is not None or _from_environment() is not None
+
+
 def set_threads(n: int) -> None:
     """Let compiled functions use n threads. Results do not depend on it, to the last bit.
 

@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 from jax.experimental import io_callback
 
+from ...core.context import Group
 from ...core.primitive import Aval
 from ...core.typing import Array
 from ...ir.deriving import pure
@@ -166,6 +167,10 @@ def _hosted(lowering: Lowering, *args: jax.Array, function: Hosted, avals: tuple
     return _from_python(lowering, lambda *data: host_call.impl(*data, function=function, avals=avals), avals, args)
 
 
+def _all_sum(lowering: Lowering, x: jax.Array, *, group: Group) -> jax.Array:
+    return _from_python(lowering, lambda data: [group.sum(data)], _avals((x,)), (x,), effect=True)[0]
+
+
 RULES: dict[str, Callable[..., jax.Array | list[jax.Array]]] = {
     "call": _call,
     "checkpoint": _checkpoint,
@@ -178,4 +183,5 @@ RULES: dict[str, Callable[..., jax.Array | list[jax.Array]]] = {
     "custom_linear": _custom_linear,
     "observe": _observe,
     "pure_callback": _hosted,
+    "all_sum": _all_sum,
 }

@@ -12,10 +12,12 @@ from ... import arrays, linalg
 from ...arrays.conversion import as_real, as_shape, as_tensor, convert
 from ...core.arguments import as_int
 from ...core.cell import Cell
+from ...core.context import current
 from ...core.dtypes import float32, is_half
 from ...core.errors import InputError, ShapeError
 from ...core.tensor import Tensor
 from ...core.typing import Array, ArrayLike, ShapeLike
+from ...primitives.meeting import all_sum
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm", "scale_norm"]
 
@@ -93,15 +95,15 @@ def batch_norm(
         return _affine_channels(x, _wide(x) - running_mean, _wide(running_var), weight, bias, eps)
     axes = tuple(range(x.ndim - 1))
     n = x.size // max(x.shape[-1], 1)
-    if n < 2:
+    if n < 2 and current().settings.group is None:
         raise InputError(
             f"batch_norm: training with {n} values per channel, from an input of shape {x.shape}, leaves no variance.",
             "a batch of two or more, or model.eval(); LayerNorm and GroupNorm need no batch",
         )
-    mean, variance = _moments(_wide(x), axes)
+    mean, variance, unbiased = _moments_of_batch(_wide(x), axes, n)
     centred = _wide(x) - mean
     if running_mean is not None:
-        _move("batch_norm", (running_mean, running_var), (mean, variance * (n / (n - 1))), momentum)
+        _move("batch_norm", (running_mean, running_var), (mean, variance * unbiased), momentum)
     return _affine_channels(x, centred, variance, weight, bias, eps)
 
 
@@ -279,6 +281,18 @@ def _moments(x: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[
     fixed = arrays.stop_gradient(mean)
     about = arrays.mean(arrays.square(x - fixed), axis=axes, keepdims=keepdims)
     return mean, about - arrays.square(mean - fixed)
+
+
+def _moments_of_batch(x: Tensor, axes: tuple[int, ...], n: int) -> tuple[Tensor, Tensor, Tensor | float]:
+    """Mean and variance of a batch, of which this process may have a part, and n/(n - 1) of the whole."""
+    group = current().settings.group
+    if group is None:
+        return *_moments(x, axes), n / (n - 1)
+    sums = all_sum(arrays.concat([arrays.sum(x, axis=axes), arrays.full((1,), n, dtype=x.dtype)]), group=group)
+    mean, count = sums[:-1] / sums[-1], arrays.stop_gradient(sums[-1])
+    fixed = arrays.stop_gradient(mean)
+    about = all_sum(arrays.sum(arrays.square(x - fixed), axis=axes), group=group) / count
+    return mean, about - arrays.square(mean - fixed), count / arrays.maximum(count - 1, 1)
 
 
 def _affine(x: Tensor, weight: ArrayLike | None, bias: ArrayLike | None) -> Tensor:
