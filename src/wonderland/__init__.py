@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from .nn.adaptation.quantization import quantize
     from .nn.module.freezing import freeze
     from .optim.loss_scaling import GradScaler
+    from .scale.exporting import export_stablehlo
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
     from .transforms.autocast import autocast
@@ -151,6 +152,7 @@ _FUNCTIONS = {
     "engines.choosing": ("get_backend", "set_backend", "using_backend"),
     "inspect.checking": ("check_grads",),
     "inspect.explain": ("explain",),
+    "scale.exporting": ("export_stablehlo",),
     "engines.native.keeping": ("get_kept_programs", "set_kept_programs"),
     "engines.native.threads": ("get_threads", "set_threads"),
     "hosting": ("pure_callback",),

@@ -196,3 +196,47 @@ def test_training_steps_have_the_losses_of_the_reference(name: str) -> None:
             step = WORKLOADS[name](**SMALL.get(name, {}))
             losses[backend] = [float(step()) for _ in range(3)]
     np.testing.assert_allclose(losses["xla"], losses["numpy"], rtol=1e-5)
+
+
+# --- programs for machines that are not here
+
+
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
+def test_training_steps_are_exported_for_accelerators(name: str, tmp_path: Any) -> None:
+    wl.random.seed(0)
+    step = WORKLOADS[name](**SMALL.get(name, {}))
+    made = wl.export_stablehlo(step.func, *step.args)
+    assert made.platforms == ("cpu", "cuda", "tpu")
+    assert "stablehlo." in made.text
+    made.save(tmp_path / "step.mlir")
+    assert (tmp_path / "step.mlir").read_text() == made.text
+
+
+def test_what_is_exported_runs_elsewhere_with_the_same_results() -> None:
+    wl.random.seed(0)
+    step = WORKLOADS["mlp_tiny"]()
+    made = wl.export_stablehlo(step.func, *step.args, platforms=["cpu"])
+    model = step.args[0]
+    check, loss, *states = made.call(*[x.numpy() for x in step.args[2:]])
+    assert check == 0
+    with wl.using_backend("numpy"):
+        np.testing.assert_allclose(loss, step().numpy(), rtol=1e-5)
+    written = [np.asarray(s) for s in states]
+    for parameter in model.parameters():
+        assert any(w.shape == parameter.shape and np.allclose(w, parameter.numpy(), atol=1e-6) for w in written)
+
+
+def test_the_check_tells_of_an_index_out_of_range() -> None:
+    made = wl.export_stablehlo(lambda x, i: x[i], X, wl.tensor([0, 1]), platforms=["cpu"])
+    assert made.call(X.numpy(), np.array([2, 0]))[0] == 0
+    assert made.call(X.numpy(), np.array([3, 0]))[0] > 0
+
+
+def test_exporting_refuses_what_it_does_not_know() -> None:
+    with pytest.raises(wl.errors.InputError, match="no platform 'abacus'"):
+        wl.export_stablehlo(wl.sin, X, platforms=["abacus"])
+    with pytest.raises(wl.errors.InputError, match="no platform is named"):
+        wl.export_stablehlo(wl.sin, X, platforms=[])
+    made = wl.export_stablehlo(wl.sin, X, platforms=["cpu"])
+    with pytest.raises(wl.errors.InputError, match=r"arrays of float32\[3\]"):
+        made.call(np.ones(3, np.float32))

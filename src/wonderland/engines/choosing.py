@@ -71,6 +71,11 @@ def _checked(name: str) -> str:
     return name
 
 
+def require(name: str) -> None:
+    """Raise unless an engine can run here; the error says what to install."""
+    _checked(name)
+
+
 def using_backend(name: str) -> setting:
     """Choose the engine for the graphs that run inside; also usable as a decorator.
 

@@ -212,9 +212,10 @@ def jit(
     return Jitted(f, numbers, names, dynamic=dynamic)
 
 
-def _traced(
-    f: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], purpose: str
+def traced_as(
+    purpose: str, f: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> tuple[Traced, Arguments]:
+    """A function traced for arguments, and these taken apart."""
     with LOCK:
         arguments = Arguments((args, kwargs))
         return Traced(f, arguments, getattr(f, "__name__", "function"), purpose), arguments
@@ -235,7 +236,7 @@ def make_graph(f: Callable[..., object]) -> Callable[..., Graph]:
     """
 
     def wrapper(*args: object, **kwargs: object) -> Graph:
-        return simplify(_traced(f, args, kwargs, "make_graph")[0].graph)
+        return simplify(traced_as("make_graph", f, args, kwargs)[0].graph)
 
     return wrapper
 
@@ -247,5 +248,5 @@ def eval_shape(f: Callable[..., object], *args: object, **kwargs: object) -> Any
     >>> print(wl.eval_shape(lambda x, w: x @ w, wl.ShapeDtype((10**6, 512), wl.float32), wl.ones((512, 3))))
     float32[1000000,3]
     """
-    traced, arguments = _traced(f, args, kwargs, "eval_shape")
+    traced, arguments = traced_as("eval_shape", f, args, kwargs)
     return traced.result(arguments.leaves, [atom.aval for atom in traced.graph.outputs])
