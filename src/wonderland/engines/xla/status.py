@@ -70,4 +70,4 @@ class Checks:
         if number:
             equation, dtype, message = self.known[number - 1]
             word = np.asarray(status.word if dtype.kind in "iu" else status.number).astype(dtype)
-            raise located(equation, message(word[()]))
+            raise located(equation, message(word.reshape(1)[0]))
