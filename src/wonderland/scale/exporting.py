@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -58,6 +59,8 @@ def export_stablehlo(
     out of range. Tensors that f refers to are constants of the program. Sizes are those of the arguments.
     """
     require("xla")
+    if importlib.util.find_spec("flatbuffers") is None:
+        raise InputError("export_stablehlo: it needs flatbuffers.", "pip install wonderland[xla]")
     for name in platforms:
         if name not in PLATFORMS:
             raise InputError(f"export_stablehlo: there is no platform {name!r}.", " or ".join(map(repr, PLATFORMS)))
