@@ -86,11 +86,11 @@ def test_a_planted_failure_is_found_and_made_small(monkeypatch: pytest.MonkeyPat
     """A compiler that is wrong about the hyperbolic tangent."""
     original = comparing.Engines.__init__
 
-    def planted(self: Any, c: Case) -> None:
-        original(self, c)
-        native = self.native
+    def planted(self: Any, c: Case, name: str) -> None:
+        original(self, c, name)
+        tried = self.tried
         if any("tanh" in line.text for line in c.lines):
-            self.native = lambda: [y * np.asarray(1.01, y.dtype) for y in native()]
+            self.tried = lambda: [y * np.asarray(1.01, y.dtype) for y in tried()]
 
     monkeypatch.setattr(comparing.Engines, "__init__", planted)
     whole = case(NORMAL, "wl.sin(x0)", "wl.tanh(v0 + 3)", "v1.reshape((7, 300))", "wl.sum(v2, axis=0)")

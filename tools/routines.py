@@ -55,7 +55,7 @@ def run_once(make: Callable[[], Callable[[], Any]]) -> None:
 
 def random_program(seed: int, number: int) -> None:
     with contextlib.suppress(UnfitError):
-        outcome(Engines(random_case(seed, number)).native)
+        outcome(Engines(random_case(seed, number), "native").tried)
 
 
 def named(programs: int, seed: int) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -24,7 +24,7 @@ def traced(model: Any, x: Any) -> tuple[Graph, Graph, list[Any]]:
     found = f.last_trace
     graph = simplify(found.graph)
     # cells are told by their position among those of the arguments
-    _, arguments = f._find((model, x), {})
+    _, arguments, _ = f._find((model, x), {})
     cells = [arguments.cells[c] if type(c) is int else c for c in found.read_cells]
     arrays = [np.asarray(v) for v in [*found.captured, *cells, *arguments.operands]]
     return graph, folded(graph, found.graph.steady), arrays

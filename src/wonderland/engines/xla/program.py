@@ -20,7 +20,7 @@ from .lowering import Lowering
 from .status import Status
 
 Outputs = tuple[Status, list[jax.Array]]
-# On processors the older of XLA's two code generators: it compiles ten times as fast, and its code is as good.
+# On processors the older of XLA's two code generators, which compiles most programs many times as fast.
 OPTIONS = {"xla_cpu_use_fusion_emitters": False}
 
 
