@@ -20,7 +20,7 @@ from tools.interrupts import Counters, counted, numbers
 from wonderland import nn
 from wonderland.core.cell import rest
 from wonderland.engines.native import bound
-from wonderland.transforms.jit.traced import Traced
+from wonderland.transforms.jit.traced import Traced, waiting
 
 NATIVE, PYTHON = "function of C", "Python"
 
@@ -387,6 +387,7 @@ def test_long_reads_see_state_before_or_after_a_step_and_nothing_between() -> No
         ended.set()
         thread.join()
     assert not wrong
+    assert not waiting
 
 
 class Keeping(nn.Module):

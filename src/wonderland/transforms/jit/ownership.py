@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from threading import get_ident
 from types import CodeType
@@ -59,8 +60,22 @@ class InUse:
         """`codes`: of the functions that runs are calls of. A variable of theirs tells one from another."""
         self.codes = [*codes]
         self.runs: dict[int, Run] = {}  # by the identity of the operands
+        self.waiting: set[int] = set()  # those that wait for others, in the same way
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.runs.clear)  # the runs of other threads end there
+            os.register_at_fork(after_in_child=self.waiting.clear)
+
+    def wait(self, key: int, seconds: float) -> None:
+        """Sleep until others may be done. Meanwhile calls that begin let those that wait go first.
+
+        A thread that calls a step again and again lets others run only while native code works, which is just when
+        they cannot have its state; so one that waits would wait for ever.
+        """
+        try:
+            self.waiting.add(key)
+            time.sleep(seconds)
+        finally:
+            self.waiting.discard(key)
 
     def overwrote(self, operands: Sequence[Tensor], runs: Sequence[Run]) -> bool:
         """Whether one of the runs, which were there before the operands were read, overwrites one of them.

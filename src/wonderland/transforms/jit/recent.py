@@ -26,7 +26,7 @@ from ...ir.stage import EXACT
 from .arguments import Arguments
 from .constants import Opened, is_remembered, opened
 from .environment import Environment
-from .traced import LOCK, Traced, in_use, runs
+from .traced import LOCK, Traced, in_use, runs, waiting
 
 if TYPE_CHECKING:
     from ...engines.native.bound import Bound
@@ -213,6 +213,7 @@ class Entering:
         self._now = guards.attribute(rest, "now", None) if traced.read_cells else None
         guards.empty(runs)
         guards.empty(rest.runs)
+        guards.empty(waiting)
         if not self._environment.guard(guards):
             return None
         for captured in traced.captured:
@@ -356,7 +357,7 @@ class Recent:
         found = Found(traced)
         try:
             with LOCK:
-                if runs or rest.runs:
+                if runs or rest.runs or waiting:
                     return MISSED
                 if not (found.add(args, self.kinds) and found.same) or traced.stale() or self.environment.changed():
                     return MISSED

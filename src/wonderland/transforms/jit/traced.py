@@ -136,6 +136,8 @@ class Traced:
         owned: list[int] = []
         key = id(operands)
         try:
+            if stateful and waiting:
+                time.sleep(2 * WAIT)  # their turn
             while True:
                 with LOCK:
                     others = [*runs.values()] if runs else ()
@@ -153,7 +155,7 @@ class Traced:
                             runs[key] = (operands, owned, get_ident())
                         break
                 operands.clear()  # when the other thread is done, the cells may hold others
-                time.sleep(WAIT)
+                in_use.wait(key, WAIT)
             if simple:
                 deliver = functools.partial(self._delivery, cells, operands, standing) if self.changes else None
                 arrays = run(self.graph, [o._data for o in operands], owned, deliver)
@@ -252,4 +254,4 @@ class Traced:
 
 
 in_use = InUse(Traced.run.__code__)
-runs = in_use.runs
+runs, waiting = in_use.runs, in_use.waiting
