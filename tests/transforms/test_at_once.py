@@ -482,7 +482,7 @@ def test_other_contexts_have_their_own_settings() -> None:
                 await asyncio.sleep(0)
         return found
 
-    async def both() -> tuple[list[bool], list[bool]]:
-        return await asyncio.gather(run(True), run(False))
+    async def both() -> list[list[bool]]:
+        return [*await asyncio.gather(run(True), run(False))]
 
-    assert asyncio.run(both()) == ([True] * 4, [False] * 4)
+    assert asyncio.run(both()) == [[True] * 4, [False] * 4]
