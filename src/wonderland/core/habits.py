@@ -84,7 +84,6 @@ MODULES: dict[str, dict[str, str]] = {
         "backends": NO_DEVICES,
         "utils": "wl.data for datasets and loaders",
         "hub": "wl.models, or wl.models.pretrained for folders of Hugging Face",
-        "distributed": "leave it out: a program runs on one machine",
         "set_num_threads": "wl.set_threads(n)",
         "get_num_threads": "wl.get_threads()",
         "dtype": "x.dtype, or a type such as wl.float32",
