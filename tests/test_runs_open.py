@@ -85,18 +85,20 @@ def test_the_file_of_weights_alone_can_be_asked(pets, tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", '{"test": 3}', "\x00"])
 def test_damaged_results_and_history_say_so(pets, tmp_path, text):
     folder, _ = pets
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
     for path in (folder / "runs" / "first").glob("*.*"):
         if path.is_file():
-            (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "results.json").write_text(text)
-    (tmp_path / "history.jsonl").write_text(text or "3\n")
-    run = wl.runs.open(tmp_path)
+            (damaged / path.name).write_bytes(path.read_bytes())
+    (damaged / "results.json").write_text(text)
+    (damaged / "history.jsonl").write_text(text or "3\n")
+    run = wl.runs.open(damaged)
     with pytest.raises(FileError, match=r"results\.json"):
         _ = run.results
     if text != '{"test": 3}':
         with pytest.raises(FileError, match=r"history\.jsonl is damaged: line 1"):
             _ = run.history
-    assert wl.runs.list(tmp_path.parent)[0]["state"] == "damaged"
+    assert wl.runs.list(tmp_path)[0]["state"] == "damaged"
 
 
 def test_runs_are_listed_with_their_results(pets, tmp_path):
