@@ -317,10 +317,7 @@ class DataLoader:
         return whole if self._share == (0, 1) else map(self._part_of, whole)
 
     def _part_of(self, task: Task) -> Task:
-        (rank, size), n = self._share, len(task.indices)
-        low, high = rank * n // size, (rank + 1) * n // size
-        self._parts[task.epoch, task.number] = (high - low, n)
-        part = slice(low, high) if low < high else slice(0, 1)
+        part, self._parts[task.epoch, task.number] = share_of(self._share, len(task.indices))
         if self.batch_transform is not None:  # what it draws is for the whole batch
             return task._replace(part=part)
         return task._replace(
@@ -430,6 +427,13 @@ class Recipe:
     def _transformed(self, x: object, rng: np.random.Generator | None) -> object:
         assert self.transform is not None
         return self.transform(x) if rng is None else transformed(self.transform, x, rng)
+
+
+def share_of(share: tuple[int, int], n: int) -> tuple[slice, tuple[int, int]]:
+    """The part that (rank, size) has in n rows, or the first row in place of none; how many of how many they are."""
+    rank, size = share
+    low, high = rank * n // size, (rank + 1) * n // size
+    return slice(low, high) if low < high else slice(0, 1), (high - low, n)
 
 
 def rows_of(leaf: Leaf, part: slice | None) -> Leaf:

@@ -13,7 +13,7 @@ from ..core.errors import InputError
 from ..core.tensor import Tensor
 from ..core.typing import Array
 from ..data.dataset import Examples, TensorDataset
-from ..data.loader import DataLoader, rows_of
+from ..data.loader import DataLoader, rows_of, share_of
 from ..data.splits import train_test_split
 from ..data.tables.matrix import as_matrix, has_columns, is_list_of_numbers, split_off
 from ..data.tables.table import Table
@@ -48,10 +48,8 @@ class Batches:
         self.epoch, self.position = self.epoch + 1, 0
 
     def _part_of(self, batch: object) -> object:
-        (rank, size), n = self._share, size_of(batch)
-        low, high = rank * n // size, (rank + 1) * n // size
-        self.part = (high - low, n)
-        part = slice(low, high) if low < high else slice(0, 1)
+        n = size_of(batch)
+        part, self.part = share_of(self._share, n)
         if any(getattr(leaf, "ndim", 0) and leaf.shape[0] != n for leaf in trees.leaves(batch)):
             raise InputError(
                 "data: the tensors of a batch differ in their first axis, so processes cannot have rows of it.",

@@ -115,9 +115,11 @@ class Pack:
             if not self.rest:
                 move(lead, row, row_end, column, column_end, n)
                 return
-            here = r.b.emit(f"zext i1 {r.b.emit(f'icmp eq i64 {lead[-1]}, {last - 1}')} to i64")
-            r.b.loop("1", 1, lambda _: move(lead, row, row_end, "0", str(n), n), here)
-            r.b.loop(here, 1, lambda _: move(lead, row, row_end, "0", str(self.rest), self.rest))
+            r.b.when(
+                r.b.emit(f"icmp eq i64 {lead[-1]}, {last - 1}"),
+                lambda: move(lead, row, row_end, "0", str(self.rest), self.rest),
+                lambda: move(lead, row, row_end, "0", str(n), n),
+            )
 
         def move(lead: list[str], row: str, row_end: str, column: str, column_end: str, n: int) -> None:
             def rows(i: str, height: int) -> None:

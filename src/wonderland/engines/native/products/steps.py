@@ -72,8 +72,8 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
     if _summed_along_memory(cpu, x, y, fixed) and not turned:
         return _shared(cpu, x, y, epilogue, Dots)
     panels = None
-    vectors = Product(cpu, x, y, epilogue, turned).vectors
-    if y.buffer in fixed and y.shape[-2] >= 16 and y.shape[-1] > vectors * lanes(cpu, y):
+    vectors = Product(cpu, x, y, epilogue, turned).vectors if y.buffer in fixed and y.shape[-2] >= 16 else 0
+    if vectors and y.shape[-1] > vectors * lanes(cpu, y):
         pack, y, panels = in_panels(cpu, y, vectors)
         steps.append(pack)
     elif (y.strides[-1] != 1 and y.shape[-1] > 1) or computed(y.dtype) != STORED[y.dtype]:
