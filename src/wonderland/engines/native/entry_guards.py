@@ -160,28 +160,20 @@ same:
   %it = LOAD ptr %registers %register
   GO fetch IF eq ptr %it, %c
   br label %no
-tuple:
-  %tuple1 = LOAD ptr %registers %register
-  %isTuple = call i1 @is(ptr %tuple1, ptr %c)
-  GO no UNLESS %isTuple
-  %tupleSize = API PyTuple_Size(ptr %tuple1)
-  GO fetch IF eq i64 %tupleSize, %size
-  br label %no
-list:
-  %list1 = LOAD ptr %registers %register
-  %isList = call i1 @is(ptr %list1, ptr %c)
-  GO no UNLESS %isList
-  %listSize = API PyList_Size(ptr %list1)
-  GO fetch IF eq i64 %listSize, %size
-  br label %no
 dict:
-  %dict1 = LOAD ptr %registers %register
-  %isDict = call i1 @is(ptr %dict1, ptr %c)
-  GO no UNLESS %isDict
   store i64 0, ptr %next
-  %dictSize = API PyDict_Size(ptr %dict1)
-  GO fetch IF eq i64 %dictSize, %size
-  br label %no
+  br label %sized
+tuple:
+  br label %sized
+list:
+  br label %sized
+sized:
+  %container = LOAD ptr %registers %register
+  %isOfType = call i1 @is(ptr %container, ptr %c)
+  GO no UNLESS %isOfType
+  %itsSize = API PyObject_Size(ptr %container)
+  GO fetch IF eq i64 %itsSize, %size
+  br label %clear
 of_tuple:
   %tuple2 = LOAD ptr %registers %register
   %inTuple = API PyTuple_GetItem(ptr %tuple2, i64 %size) OR clear

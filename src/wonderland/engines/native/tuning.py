@@ -65,6 +65,7 @@ KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody hold
 # --- how many go together
 FEATURES = 1024  # of keys and values of attention together; tiles of more leave too little of the caches   attention
 COPIED_ROWS = 20  # of x for which panels of y are copied together, if its rows lie badly           mlp, lstm
+FETCHED_TERMS = 64  # of a sum during which the factor of the next block is asked for                  products
 FAR_PARTS = 8  # of the sum of a product with such a factor                                      gcn_cora, gat_cora
 FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding
 FEW_QUANTIZED = 8  # of a product that reads a matrix of few bits as it is                       decoding

@@ -172,10 +172,9 @@ class FewQueries(Scores):
         if self.shared == Sharing():
             return
         ahead, item = self.shared.parts * self.keys * view.strides[-2], view.dtype.itemsize
-        self.b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for c in range(0, view.shape[-1], max(1, LINE // item)):
             place = self.r.at(line, STORED[view.dtype], (), (), ahead + c)
-            self.b.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
+            self.r.prefetch(place, cache=2)
 
     def _values(self, g: Group, i: str, columns: str) -> None:
         """The weights of a query, relative to its largest score so far, and its sums of values."""

@@ -27,8 +27,6 @@ def fetch(r: Routine, take: Take, entry: str, entries: int, ahead: int, cells: S
     later = b.intrinsic("smin", "i64", b.emit(f"add nsw i64 {entry}, {ahead}"), str(entries - 1))
     place = TABLE["astype"](b, [r.load(index, [later, *cells[0]])], [index.dtype], dtypes.int64, 1)
     inside = b.intrinsic("umin", "i64", place, str(take.sizes[0] - 1))  # nothing is read, so any place will do
-    b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     for cell in cells[:: max(LINE // (w * item), 1)]:
         at = r.linear((take.steps[0], *take.rest[1:]), (inside, *cell))
-        pointer = b.emit(f"getelementptr {STORED[take.dtype]}, ptr {r.pointer(take.view)}, i64 {at}")
-        b.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+        r.prefetch(b.emit(f"getelementptr {STORED[take.dtype]}, ptr {r.pointer(take.view)}, i64 {at}"))

@@ -18,12 +18,25 @@ from ..labels import Work
 from ..processor import Processor
 from ..text.builder import computed, typed
 from ..text.routine import Routine
-from ..tuning import COPIED, COPIED_ROWS, CYCLES, FAR_ROWS, GATHERED, INLINE, LARGE_ROWS, LONGEST, NEAR_BYTES, PANEL
+from ..tuning import (
+    COPIED,
+    COPIED_ROWS,
+    CYCLES,
+    FAR_ROWS,
+    FETCHED_TERMS,
+    GATHERED,
+    INLINE,
+    LARGE_ROWS,
+    LONGEST,
+    NEAR_BYTES,
+    PANEL,
+)
 from ..values import Shape, View
 from .blocks import Blocks, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
 from .packing import Panels, transpose
 
+LINE, SETS, WAYS = 64, 64, 8  # of the first-level cache: bytes of a line, sets, lines in a set
 OPEN = 256  # terms of a sum over a batch that are added in one go
 EVEN = 240  # rows, a multiple of those of most blocks
 
@@ -128,18 +141,21 @@ class Product(WithEpilogue):
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
         self.copied = height >= COPIED_ROWS and not panels and self._crowded()
+        # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
+        long = x.strides[-1] == 1 and not self.gathered and self.cut >= FETCHED_TERMS and height >= 2 * self.rows
+        self.fetches = long and 2 * self.rows <= WAYS * _places(abs(x.strides[-2]) * self.size)
         self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
 
     def _crowded(self) -> bool:
         """Whether the rows of a panel of y need more pages than the processor remembers, or fall on too few places of
-        the first-level cache (64 sets of 64 bytes)."""
+        the first-level cache."""
         step, cut = abs(self.y.strides[-2]) * self.size, min(self.cut, int(self.k))
         if step * cut > 48 * 4096:
             return True
-        if step % 64:
+        if step % LINE:
             return False
-        places = 64 // math.gcd(step // 64, 64)
-        return cut / places > 8 // min(self.vectors, 64 // places)
+        places = _places(step)
+        return cut / places > WAYS // min(self.vectors, SETS // places)
 
     @property
     def work(self) -> Work:
@@ -208,8 +224,10 @@ class Product(WithEpilogue):
                 starts = [line_at([difference(r, line, place.row)]) for line in lines]
                 left = [r.at(x, self.scalar, (1,), [start]) for start in starts]
                 terms = functools.partial(self._terms, r, left, right, x_steps, y_step, height, columns)
+                below = r.at(x, self.scalar, (1,), [line_at([difference(r, shifted(r, i, height), place.row)])])
+                fetch = functools.partial(self._fetch, r, below, x_steps) if self.fetches else None
                 cells = [self._cell(r, place, i, j, a, c) for a in range(height) for c in range(0, columns, self.w)]
-                sums = self._sums(r, cells, k, length, terms)
+                sums = self._sums(r, cells, k, length, terms, fetch)
                 for t, (cell, register) in enumerate(zip(cells, sums, strict=True)):
                     if self.tiled:
                         r.store_vector(register, cell, self.scalar, self.size, self.w, self.w)
@@ -266,8 +284,13 @@ class Product(WithEpilogue):
         index = [difference(r, i, place.row), difference(r, j, place.column)]
         return r.at(self.tile, self.scalar, (self.across, 1), index, a * self.across + c)
 
-    def _sums(self, r: Routine, cells: list[str], first: str, length: str, terms: Terms) -> list[str]:
-        """The accumulators of a block after a part of the sum, whose first term has a number."""
+    def _sums(
+        self, r: Routine, cells: list[str], first: str, length: str, terms: Terms, fetch: Callable[[str], None] | None
+    ) -> list[str]:
+        """The accumulators of a block after a part of the sum, whose first term has a number.
+
+        `fetch(k)` asks for what the next block needs of the terms from k on, a line of the cache for each row.
+        """
         b, count = r.b, len(cells)
         if self.k == 1:
             return terms("0", None)
@@ -282,8 +305,17 @@ class Product(WithEpilogue):
                 made += terms(shifted(r, k, way), names[way * count : (way + 1) * count])
             return made
 
+        def line(k: str, names: list[str]) -> list[str]:
+            assert fetch is not None
+            fetch(k)
+            return b.loop_with([(self.kind, name) for name in names], shifted(r, k, terms_of_line), ways, step, k)
+
         whole = difference(r, length, _remainder(r, length, ways))
-        names = b.loop_with(carried, whole, ways, step)
+        terms_of_line = LINE // self.size
+        lines = difference(r, whole, _remainder(r, whole, terms_of_line)) if fetch else "0"
+        if fetch:
+            carried = [(self.kind, name) for name in b.loop_with(carried, lines, terms_of_line, line)]
+        names = b.loop_with(carried, whole, ways, step, lines)
         sums = names[:count]
         for way in range(1, ways):
             sums = self._added(r, sums, names[way * count : (way + 1) * count])
@@ -334,6 +366,12 @@ class Product(WithEpilogue):
                 mine = sums[a * len(row) : (a + 1) * len(row)]
                 made += [b.intrinsic("fmuladd", self.kind, one, v, s) for v, s in zip(row, mine, strict=True)]
         return made
+
+    def _fetch(self, r: Routine, below: str, x_steps: Shape, k: str) -> None:
+        """Ask for a line of each row of the next block."""
+        here = r.at(below, self.scalar, x_steps[1:], [k])
+        for a in range(self.rows):
+            r.prefetch(r.at(here, self.scalar, [], [], a * x_steps[0]))
 
     # --- memory of the chunk's own
 
@@ -427,6 +465,11 @@ class Product(WithEpilogue):
             r.b.loop(place.column_end, self.w, columns, place.column)
 
         stepped(r, place.row, place.row_end, self.w, self.m, rows)
+
+
+def _places(step: int) -> int:
+    """On how many sets of the first-level cache rows fall that begin so many bytes after each other."""
+    return SETS if step % LINE else SETS // math.gcd(step // LINE, SETS)
 
 
 def _remainder(r: Routine, length: str, divisor: int) -> str:

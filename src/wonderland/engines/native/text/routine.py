@@ -136,6 +136,11 @@ class Routine:
             place = self.b.emit(f"add nsw i64 {place}, {total}")
         return place
 
+    def prefetch(self, pointer: str, cache: int = 1) -> None:
+        """Ask for the line at a place, which need not be inside of anything, for the first or the second cache."""
+        self.b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.b.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {4 - cache}, i32 1)")
+
     # --- vectors of w lanes, of which the first n count
 
     def load_vector(self, pointer: str, stored: str, align: int, w: int, n: int) -> str:
