@@ -42,6 +42,7 @@ from .core.evaluation import made_by as _made_by
 from .core.naming import no_attribute as _no_attribute
 from .core.primitive import Aval as ShapeDtype
 from .core.tensor import Tensor
+from .core.tensor import moved_by as _moved_by
 from .core.version import __version__ as __version__
 from .transforms.batching import vmap
 from .transforms.custom import custom_jvp, custom_vjp
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         wengert,
     )
     from .engines.choosing import get_backend, set_backend, using_backend
+    from .engines.devices import devices
     from .engines.native.keeping import get_kept_programs, set_kept_programs
     from .engines.native.threads import get_threads, set_threads
     from .hosting import pure_callback
@@ -95,6 +97,10 @@ if TYPE_CHECKING:
     from .nn.module.freezing import freeze
     from .optim.loss_scaling import GradScaler
     from .scale.exporting import export_stablehlo
+    from .scale.mesh import mesh
+    from .scale.sharding import shard
+    from .scale.shardings import shardings
+    from .scale.transfers import collectives
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
     from .transforms.autocast import autocast
@@ -149,10 +155,15 @@ _MODULES = (
     "wengert",
 )
 _FUNCTIONS = {
+    "engines.devices": ("devices",),
     "engines.choosing": ("get_backend", "set_backend", "using_backend"),
     "inspect.checking": ("check_grads",),
     "inspect.explain": ("explain",),
     "scale.exporting": ("export_stablehlo",),
+    "scale.mesh": ("mesh",),
+    "scale.sharding": ("shard",),
+    "scale.shardings": ("shardings",),
+    "scale.transfers": ("collectives",),
     "engines.native.keeping": ("get_kept_programs", "set_kept_programs"),
     "engines.native.threads": ("get_threads", "set_threads"),
     "hosting": ("pure_callback",),
@@ -185,6 +196,8 @@ _HOME = {name: module for module, names in _FUNCTIONS.items() for name in names}
 
 # large operations that come again: the engines load with the first
 _made_by(lambda *call: importlib.import_module(".engines.single", __name__).kernel(*call))
+
+_moved_by(lambda *call: importlib.import_module(".engines.devices", __name__).moved(*call))
 
 
 def __getattr__(name: str) -> object:

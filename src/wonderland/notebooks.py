@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .core.dtypes import is_real
-from .core.tensor import Tensor
+from .core.tensor import VALUES, Tensor
 from .core.typing import Array
 from .data.transforms.preview import png_bytes, tile
 from .viz.plot import Curve, plot
@@ -49,7 +49,7 @@ def tensor(x: Tensor) -> str | None:
     >>> tensor(wl.ones((2, 3))).count("<td")
     6
     """
-    if type(x) is not Tensor or x.ndim == 0 or not x.size or not is_real(x.dtype):
+    if type(x) not in VALUES or x.ndim == 0 or not x.size or not is_real(x.dtype):
         return None
     data = np.asarray(x)
     if data.dtype.kind == "V":  # bfloat16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import signal
@@ -35,14 +36,16 @@ def data(n=50):
 
 
 class Die(wl.train.Callback):
-    """Kill one process in the middle of a step, once."""
+    """Kill a process at the end of a step, once, if the folder says which and when."""
 
     def on_step_end(self, trainer):
-        flag = os.path.join(folder, "died")
-        if trainer.step == 9 and wl.distributed.get_rank() == 1 and not os.path.exists(flag):
-            open(flag, "w").close()
-            print("about to die", file=sys.stderr, flush=True)
-            os.kill(os.getpid(), signal.SIGKILL)
+        flag = os.path.join(folder, "die.json")
+        if os.path.exists(flag):
+            with open(flag) as file:
+                if json.load(file) == [wl.distributed.get_rank(), trainer.step]:
+                    os.remove(flag)
+                    print("about to die", file=sys.stderr, flush=True)
+                    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def fit(model, **settings):
@@ -115,6 +118,22 @@ def refused():
     finally:
         checkpoints.write_atomically = real
     return said
+
+
+def unlike():
+    """What is said of processes that have another file of the program, or another setting."""
+    rank, said = os.environ["RANK"], []
+    mine = os.path.join(folder, f"of_{rank}")
+    os.makedirs(mine, exist_ok=True)
+    with open(os.path.join(mine, "part_of_program.py"), "w") as file:
+        file.write(f"VALUE = {rank}")
+    sys.path.insert(0, mine)
+    importlib.import_module("part_of_program")
+    try:
+        wl.distributed.init()
+    except wl.errors.ProcessError as error:
+        said.append(str(error))
+    return {"rank": int(rank), "said": said}
 
 
 def everything():

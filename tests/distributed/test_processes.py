@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -58,22 +59,34 @@ def test_two_processes_are_as_one_and_the_same_bits_again(tmp_path):
     for found in first:
         assert "fit: the processes differ in the weights of 0.bias" in found["refused"][0]
     assert "the disk is full" in first[0]["refused"][1]
-    assert "fit: process 0 has failed: cannot write" in first[1]["refused"][1]
+    assert "checkpoints: process 0 has failed: cannot write" in first[1]["refused"][1]
     assert (tmp_path / "step-00000004.json").exists()
     assert not (tmp_path / "step-00000008.json").exists()
 
 
 @needs_mpi
-def test_a_killed_process_is_named_and_a_restart_ends_as_without(tmp_path):
-    (tmp_path / "whole").mkdir()
-    (tmp_path / "whole" / "died").touch()
-    (tmp_path / "broken").mkdir()
-    whole = results("restarted", tmp_path / "whole")
-    done = run(PROGRAM, "restarted", tmp_path / "broken", options=["--restarts", "1"])
-    assert "process 1 of 2 ended by SIGKILL: about to die; restart 1 of 1" in done.stderr
+@pytest.mark.parametrize("n", [2, 4])
+def test_a_killed_process_is_named_and_a_restart_ends_as_without(n, tmp_path):
+    rng = random.Random(n)
+    dead, step = rng.randrange(n), rng.randrange(1, 15)  # of 15 steps, with checkpoints after 4, 5, 8, 10, 12 and 15
+    for name in ("whole", "broken"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "broken" / "die.json").write_text(json.dumps([dead, step]))
+    whole = results("restarted", tmp_path / "whole", n=n)
+    assert [found["rank"] for found in whole] == list(range(n))
+    assert all({**found, "rank": 0} == whole[0] for found in whole)  # all processes have the same losses and bits
+    done = run(PROGRAM, "restarted", tmp_path / "broken", n=n, options=["--restarts", "1"])
+    assert f"process {dead} of {n} ended by SIGKILL: about to die; restart 1 of 1" in done.stderr
     again = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {found["digest"] for found in again} == {whole[0]["digest"]}
-    assert all(found["losses"] == whole[0]["losses"] and found["accuracy"] == whole[0]["accuracy"] for found in again)
+    assert len(again) == n
+    assert all({**found, "rank": 0} == whole[0] for found in again)
+
+
+@needs_mpi
+def test_processes_with_another_file_of_the_program_do_not_begin(tmp_path):
+    first, second = results("unlike", tmp_path)
+    for found in (first, second):
+        assert "distributed: the processes differ in the file part_of_program.py" in found["said"][0]
 
 
 @needs_mpi

@@ -28,7 +28,7 @@ from wonderland.recipes.tasks.language import read_text
 from wonderland.recipes.tasks.texts import read_texts
 from wonderland.storage import safetensors
 from wonderland.train import resuming
-from wonderland.train.checkpoints import FORMAT, read
+from wonderland.train.checkpoints import WHOLE, read
 from wonderland.wengert import Formula, trace
 
 from .mutations import as_json, damaged, damaged_value
@@ -386,7 +386,7 @@ def _record_damage(data: bytes, rng: random.Random, other: bytes) -> bytes:
     """A record with odd values, and the checksum that belongs to it."""
     record = damaged_value({k: v for k, v in json.loads(data).items() if k != "sha256"}, rng)
     if isinstance(record, dict):
-        record["format"] = FORMAT if rng.random() < 0.9 else record.get("format")
+        record["format"] = WHOLE if rng.random() < 0.9 else record.get("format")
         record["sha256"] = _digest(record)
     return as_json(record, rng).encode("utf-8", "surrogatepass")
 

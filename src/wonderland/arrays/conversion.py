@@ -26,7 +26,7 @@ from ..core.dtypes import (
 )
 from ..core.errors import DTypeError, InputError, ShapeError
 from ..core.room import GIBIBYTE
-from ..core.tensor import Tensor, Tracer, alias, wrap
+from ..core.tensor import Tensor, Tracer, alias, unrecorded, wrap
 from ..core.typing import Array, ArrayLike, DTypeLike, Number, ShapeLike, SupportsDLPack
 from ..primitives import elementwise as p
 from ..primitives.creation import check_size
@@ -61,7 +61,7 @@ def tensor(
     made = asarray(data, dtype=dtype, copy=True, device=device)
     if not requires_grad:
         return made
-    return (wrap(made._data) if type(made) is Tensor else made).requires_grad_()
+    return unrecorded(made).requires_grad_()
 
 
 def array(

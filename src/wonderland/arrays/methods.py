@@ -14,7 +14,7 @@ from ..core.context import current
 from ..core.errors import InputError, TraceError
 from ..core.giving import given_to
 from ..core.naming import without_hints
-from ..core.tensor import Tensor, Tracer, wrap
+from ..core.tensor import Tensor, Tracer, unrecorded
 from ..core.typing import Array, ArrayLike, Axes, DTypeLike, Index, ShapeLike
 from . import numpy_functions
 from .updates import At
@@ -371,7 +371,7 @@ class CellMethods(Tensor):
     def __init__(self, data: ArrayLike, dtype: DTypeLike | None = None) -> None:
         value = arrays.asarray(data, dtype=dtype, copy=True if isinstance(data, np.ndarray) else None)
         self._leaf = None
-        self._outside = wrap(value._data) if type(value) is Tensor else value  # without its imperative record
+        self._outside = unrecorded(value)  # without its imperative record
         self._inside = None
         if (trace := current().trace) is not None:
             trace.note_create(self)  # type: ignore[arg-type]  # it is a cell: the method is given to Cell

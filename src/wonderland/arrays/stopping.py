@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar, overload
 
 from ..core import trees
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor, unrecorded
 from ..primitives.structure import stop
 
 __all__ = ["stop_gradient"]
@@ -27,7 +27,5 @@ def stop_gradient(x: object) -> object:
     """
     if isinstance(x, Tensor):
         out = stop(x)
-        if type(out) is Tensor and out._node is not None:
-            out = wrap(out._data)
-        return out
+        return unrecorded(out) if out._node is not None else out
     return trees.map(lambda leaf: stop_gradient(leaf) if isinstance(leaf, Tensor) else leaf, x)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.errors import FileError, InputError, ModuleError
-from .parsing import Commands, UsageError, add_command
+from .parsing import Commands, Parser, UsageError, add_command, add_engine
 from .training import mistake, shown
 
 EVALUATE = """\
@@ -78,13 +78,15 @@ def add_to(commands: Commands) -> None:
     command.add_argument("--quantize", metavar="DTYPE", help="weights of few bits: int8, int4 or bfloat16")
     command.add_argument("--stream", action="store_true", help="show the text as it is written")
     command.add_argument("--json", action="store_true", help="print JSON; with --stream a line for each piece")
+    add_engine(command)
 
 
-def _add_shared(command: argparse.ArgumentParser) -> None:
+def _add_shared(command: Parser) -> None:
     command.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="an option of the data's reader"
     )
     command.add_argument("--json", action="store_true", help="print JSON")
+    add_engine(command)
 
 
 def run_evaluate(options: argparse.Namespace) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable
 from typing import NoReturn, TypeAlias
+
+from ..core.errors import InputError
 
 
 class UsageError(Exception):
@@ -41,3 +44,24 @@ def add_command(
     )
     command.set_defaults(run=run)
     return command
+
+
+def add_engine(command: Parser) -> None:
+    """The options that say which engine runs programs, and on which device."""
+    command.add_argument("--engine", metavar="NAME", help="what runs programs: native (default), numpy or xla")
+    command.add_argument("--device", metavar="NAME", help="of the engine xla: cpu:1, gpu:0 (see wl.devices())")
+    command.set_defaults(run=functools.partial(_on_engine, command.get_default("run")))
+
+
+def _on_engine(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:
+    if options.engine is None and options.device is None:
+        run(options)
+        return
+    from ..engines.choosing import get_backend, using_backend
+
+    try:
+        chosen = using_backend(options.engine or get_backend(), options.device)
+    except InputError as error:
+        raise UsageError(str(error)) from None
+    with chosen:
+        run(options)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.errors import FileError, InputError, SizeError, WonderlandError
 from .listing import settings
-from .parsing import Commands, UsageError, add_command
+from .parsing import Commands, UsageError, add_command, add_engine
 
 HELP = """\
 Train a model on data, show the progress, and write checkpoints, weights, results and a report into a folder. Without
@@ -67,6 +67,7 @@ def add_to(commands: Commands) -> None:
     command.add_argument("--out", metavar="FOLDER", help="where the results go (default: runs/DATA-MODEL)")
     command.add_argument("--fresh", action="store_true", help="start anew if the folder has a run")
     command.add_argument("--quiet", action="store_true", help="show the result only")
+    add_engine(command)
 
 
 def run(options: argparse.Namespace) -> None:

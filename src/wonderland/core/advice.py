@@ -24,7 +24,7 @@ _PROPERTIES = {
     "shape": "x.shape, without a call",
     "ndim": "x.ndim, without a call",
     "dtype": "x.dtype, without a call; x.astype(dtype) for another one",
-    "device": 'x.device, which is "cpu"',
+    "device": "x.device",
 }
 
 

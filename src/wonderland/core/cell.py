@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .context import Scope, current
 from .dtypes import DType
 from .errors import TraceError
-from .tensor import Shape, Tensor, Tracer, alias
+from .tensor import VALUES, Shape, Tensor, Tracer, alias
 from .typing import Array
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Cell(Given):
 
     @property
     def _node(self) -> Recorded:
-        return None if type(self.inside) is Tensor else self._leaf  # gradients are for its own value, not for a guest
+        return None if type(self.inside) in VALUES else self._leaf  # gradients are for its own value, not for a guest
 
     @_node.setter
     def _node(self, node: Recorded) -> None:
@@ -123,6 +123,10 @@ class Cell(Given):
     @property
     def ndim(self) -> int:
         return self._held.ndim
+
+    @property
+    def device(self) -> str:
+        return self._held.device
 
     def _concrete(self, what: str) -> Array:
         return self.value._concrete(what)

@@ -94,6 +94,7 @@ class Settings:
         "backend",
         "choices",
         "debug",
+        "device",
         "fill",
         "grad_enabled",
         "group",
@@ -109,7 +110,10 @@ class Settings:
         # whether tensors that require gradients record what happens to them
         self.grad_enabled: bool = chosen.get("grad_enabled", True)
         # the engine that runs graphs, see `wonderland.engines.choosing`; None: the default
-        self.backend: str | None = chosen.get("backend")
+        self.backend: str | None
+        # where it runs them if it has devices, see `wonderland.engines.devices`; None: where their values are
+        self.device: str | None
+        self.backend, self.device = chosen.get("backend", (None, None))
         # whether accidental broadcasting is refused, see `wonderland.shape`
         self.strict_broadcast: bool = chosen.get("strict_broadcast", False)
         # a function called with every computed value, see `wonderland.debug`

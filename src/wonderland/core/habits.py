@@ -5,7 +5,7 @@ A name that is an attribute here is in no table; a test holds the tables to that
 
 from __future__ import annotations
 
-NO_DEVICES = "leave it out: there is only the CPU, and tensors are always on it"
+NO_DEVICES = 'leave it out: values are on the CPU, or with wl.set_backend("xla") on one of wl.devices()'
 _RANDOM = "wl.random.{0}(...), with wl.random.seed(0) before it"
 
 # By the module that is asked for the name, without "wonderland.".
@@ -113,9 +113,8 @@ MODULES: dict[str, dict[str, str]] = {
         "jnp": "wl itself: its functions have NumPy's names",
         "scipy": "wl.special, wl.linalg, wl.ode and wl.optim.minimize",
         "PRNGKey": "wl.random.key(0)",
-        "device_put": "wl.asarray(x)",
+        "device_put": "x.to(device), one of wl.devices()",
         "device_get": "x.numpy()",
-        "devices": NO_DEVICES,
         "block_until_ready": "leave it out: a result is computed when a call returns",
         "tree_map": "wl.tree.map(f, tree)",
         "tree_util": "wl.tree",
@@ -284,8 +283,8 @@ _IN_PLACE = "x = x.{0}(...), as operations make new tensors; x[i] = v changes el
 TENSORS: dict[str, str] = {
     "cuda": NO_DEVICES,
     "mps": NO_DEVICES,
-    "get_device": 'x.device, which is "cpu"',
-    "is_cuda": 'x.device, which is "cpu"',
+    "get_device": "x.device",
+    "is_cuda": "x.device",
     "pin_memory": NO_DEVICES,
     "share_memory_": NO_DEVICES,
     "data": "x.detach()",

@@ -19,7 +19,7 @@ from .dtypes import DType, is_inexact
 from .errors import ShapeError, TraceError
 from .evaluation import SMALL, compute, evaluate, recover
 from .settings import lenient
-from .tensor import Shape, Tensor, Tracer, alias, new, wrap
+from .tensor import Shape, Tensor, Tracer, alias, new, unrecorded, wrap
 from .typing import Shaped, Tangents
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def read(cell: Cell) -> Tensor:
     value = cell.value
     trace = current().trace
     if trace is None:
-        if cell._leaf is not None and current().settings.grad_enabled and type(value) is Tensor and cell._node:
-            leaf = wrap(value._data)
+        if cell._leaf is not None and current().settings.grad_enabled and not isinstance(value, Tracer) and cell._node:
+            leaf = alias(value)
             leaf._node = cell._leaf
             return leaf
         return alias(value)
@@ -112,8 +112,8 @@ def assign(cell: Cell, value: Tensor) -> None:
     """Put a new value into a cell and tell the interpreter, which cleans up or writes back when it ends."""
     if isinstance(value, Cell):
         value = read(value)
-    if type(value) is Tensor and value._node is not None:
-        value = wrap(value._data)
+    if value._node is not None:
+        value = unrecorded(value)
     if value.shape != cell.shape or value.dtype != cell.dtype:
         raise ShapeError(
             f"assign: a {type(cell).__name__} of {cell.dtype}{list(cell.shape)} cannot take a value of "

@@ -67,7 +67,7 @@ def no_attribute(module: str, name: str, known: Iterable[str]) -> AttributeError
       try: nn.Conv2d(inputs, outputs, kernel_size)
     """
     message = f"module {module!r} has no attribute {name!r}"
-    hint = None if name.startswith("__") else remedy(module.partition(".")[2], name, known)
+    hint = None if name.startswith("_") else remedy(module.partition(".")[2], name, known)
     return AttributeError(message if hint is None else f"{message}\n  try: {hint}")
 
 

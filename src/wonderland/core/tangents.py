@@ -15,7 +15,7 @@ from .dtypes import DType, is_inexact
 from .errors import GradientError, TraceError
 from .interpreter import Later, Tangent, apply_linear, bind
 from .primitive import LINEAR, ZERO, Primitive
-from .tensor import Shape, Tensor, Tracer, format_array, noun
+from .tensor import VALUES, Shape, Tensor, Tracer, format_array, noun
 from .typing import Array
 
 
@@ -52,7 +52,7 @@ class JVPTracer(Tracer):
         value = self.primal
         while isinstance(value, JVPTracer):
             value = value.primal
-        return format_array(value._data, "tensor", ", traced") if type(value) is Tensor else f"traced({value!r})"
+        return format_array(value._data, "tensor", ", traced") if type(value) in VALUES else f"traced({value!r})"
 
 
 class JVPTrace:

@@ -1,14 +1,15 @@
 """The tensor: an n-dimensional value over a NumPy buffer that nobody else writes to.
 
 `Tensor` holds a computed value. `Tracer` is its subclass for values inside a transformation: it has a shape and a
-dtype, and every operation on it is handled by the interpreter that made it. Users see one type.
+dtype, and every operation on it is handled by the interpreter that made it. `Distant` is that for computed values that
+are in the memory of an accelerator. Users see one type.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -87,14 +88,14 @@ class Tensor(Given):
 
     @property
     def device(self) -> str:
-        """Where the value lives; always "cpu"."""
+        """Where the value lives: "cpu" in the host's memory, else one of `wl.devices()`, such as "gpu:0"."""
         return "cpu"
 
     def to_device(self, device: object, /, *, stream: object = None) -> Tensor:
-        """This tensor on a device; there is only "cpu"."""
-        if str(device) != "cpu" or stream is not None:
-            raise InputError(f"to_device: there is no device {device!r}.", 'the device "cpu"')
-        return self
+        """This tensor on a device: "cpu", the host's memory, or one of `wl.devices()`."""
+        if stream is not None:
+            raise InputError(f"to_device: stream={stream!r} is not there.", "x.to_device(device)")
+        return self if str(device) == self.device == "cpu" else _movers[0](self, str(device))
 
     def to(self, target: DTypeLike) -> Tensor:
         """This tensor with another dtype, or on a device: `x.to(wl.float64)`, `x.to("cpu")`."""
@@ -221,7 +222,7 @@ class Tensor(Given):
         copied = alias(self)
         if type(copied) is Tensor:
             copied._data = copied._data.copy()
-        return copied
+        return copied  # nobody writes to what is elsewhere: assignment brings it here first
 
     clone = copy
 
@@ -229,7 +230,15 @@ class Tensor(Given):
         """A copy that gathers gradients of its own if this tensor does."""
         if not (self.requires_grad and self.is_leaf):
             return memo.setdefault(id(self), self.copy())
-        return memo.setdefault(id(self), wrap(self._data).requires_grad_())
+        return memo.setdefault(id(self), unrecorded(self).copy().requires_grad_())
+
+
+_movers: list[Callable[[Tensor, str], Tensor]] = []
+
+
+def moved_by(mover: Callable[[Tensor, str], Tensor]) -> None:
+    """Have tensors brought to devices by this function."""
+    _movers[:] = [mover]
 
 
 def is_device(target: object) -> bool:
@@ -247,12 +256,23 @@ def wrap(data: Array | Number) -> Tensor:
 
 def alias(x: Tensor) -> Tensor:
     """Another tensor with the same value and record: where one is changed by assignment, the other is not."""
-    if type(x) is not Tensor:
+    if type(x) is Tensor:
+        t = new(Tensor)
+        t._data = x._data
+    elif type(x) is Distant:
+        t = x._again()
+    else:
         return x  # traced values do not change, and a cell is meant to
-    t = new(Tensor)
-    t._data = x._data
     t._node = x._node
     return t
+
+
+def unrecorded(x: Tensor) -> Tensor:
+    """Another tensor with the same value and without a record; traced values have none."""
+    other = alias(x)
+    if other is not x:
+        other._node = None
+    return other
 
 
 new = object.__new__
@@ -314,3 +334,96 @@ class Tracer(Tensor):
             "requires_grad_: inside a transformation (wl.grad, wl.jit) gradients are the transformation's matter.",
             "wl.grad(f)(x), or call requires_grad_() outside",
         )
+
+
+class Far(Protocol):
+    """An array in the memory of a device, as an engine has it. NumPy can bring it to the host."""
+
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def sharding(self) -> Any: ...
+
+
+class Distant(Tensor):
+    """A value on a device. When somebody looks at its numbers they come to the host, once.
+
+    Assignment changes the copy on the host, and nothing is `far` from then on.
+    """
+
+    __slots__ = ("far",)
+    far: Far | None
+
+    def __init__(self, far: Far) -> None:
+        self.far = far
+        self._node = None
+
+    @property
+    def _data(self) -> Array:  # a slot in Tensor, here filled when it is asked for
+        try:
+            data: Array = _near.__get__(self)
+        except AttributeError:
+            try:
+                data = np.asarray(self.far)
+            except RuntimeError as error:  # overwritten by a step that a thread of the user's runs
+                raise InputError(
+                    f"read: a tensor of shape {self.shape} on {self.device} is gone: {error}",
+                    "copies of parameters (x.copy()) for what runs beside a training step",
+                ) from error
+            _near.__set__(self, data)
+        return data
+
+    @_data.setter
+    def _data(self, data: Array) -> None:
+        _near.__set__(self, data)
+        self.far = None
+
+    @property
+    def near(self) -> bool:
+        """Whether the host has its numbers."""
+        return _holds(self)
+
+    def _again(self) -> Distant:
+        """Another tensor with the same value."""
+        t = new(Distant)
+        t.far = self.far
+        if self.near:
+            _near.__set__(t, self._data)
+        return t
+
+    @property
+    def shape(self) -> Shape:
+        return self._data.shape if self.far is None else self.far.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._data.dtype if self.far is None else self.far.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def device(self) -> str:
+        return "cpu" if self.far is None else place_of(self.far)
+
+
+VALUES = (Tensor, Distant)  # the classes of computed values
+_near: Any = Tensor._data  # the slot
+
+
+def _holds(x: Distant) -> bool:
+    try:
+        _near.__get__(x)
+    except AttributeError:
+        return False
+    return True
+
+
+def place_of(far: Far) -> str:
+    """The device of an array, as in `wl.devices()`, or how many there are."""
+    devices = sorted(far.sharding.device_set, key=lambda device: device.id)
+    first = f"{devices[0].platform}:{devices[0].id}"
+    return first if len(devices) == 1 else f"{first} to {devices[-1].platform}:{devices[-1].id}"

@@ -21,7 +21,7 @@ import numpy as np
 from .cell import Cell
 from .errors import TreeError
 from .primitive import Aval
-from .tensor import Tensor
+from .tensor import VALUES, Tensor
 
 __all__ = [
     "Structure",
@@ -146,7 +146,7 @@ def is_stateful(x: object) -> bool:
 def _children(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
     """(kind, meta, [(key, child)]) of a node; None for a leaf."""
     cls = type(tree)
-    if cls is Tensor:
+    if cls in VALUES:
         return None  # most of what is asked about
     if cls is list:
         return "list", None, list(enumerate(tree))

@@ -1,8 +1,9 @@
 """Which engine runs graphs: NumPy, the reference, native code, or XLA. The results agree; only the speed differs.
 
     wl.set_backend("numpy")                  from now on
+    wl.set_backend("xla", device="gpu:1")    on one of wl.devices(); else where the values are
     with wl.using_backend("numpy"): ...      for a while
-    WONDERLAND_BACKEND=numpy                 for a whole program
+    WONDERLAND_BACKEND=numpy                 for a whole program; WONDERLAND_DEVICE=gpu:1
 
 Native code is the default. It needs llvmlite, on Linux or macOS; elsewhere NumPy runs graphs, and a warning says so
 once. XLA also runs on accelerators; it needs `pip install wonderland[xla]`, see docs/scale.md. Outside `jit` operations
@@ -21,7 +22,7 @@ from ..core.errors import InputError, SizeError, WonderlandError
 from ..core.handover import Delivery
 from ..core.settings import set_from_now_on, setting
 from ..ir.graph import Graph
-from .engine import TABLE, Array, Program, engine
+from .engine import TABLE, Array, Program, engine, far_engine
 
 QUICKEST = "native"
 
@@ -52,15 +53,17 @@ def _default() -> str:
     return QUICKEST
 
 
-def set_backend(name: str) -> None:
+def set_backend(name: str, device: str | None = None) -> None:
     """Choose the engine that runs graphs from now on, in this thread or task: "numpy", "native" or "xla".
+
+    With "xla" also the device, one of `wl.devices()`: programs run there, and new state stays there.
 
     >>> import wonderland as wl
     >>> before = wl.get_backend()
     >>> wl.set_backend("native")
     >>> wl.set_backend(before)
     """
-    set_from_now_on("backend", _checked(name))
+    set_from_now_on("backend", (_checked(name), _checked_device("set_backend", name, device)))
 
 
 def _checked(name: str) -> str:
@@ -71,13 +74,23 @@ def _checked(name: str) -> str:
     return name
 
 
+def _checked_device(what: str, name: str, device: str | None) -> str | None:
+    if device is None or (device == "cpu" and not TABLE[name].distant):
+        return None
+    found = far_engine(name)
+    if found is None:
+        raise InputError(f"{what}: the engine {name!r} has no device {device!r}.", 'the engine "xla", or no device')
+    found.check_device(device)
+    return device
+
+
 def require(name: str) -> None:
     """Raise unless an engine can run here; the error says what to install."""
     _checked(name)
 
 
-def using_backend(name: str) -> setting:
-    """Choose the engine for the graphs that run inside; also usable as a decorator.
+def using_backend(name: str, device: str | None = None) -> setting:
+    """Choose the engine, and its device, for the graphs that run inside; also usable as a decorator.
 
     >>> import wonderland as wl
     >>> f = wl.jit(lambda x: (wl.tanh(x) ** 2).sum())
@@ -86,7 +99,17 @@ def using_backend(name: str) -> setting:
     >>> bool(abs(native - f(wl.ones(1000))) < 1e-3)
     True
     """
-    return setting("backend", _checked(name))
+    return setting("backend", (_checked(name), _checked_device("using_backend", name, device)))
+
+
+def device_name() -> str | None:
+    """The device that was chosen, here and now, for engines that have some."""
+    return current().settings.device or _default_device()
+
+
+@functools.cache
+def _default_device() -> str | None:
+    return os.environ.get("WONDERLAND_DEVICE") or None
 
 
 def engine_name() -> str:
@@ -102,12 +125,8 @@ def run(
 
     `owned`: positions of arrays that belong to the caller alone; `deliver` puts new state in place, see engine.py.
     """
-    name = engine_name()
-    program = graph.programs.get(name)
     try:
-        if program is None:
-            program = _program(name, graph)
-        return program(arrays, owned, deliver)
+        return program_of(engine_name(), graph)(arrays, owned, deliver)
     except MemoryError as error:  # others may need so much memory that there is none left for results
         if isinstance(error, WonderlandError):
             raise
@@ -119,7 +138,11 @@ def without_room(graph: Graph, error: MemoryError) -> SizeError:
     return SizeError(f"{graph.name}: {error}.", "smaller shapes, or wl.map over parts of the data")
 
 
-def _program(name: str, graph: Graph) -> Program:
+def program_of(name: str, graph: Graph) -> Program:
+    """The program that an engine runs a graph by; NumPy's, with a warning, if it fails to make one."""
+    known: Program | None = graph.programs.get(name)
+    if known is not None:
+        return known
     try:
         return engine(name).program(graph)
     except (WonderlandError, MemoryError):

@@ -7,6 +7,8 @@ An engine makes a program of a graph. Programs of all engines take the same argu
 - **state**: a result may be written to the memory of the input that it replaces (`Graph.states`) only if that input is
   `owned`. From the first such write on nothing fails, and `deliver` hands over all new state even if Ctrl-C comes;
 - **threads**: a program may be called from several at a time. How many work on it does not change a bit of a result;
+- **devices**: programs take arrays of the host and give such. Those of an engine that is `distant` also have `stay`,
+  which takes and gives arrays on devices;
 - **dtypes**: all of them. What an engine cannot do by itself it leaves to NumPy, equation by equation.
 
 An engine is a folder here with an `ENGINE`, and a row of the table below; it is loaded when it first runs something.
@@ -19,12 +21,15 @@ import functools
 import importlib
 import importlib.util
 import os
-from collections.abc import Collection
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, Protocol, cast
 
 from ..core.handover import Delivery
+from ..core.tensor import Distant, Far, Tensor
 from ..core.typing import Array
 from ..ir.graph import Graph
+
+Split = str | tuple[str, ...] | None  # the axes of a mesh over which an axis of an array is split
 
 
 class Program(Protocol):
@@ -44,6 +49,52 @@ class Engine(Protocol):
         """The program of a graph. It stays in `graph.programs`, by the engine's name, as long as the engine likes."""
 
 
+class Place(Protocol):
+    """Where a program of an engine that has devices runs. How a value lies there is a matter of the engine's."""
+
+    whole: object  # how values lie that are not split
+
+    def has(self, value: Far) -> bool:
+        """Whether a value is there."""
+
+    def split(self, value: Tensor) -> object:
+        """How a batch is to lie there."""
+
+    def like(self, value: Tensor, others: Iterable[Tensor]) -> object:
+        """How state is to lie that comes there, beside other state."""
+
+
+class Distantly(Program, Protocol):
+    """A program whose results may stay where they are."""
+
+    overwrites: bool  # whether it takes the memory of state for the new one
+
+    def stay(self, arrays: Sequence[Far], deliver: Delivery | None, where: Place) -> Sequence[Tensor]:
+        """The outputs as tensors on devices, and new state put in place."""
+
+
+class WithDevices(Engine, Protocol):
+    """An engine that keeps values on devices."""
+
+    def devices(self) -> list[str]:
+        """Their names."""
+
+    def check_device(self, device: str) -> None:
+        """Raise if there is none of that name."""
+
+    def placement(self, operands: Sequence[Tensor], device: str | None) -> Place:
+        """Where a program runs that takes these tensors, if a device was chosen or not."""
+
+    def over_mesh(self, axes: Sequence[str], sizes: Sequence[int], split: Sequence[Split]) -> object:
+        """How an array lies whose axes are split over axes of a mesh."""
+
+    def brought(self, x: Tensor, where: object) -> Distant:
+        """A copy of a value that lies like this."""
+
+    def moved(self, x: Tensor, device: str) -> Distant:
+        """A copy of a value on a device."""
+
+
 class Row(NamedTuple):
     """An engine that can be chosen by name."""
 
@@ -51,6 +102,7 @@ class Row(NamedTuple):
     package: str | None = None  # that has to be installed
     extra: str | None = None  # of ours that brings it
     posix: bool = False  # whether it needs the threads of POSIX
+    distant: bool = False  # whether it keeps values on devices, see `Distant`
 
     @property
     def missing(self) -> str | None:
@@ -65,8 +117,13 @@ class Row(NamedTuple):
 TABLE = {
     "numpy": Row("numpy"),
     "native": Row("native", package="llvmlite", posix=True),
-    "xla": Row("xla", package="jax", extra="xla"),
+    "xla": Row("xla", package="jax", extra="xla", distant=True),
 }
+
+
+def far_engine(name: str) -> WithDevices | None:
+    """The engine of that name if it keeps values on devices, else None."""
+    return cast(WithDevices, engine(name)) if TABLE[name].distant else None
 
 
 @functools.cache

@@ -82,6 +82,9 @@ class Graph:
     outputs: list[Atom]
     name: str = "graph"
     states: Mapping[int, int] = field(default_factory=dict)  # the outputs that are new values of inputs, and of which
+    constants: int = 0  # how many inputs are constants of the trace; they come first
+    cells: int = 0  # and how many are state, which comes next
+    results: int = 0  # how many outputs are results; the others are new state
     steady: frozenset[int] = frozenset()  # inputs that are likely to be the same at the next call: state, read only
     programs: dict[str, Any] = field(default_factory=dict)  # what runs it, by the engine's name
     answers: dict[Hashable, Any] = field(

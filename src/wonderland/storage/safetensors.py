@@ -11,6 +11,7 @@ that overlap or leave gaps, sizes that do not fit shapes.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import struct
@@ -23,7 +24,7 @@ from ..arrays import asarray
 from ..core import dtypes
 from ..core.errors import DTypeError, FileError, InputError, SizeError
 from ..core.tensor import Tensor, wrap
-from ..core.typing import ArrayLike
+from ..core.typing import ArrayLike, Shaped
 from .atomic import write_atomically
 from .bounds import array_bytes
 from .nested import KEY, is_nested, put_together, taken_apart
@@ -129,27 +130,40 @@ def metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 def encode(values: Mapping[str, ArrayLike], metadata: Mapping[str, str] | None = None) -> list[bytes]:
     """The pieces of a file: its head and the bytes of each tensor."""
     arrays = {name: np.asarray(value) for name, value in values.items()}
+    beginning, order = head(arrays, metadata)
+    return [*beginning, *(arrays[name].tobytes() for name in order)]
+
+
+def head(values: Mapping[str, Shaped], metadata: Mapping[str, str] | None = None) -> tuple[list[bytes], list[str]]:
+    """The head of a file, and the order in which the bytes of its tensors follow."""
     header: dict[str, object] = {}
     if metadata:
         if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
             raise InputError("save: metadata are texts by name.", "json.dumps(...) for anything else")
         header[_METADATA] = dict(metadata)
-    pieces: list[bytes] = []
     end = 0
     # wide elements first, so that every tensor starts at a multiple of its element's size
-    for name, array in sorted(arrays.items(), key=lambda pair: (-pair[1].dtype.itemsize, pair[0])):
-        code = _NAMES.get(array.dtype)
-        if code is None or name == _METADATA:
-            raise DTypeError(
-                f"save: the tensor {name!r} of type {array.dtype} has no place in a safetensors file.",
-                "another name" if code else "real and imaginary parts apart, or another dtype",
-            )
-        begin, end = end, end + array.nbytes
-        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, end]}
-        pieces.append(array.tobytes())
+    order = sorted(values, key=lambda name: (-values[name].dtype.itemsize, name))
+    for name in order:
+        shape, dtype = values[name].shape, values[name].dtype
+        if name == _METADATA:
+            raise DTypeError(f"save: a tensor with the name {name!r}, which a file keeps for texts.", "another name")
+        begin, end = end, end + math.prod(shape) * dtype.itemsize
+        header[name] = {"dtype": code_of(name, dtype), "shape": list(shape), "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    return [struct.pack("<Q", len(text)), text, *pieces]
+    return [struct.pack("<Q", len(text)), text], order
+
+
+def code_of(name: str, dtype: dtypes.DType) -> str:
+    """What the format calls a dtype; `name` is for messages."""
+    code = _NAMES.get(np.dtype(dtype))
+    if code is None:
+        raise DTypeError(
+            f"save: the tensor {name!r} of type {dtype} has no place in a safetensors file.",
+            "real and imaginary parts apart, or another dtype",
+        )
+    return code
 
 
 def decode(contents: bytes | mmap.mmap, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:

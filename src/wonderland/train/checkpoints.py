@@ -4,6 +4,9 @@ A checkpoint is two files in a folder: `step-00000120.safetensors` with the tens
 readable record of everything else. The record is written last and has the checksums of both, so a checkpoint is there
 whole or not at all, whenever the process dies; one that was damaged later is refused by name, and the one before it
 serves. Nothing in either file is ever executed.
+
+Tensors that are on several devices, or of which each process has a part, go to one file for each process that has
+something (storage/slices.py), and the record is their index. What is read is whole again, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -13,20 +16,23 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ..core.arguments import shown
-from ..core.errors import FileError, InputError
-from ..core.tensor import Tensor
+from ..core.errors import FileError, InputError, WonderlandError
+from ..core.tensor import Distant, Tensor, wrap
 from ..core.version import __version__
+from ..distributed.group import Group
 from ..storage.atomic import write_atomically
 from ..storage.parsing import parse_json
 from ..storage.safetensors import decode, encode
+from ..storage.slices import Json, OnMesh, Sliced, SlicedSet, joined, write_slices
 
-FORMAT = 1
+WHOLE, IN_SLICES = 1, 2  # formats
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -72,28 +78,66 @@ class CheckpointFolder:
             return []
         return sorted(name[:-5] for name in files if name.startswith("step-") and name.endswith(".json"))
 
-    def save(self, name: str, tensors: Mapping[str, Tensor], record: Mapping[str, object]) -> str:
-        """Write a checkpoint, remove what is too old, and return the path of its record."""
+    def save(
+        self,
+        name: str,
+        tensors: Mapping[str, Tensor | Sliced],
+        record: Mapping[str, object],
+        group: Group | None = None,
+    ) -> str:
+        """Write a checkpoint, remove what is too old, and return the path of its record.
+
+        All processes of a group call it. The first writes the record and the tensors that all have; of those that are
+        `Sliced` each writes what it holds. If one cannot, the error is raised in all of them, and what was there before
+        is unchanged.
+        """
         if not _NAME.fullmatch(name):
             raise InputError(f"checkpoints: the name {name!r}.", "letters, digits, dots, dashes and underscores")
-        pieces = encode(tensors)
+        group = Group() if group is None else group
+        tensors = {key: _held(tensor) for key, tensor in tensors.items()}
+        path = os.path.join(self.path, f"{name}.json")
+        index = None
+        if any(isinstance(tensor, Sliced) for tensor in tensors.values()):
+            index = self._write_slices(name, tensors, group)
+
+        def write() -> None:
+            entry = self._write_whole(name, tensors) if index is None else index
+            kind = WHOLE if index is None else IN_SLICES
+            full = {"format": kind, "wonderland": __version__, "tensors": entry, **record}
+            write_atomically(path, json.dumps({**full, "sha256": _digest(full)}, indent=1))
+            self._tidy()
+
+        group.by_first("checkpoints", write)
+        return path
+
+    def _write_whole(self, name: str, tensors: Mapping[str, Tensor | Sliced]) -> Json:
+        pieces = encode({key: tensor for key, tensor in tensors.items() if not isinstance(tensor, Sliced)})  # none is
         sha = hashlib.sha256()
         for piece in pieces:
             sha.update(piece)
         file = f"{name}.safetensors"
         if not name.startswith("step-"):  # a name that is used again must not lose its old file to a crash in between
             file = f"{name}-{sha.hexdigest()[:12]}.safetensors"
-        full = {
-            "format": FORMAT,
-            "wonderland": __version__,
-            "tensors": {"file": file, "bytes": sum(map(len, pieces)), "sha256": sha.hexdigest()},
-            **record,
-        }
-        path = os.path.join(self.path, f"{name}.json")
         write_atomically(os.path.join(self.path, file), pieces)
-        write_atomically(path, json.dumps({**full, "sha256": _digest(full)}, indent=1))
-        self._tidy()
-        return path
+        return {"file": file, "bytes": sum(map(len, pieces)), "sha256": sha.hexdigest()}
+
+    def _write_slices(self, name: str, tensors: Mapping[str, Tensor | Sliced], group: Group) -> Json:
+        """Write what this process holds, in a file that no other checkpoint has; the index of all."""
+        stem = f"{name}-{group.gather(secrets.token_hex(6))[0]}"
+        held = {
+            key: t
+            if isinstance(t, Sliced)
+            else Sliced.whole(t.numpy())
+            if group.rank == 0
+            else Sliced(t.shape, t.dtype, [])
+            for key, t in tensors.items()
+        }
+        try:
+            part = group.by_all("checkpoints", lambda: write_slices(self.path, stem, group.rank, held))
+            return joined(group.gather(part))
+        except WonderlandError:  # there will be no record that names the file
+            _remove(os.path.join(self.path, f"{stem}-{group.rank:05}.safetensors"))
+            raise
 
     def load(self, name: str) -> Checkpoint:
         """A checkpoint by name; a damaged one raises `FileError`."""
@@ -117,15 +161,23 @@ class CheckpointFolder:
         """Remove all but the newest checkpoints, and tensors that no record names."""
         for name in self.names()[: -self.keep]:
             _remove(os.path.join(self.path, f"{name}.json"))  # first the record: then there is no checkpoint
-        kept = set()
+        kept: set[str] = set()
         for name in os.listdir(self.path):
             if name.endswith(".json"):
                 with contextlib.suppress(FileError):
-                    kept.add(_record(os.path.join(self.path, name))["tensors"]["file"])
+                    entry = _record(os.path.join(self.path, name))["tensors"]
+                    kept.update(entry["files"] if "files" in entry else [entry["file"]])
         for name in os.listdir(self.path):
-            whole = re.fullmatch(r"(step-\d+|.+-[0-9a-f]{12})\.safetensors", name)
+            whole = re.fullmatch(r"(step-\d+|.+-[0-9a-f]{12}(-\d{5})?)\.safetensors", name)
             if (whole and name not in kept) or name.endswith(".part"):
                 _remove(os.path.join(self.path, name))
+
+
+def _held(tensor: Tensor | Sliced) -> Tensor | Sliced:
+    """A tensor; one that is on several devices as the slices that they hold, so that none of it comes here twice."""
+    if isinstance(tensor, Distant) and tensor.far is not None and len(tensor.far.sharding.device_set) > 1:
+        return Sliced.of_shards(cast(OnMesh, tensor.far))
+    return tensor
 
 
 def pass_over(error: FileError) -> None:
@@ -144,6 +196,9 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
         return found
     record = _record(path)
     entry = record["tensors"]
+    if record["format"] == IN_SLICES:
+        parts = SlicedSet(os.path.dirname(path), entry, f"the checkpoint {path}")
+        return Checkpoint(path, {name: wrap(parts.read(name)) for name in parts}, record)
     file = os.path.join(os.path.dirname(path), entry["file"])
     try:
         with open(file, "rb") as stream:
@@ -171,13 +226,16 @@ def _record(path: str) -> dict[str, Any]:
         raise FileError(f"{path} is not the record of a checkpoint: it is no JSON ({error}).", "another one") from None
     if not isinstance(record, dict) or not {"format", "tensors", "sha256"} <= record.keys():
         raise FileError(f"{path} is not the record of a checkpoint.", "another one")
-    if record["format"] != FORMAT:
+    if record["format"] not in (WHOLE, IN_SLICES):
         raise FileError(
-            f"{path} has the format {shown(record['format'])}, this version reads {FORMAT}.", "a newer version"
+            f"{path} has the format {shown(record['format'])}, this version reads {WHOLE} and {IN_SLICES}.",
+            "a newer version",
         )
     if record.pop("sha256") != _digest(record):
         raise FileError(f"{path} was changed after it was written; the checkpoint is not used.", "another one")
     entry = record["tensors"]
+    if record["format"] == IN_SLICES and isinstance(entry, dict) and isinstance(entry.get("files"), dict):
+        return record  # the rest is looked at when it is read
     if (
         not isinstance(entry, dict)
         or [type(entry.get(key)) for key in ("file", "bytes", "sha256")] != [str, int, str]

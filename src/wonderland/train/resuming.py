@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from .. import arrays
 from ..core.arguments import shown
 from ..core.errors import FileError, InputError, ModuleError, WonderlandError
+from ..core.tensor import Tensor
+from ..engines.devices import placed_like
 from ..random.streams import default_stream
 from .checkpoints import Checkpoint, CheckpointFolder, pass_over
 
@@ -69,10 +71,10 @@ def _take_up(trainer: Trainer, found: Checkpoint) -> None:
             raise ModuleError(f"fit: the checkpoint {found.path} is of a {record[part]}, not of a {kind}.", remedy)
     before = _states(trainer)
     try:
-        trainer.model.load_state_dict(found.part("model"))
-        trainer.optimizer.load_state_dict(found.part("optimizer"))
+        trainer.model.load_state_dict(_placed(found.part("model"), trainer.model.state_dict()))
+        trainer.optimizer.load_state_dict(_placed(found.part("optimizer"), trainer.optimizer.state_dict()))
         if trainer.average is not None:
-            trainer.average.load_state_dict(found.part("average"))
+            trainer.average.load_state_dict(_placed(found.part("average"), trainer.average.state_dict()))
         if trainer.scaler is not None and (factor := found.part("scaler")):
             trainer.scaler.load_state_dict(factor)
         trainer.loader.load_state_dict(record["loader"])
@@ -93,6 +95,11 @@ def _take_up(trainer: Trainer, found: Checkpoint) -> None:
     trainer._stop = record["stopped"]  # a run that has come to its end stays there
     trainer._saved_at = trainer.step
     trainer.progress.note(f"going on after epoch {trainer.epoch}, step {trainer.step} ({found.path})")
+
+
+def _placed(values: dict[str, Tensor], present: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Values on the devices of those that they replace: a checkpoint knows nothing of the mesh that it was saved on."""
+    return {name: placed_like(value, present.get(name)) for name, value in values.items()}
 
 
 def _take_up_rest(trainer: Trainer, found: Checkpoint) -> None:

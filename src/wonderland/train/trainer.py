@@ -339,7 +339,7 @@ class Trainer:
             "history": self.history.state_dict(),
         }
         folder, name = self.checkpoints, f"step-{self.step:08}"
-        path = self.together.group.by_first("fit", lambda: folder.save(name, tensors, record))
+        path = folder.save(name, tensors, record, self.together.group)
         self._saved_at = self.step
         return path
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
+import jax
+from jax.sharding import Sharding
+
+from ...core.tensor import Distant, Tensor
 from ...ir.graph import Graph
+from .placement import Placement, bring, devices, named, over_mesh, placement
 from .program import Program
 
 
@@ -14,6 +22,33 @@ class XLA:
         if made is None:
             made = graph.programs["xla"] = Program(graph)
         return made
+
+    def devices(self) -> list[str]:
+        """The names of the devices."""
+        return list(devices())
+
+    def brought(self, x: Tensor, where: Sharding) -> Distant:
+        """A copy of a value elsewhere."""
+        far = x.far if type(x) is Distant else None
+        return Distant(bring(x._data if far is None else cast(jax.Array, far), where))
+
+    def moved(self, x: Tensor, device: str) -> Distant:
+        """A copy of a value on a device."""
+        return self.brought(x, placement([], device).whole)
+
+    def over_mesh(
+        self, axes: Sequence[str], sizes: Sequence[int], split: Sequence[str | tuple[str, ...] | None]
+    ) -> Sharding:
+        """How an array is placed whose axes are split over axes of a mesh."""
+        return over_mesh(axes, sizes, split)
+
+    def check_device(self, device: str) -> None:
+        """Raise if there is no such device."""
+        named(device)
+
+    def placement(self, operands: Sequence[Tensor], device: str | None) -> Placement:
+        """Where a program runs that takes these tensors."""
+        return placement([cast(jax.Array, x.far) for x in operands if type(x) is Distant and x.far is not None], device)
 
 
 ENGINE = XLA()

@@ -10,7 +10,7 @@ from ... import arrays
 from ...arrays.conversion import as_real
 from ...core import dtypes
 from ...core.errors import InputError, ShapeError
-from ...core.tensor import Tensor
+from ...core.tensor import VALUES, Tensor
 from ...core.typing import ArrayLike, DTypeLike, KeyLike
 from ...nn.graphs.readout import AttentionReadout, Readout
 from ...nn.graphs.shift import DenseShift, GraphLike, shift_of
@@ -59,7 +59,7 @@ def as_pairs(name: str, pairs: ArrayLike, n: int) -> tuple[Tensor, Tensor]:
     found = arrays.asarray(pairs)
     if found.ndim != 2 or found.shape[1] != 2 or not dtypes.is_integer(found.dtype):
         raise ShapeError(f"{name}: pairs {found.dtype}{list(found.shape)}.", "integers (k, 2), such as graph.edges")
-    if isinstance(found, Tensor) and type(found) is Tensor and found.size:
+    if type(found) in VALUES and found.size:
         low, high = int(np.asarray(found).min()), int(np.asarray(found).max())
         if low < 0 or high >= n:
             raise InputError(f"{name}: pairs with nodes from {low} to {high}, of {n}.", f"0 to {n - 1}")

@@ -12,7 +12,7 @@ import numpy as np
 from ... import arrays, sparse
 from ...core.interpreter import Tracer
 from ...core.tangents import JVPTracer
-from ...core.tensor import Tensor
+from ...core.tensor import VALUES, Tensor
 from ...core.typing import Array
 from ...sparse import Incidence, Pattern
 
@@ -110,7 +110,7 @@ def is_constant(pattern: Pattern, weight: Tensor | None) -> bool:
     """Whether nothing of a matrix is traced or differentiated."""
     if isinstance(pattern.rows.owner, Tracer):
         return False
-    return weight is None or (type(weight) is Tensor and not weight.requires_grad)
+    return weight is None or (type(weight) in VALUES and not weight.requires_grad)
 
 
 def once(

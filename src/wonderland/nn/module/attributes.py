@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.cell import Cell
 from ...core.errors import ModuleError, TreeError
-from ...core.tensor import Tensor, alias
+from ...core.tensor import Distant, Tensor, alias
 from ...core.trees import DEEPEST, Static
 from ...core.typing import Array
 from .lazy import Lazy
@@ -49,7 +49,9 @@ class Constant:
         mine, theirs = self.value, other.value
         if mine is theirs or (type(mine) is type(theirs) is Tensor and mine._data is theirs._data):
             return True
-        return type(mine) in (Tensor, np.ndarray) and type(mine) is type(theirs) and _bits(mine) == _bits(theirs)
+        return (
+            type(mine) in (Tensor, Distant, np.ndarray) and type(mine) is type(theirs) and _bits(mine) == _bits(theirs)
+        )
 
     def __hash__(self) -> int:
         return hash((self.value.shape, self.value.dtype))

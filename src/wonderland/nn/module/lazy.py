@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.context import leave, switch
+from ...core.context import leave, note_structure_change, switch
 from ...core.tensor import Tracer
 from ...core.typing import KeyLike
 
@@ -57,3 +57,17 @@ class at_once:  # noqa: N801 - reads as `with at_once():`
     def __exit__(self, *exception: object) -> None:
         if not self._traced:
             leave(self._before)
+
+
+def set_together(module: object, **attributes: object) -> None:
+    """Set several attributes of a module at one moment: Ctrl-C and other threads find all of them or none.
+
+    >>> import wonderland as wl
+    >>> layer = wl.nn.Linear(None, 2)
+    >>> set_together(layer, note="first", in_features=None)
+    >>> layer.note
+    'first'
+    """
+    note_structure_change()  # before, as an interrupt may come right after the change
+    vars(module).update(attributes)  # one call into C: no signal is heard inside it
+    note_structure_change()  # and after, for a thread that looked in between

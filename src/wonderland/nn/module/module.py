@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ... import arrays
-from ...arrays.conversion import check_device
 from ...core import dtypes
 from ...core.cell import Cell
 from ...core.context import current, modules, note_structure_change
@@ -21,7 +20,7 @@ from ...core.errors import DepthError, DTypeError, ModuleError, TraceError, Wond
 from ...core.habits import NETWORKS
 from ...core.naming import refuse, without_hints
 from ...core.showing import as_html
-from ...core.tensor import Tensor, is_device
+from ...core.tensor import Tensor, is_device, unrecorded
 from ...core.typing import ArrayLike, DTypeLike
 from .attributes import Outline, is_steady, join, outline
 from .hooks import Computing, Hook, Output, P, call_with_hooks
@@ -90,8 +89,8 @@ class Module(Given):
     def __call__(self: Computing[P, Output], *args: P.args, **kwargs: P.kwargs) -> Output:
         called = modules.called
         depth = len(called)
-        called.append(self)
         try:
+            called.append(self)  # inside, as an interrupt may come right behind it
             if self._hooks:
                 return call_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
@@ -114,8 +113,9 @@ class Module(Given):
                 f"{type(self).__name__}: the attribute {name!r} would hide the method of that name.",
                 "another name",
             )
+        note_structure_change()  # before, as an interrupt may come right after the change
         object.__setattr__(self, name, value)
-        note_structure_change()
+        note_structure_change()  # and after, for a thread that looked in between
 
     def __dir__(self) -> list[str]:
         return without_hints(self, object.__dir__(self))
@@ -352,9 +352,10 @@ class Module(Given):
         return self
 
     def to(self: M, target: DTypeLike) -> M:
-        """This module with another dtype, or on a device: `model.to(wl.float64)`, `model.to("cpu")`."""
+        """This module with another dtype, or on a device: `model.to(wl.float64)`, `model.to("gpu:0")`."""
         if is_device(target):
-            check_device("to", str(target))
+            for _, cell in self._cells("to"):
+                cell.value = unrecorded(cell.value.to_device(str(target)))
             return self
         return self.astype(target)
 

@@ -16,7 +16,7 @@ from ...core.dtypes import bool_, is_integer
 from ...core.errors import DTypeError, GraphError, InputError
 from ...core.interpreter import Tangent, assign, bind
 from ...core.primitive import Aval, Primitive, aval_of
-from ...core.tensor import Tensor
+from ...core.tensor import VALUES, Tensor
 from ...core.typing import Array, ArrayLike, Shaped, Tangents
 from ...engines.choosing import run
 from ...engines.numpy.evaluate import interpret
@@ -228,7 +228,7 @@ def cond(
 
 def _choose(name: str, index: Tensor, functions: list[Callable[..., Result]], operands: tuple[object, ...]) -> Result:
     leaves, structure = tensors_of(name, operands)
-    if runs_in_python() or type(index) is Tensor:  # the choice is known
+    if runs_in_python() or type(index) in VALUES:  # the choice is known
         results, out = tensors_of(name, functions[_clip(index, len(functions))](*trees.unflatten(structure, leaves)))
         return trees.unflatten(out, results)
     avals = [aval_of(leaf) for leaf in leaves]

@@ -13,7 +13,7 @@ from ...core import trees
 from ...core.cell import Cell
 from ...core.errors import InputError
 from ...core.primitive import Aval
-from ...core.tensor import Tensor
+from ...core.tensor import VALUES, Tensor
 from ...ir.stage import EXACT, GraphTracer
 from .constants import contents, fixed, opened
 
@@ -78,7 +78,7 @@ class Arguments:
 
 def static(value: object) -> trees.Static:
     """An argument that a trace takes for a constant."""
-    if type(value) is Tensor:
+    if type(value) in VALUES:
         return trees.Static(fixed(value))
     try:
         hash(value)

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.cell import Cell
 from ...core.context import PACKAGE, structure_version
 from ...core.errors import TreeError
-from ...core.tensor import Tensor
+from ...core.tensor import Distant, Tensor
 from ...core.trees import DEEPEST as LEVELS
 from ...core.trees import Static, flatten, is_stateful
 
@@ -48,7 +48,9 @@ def fixed(value: Any, above: tuple[int, ...] = ()) -> Hashable:
     kind = type(value)
     if kind in ATOMS or isinstance(value, np.generic):
         return Static(value)
-    if kind is Tensor:
+    if kind is Distant and value.far is not None:
+        return (Same(value), value._node is not None, Same(value.far))
+    if kind is Tensor or kind is Distant:
         return (Same(value), value._node is not None, Same(value._data))  # another buffer: it was assigned to
     if isinstance(value, Cell):
         return (Same(value), value.settings(), value.shape, value.dtype)

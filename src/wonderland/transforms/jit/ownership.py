@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from threading import get_ident
 from types import CodeType
 
-from ...core.tensor import Tensor, wrap
+from ...core.tensor import VALUES, Distant, Tensor, wrap
 
 _count = sys.getrefcount
 
@@ -18,6 +18,14 @@ def _counts(operands: Sequence[Tensor], place: int) -> tuple[int, int]:
     """The reference counts of a tensor in a list, and of its array."""
     tensor = operands[place]
     return _count(tensor), _count(tensor._data)
+
+
+def _counts_far(operands: Sequence[Tensor], place: int) -> tuple[int, int]:
+    """The same of a tensor on a device, and of its array there."""
+    tensor = operands[place]
+    if type(tensor) is not Distant or tensor.near:  # who has looked at the numbers may still do so
+        return 0, 0
+    return _count(tensor), _count(tensor.far)
 
 
 class _Holder:
@@ -41,8 +49,18 @@ _ALONE = _calibrated()
 
 
 def unshared(operands: Sequence[Tensor], places: Sequence[int]) -> list[int]:
-    """The places of those tensors that nobody holds but their cells."""
-    return [place for place in places if _counts(operands, place) == _ALONE]
+    """The places of those tensors in the host's memory that nobody holds but their cells."""
+    return [place for place in places if type(operands[place]) is Tensor and _counts(operands, place) == _ALONE]
+
+
+def unshared_far(operands: Sequence[Tensor], places: Sequence[int]) -> list[int]:
+    """The same for tensors on a device."""
+    return [place for place in places if _counts_far(operands, place) == _ALONE]
+
+
+def _memory(x: Tensor) -> object:
+    """What a run would overwrite."""
+    return x.far if type(x) is Distant and x.far is not None else x._data
 
 
 # A call that reads state: its operands, which of them it overwrites, and the thread that it is in.
@@ -83,11 +101,11 @@ class InUse:
         It may have ended since, and its other results may be in their cells by now, so the operands are to be read
         again even then.
         """
-        wanted = {id(o._data) for o in operands if type(o) is Tensor}
+        wanted = {id(_memory(o)) for o in operands if type(o) in VALUES}
         for run in runs:
             others, owned, thread = run
             # in our own thread: one that was cut short, or one around us, which waits for us before it overwrites
-            if thread == get_ident() or wanted.isdisjoint([id(others[i]._data) for i in owned]):
+            if thread == get_ident() or wanted.isdisjoint([id(_memory(others[i])) for i in owned]):
                 continue
             if not self.goes_on(thread, "operands", others):
                 self.runs.pop(id(others), None)

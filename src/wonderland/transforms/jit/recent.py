@@ -20,7 +20,7 @@ from ...core import context, trees
 from ...core.cell import Cell, Rest, Run, rest
 from ...core.context import current, structure_version
 from ...core.dtypes import DType
-from ...core.tensor import Shape, Tensor, wrap
+from ...core.tensor import Distant, Shape, Tensor, wrap
 from ...core.typing import Array
 from ...ir.stage import EXACT
 from .arguments import Arguments
@@ -73,6 +73,8 @@ def kind_of(arg: object) -> Kind:
     sort = type(arg)
     if type(arg) is Tensor:
         return (arg._data.shape, arg._data.dtype)
+    if type(arg) is Distant:
+        return (arg.shape, arg.dtype)
     if arg is None:
         return None
     if type(arg) is np.ndarray:
@@ -111,8 +113,11 @@ class Found(Run):
             return False
         for arg, kind in zip(args, kinds, strict=True):
             if isinstance(kind, tuple):
-                value = arg if type(arg) is Tensor else asarray(arg) if type(arg) is np.ndarray else None
-                if value is None or (value._data.shape, value._data.dtype) != kind:
+                if type(arg) is Tensor or type(arg) is Distant:
+                    value: Tensor | None = arg
+                else:
+                    value = asarray(arg) if type(arg) is np.ndarray else None
+                if value is None or (value.shape, value.dtype) != kind:
                     return False
                 self.operands.append(value)
             elif isinstance(kind, Whole):

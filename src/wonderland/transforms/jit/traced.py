@@ -22,22 +22,24 @@ from ...core.forking import open_after_fork
 from ...core.handover import handing_over
 from ...core.interpreter import assign, bind, read
 from ...core.primitive import Primitive, aval_of
-from ...core.tensor import Tensor, Tracer, wrap
+from ...core.tensor import VALUES, Far, Tensor, Tracer, wrap
 from ...core.typing import Array, Shaped
 from ...engines.choosing import engine_name, run
+from ...engines.engine import TABLE
 from ...ir.graph import Graph
 from ...ir.simplify import remove_dead
 from ...ir.stage import Staged, stage
 from ..call import call
 from .arguments import Arguments
-from .ownership import InUse, unshared
+from .distant import Stay
+from .ownership import InUse, unshared, unshared_far
 
 if TYPE_CHECKING:
     from .recent import Recent
 
 LOCK = open_after_fork(threading.RLock())  # tracing puts tracers into cells, so one thread at a time may look at them
 WAIT = 1e-4  # seconds between two looks at whether another thread is done with state that we need
-_TENSORS = {Tensor}
+_TENSORS = {*VALUES}
 _inside, _outside, _leaf = attrgetter("_inside"), attrgetter("_outside"), attrgetter("_leaf")
 _NONE = {None}
 
@@ -52,6 +54,10 @@ def _picker(which: list[Any]) -> Callable[[list[Cell]], Sequence[Cell]]:
     if len(which) > 1 and all(type(c) is int for c in which):
         return itemgetter(*which)  # one call into C
     return lambda cells: [cells[c] if type(c) is int else c for c in which]
+
+
+def _tensor(made: Array | Tensor) -> Tensor:
+    return made if isinstance(made, Tensor) else wrap(made)
 
 
 class Traced:
@@ -92,6 +98,7 @@ class Traced:
         self.structure: trees.Structure = out["structure"]
         self.places: list[tuple[str, Any]] = out["places"]
         self.count = sum(kind == "tensor" for kind, _ in self.places)
+        self.brought: tuple[object, list[Far]] | None = None  # the captured constants on devices, see distant.py
         self.alone = self.structure is trees.LEAF and self.count == 1  # whether it returns a tensor
         position = {id(c): i for i, c in enumerate(arguments.cells)}
         # a cell of an argument is found by its position: another module of the same structure can take its place
@@ -110,6 +117,7 @@ class Traced:
         places = {c if type(c) is int else id(c): first + i for i, c in enumerate(self.read_cells)}
         written = [c if type(c) is int else id(c) for c in self.written_cells]
         self.graph.states = {self.count + i: places[c] for i, c in enumerate(written) if c in places}
+        self.graph.constants, self.graph.cells, self.graph.results = first, len(self.read_cells), self.count
         self.states = list(self.graph.states.values())
         self.changes = bool(self.written_cells or self.made_cells)
         # what may be differentiated later, imperatively; what a cell is given is not
@@ -134,6 +142,7 @@ class Traced:
         plain = state.trace is None and not (self.recorded and state.settings.grad_enabled)
         operands: list[Tensor] = []
         owned: list[int] = []
+        distant, far = TABLE[engine_name()].distant, None
         key = id(operands)
         try:
             if stateful and waiting:
@@ -148,7 +157,9 @@ class Traced:
                     if whole and not (others and in_use.overwrote(operands, others)) and not self._in_the_way(cells):
                         simple = state.trace is None and set(map(type, operands)) <= _TENSORS
                         simple = simple and (plain or all(o._node is None for o in operands))
-                        owned = unshared(operands, self.states) if simple and self.states else []
+                        if simple and distant:
+                            far = Stay(self, operands, readers)
+                        owned = (unshared_far if distant else unshared)(operands, self.states) if simple else []
                         if owned and not self._still_there(readers, operands):
                             owned = []  # whoever else holds the old values, it is not their cells
                         if stateful:
@@ -158,6 +169,9 @@ class Traced:
                 in_use.wait(key, WAIT)
             if simple:
                 deliver = functools.partial(self._delivery, cells, operands, standing) if self.changes else None
+                if far is not None and (stayed := far.run(operands, owned, deliver)) is not None:
+                    rest.now = None
+                    return self.result(arguments.leaves, stayed[: self.count])
                 arrays = run(self.graph, [o._data for o in operands], owned, deliver)
                 program = self.graph.programs.get(engine_name())
                 if program is None or not hasattr(program, "bound"):
@@ -220,7 +234,7 @@ class Traced:
         else:
             standing[0] = rest.renewed(standing[0])
             places = range(self.count, len(arrays))
-            tensors = [operands[given[i]] if i in given else wrap(arrays[i]) for i in places]
+            tensors = [operands[given[i]] if i in given else _tensor(arrays[i]) for i in places]
         return handing_over(self._changed(cells), tensors)
 
     def _changed(self, cells: list[Cell]) -> Sequence[Cell]:
