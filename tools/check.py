@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # What depends on the engine that runs graphs is also tested with the reference.
 ENGINE = ("tests/transforms", "tests/ir", "tests/nn", "tests/optim", "tests/random")
 
+# Each process gets one half in order, so that what a file shares is made once, and then takes from the other's.
+HALVES = ("-n", "2", "--dist", "worksteal")
+
 OLDER = {"OPENBLAS_CORETYPE": "Nehalem"}
 
 # A name, the arguments of `python -m`, and settings of the environment. All tests come last, so that their summary ends
@@ -29,8 +32,8 @@ STEPS: tuple[tuple[str, tuple[str, ...], dict[str, str]], ...] = (
     ("map of the book", ("tools.book_map", "--check"), {}),
     ("random programs", ("tools.fuzz", "--minutes", "1", "--seed", "0"), {}),
     # NumPy's BLAS as an older processor has it: its last digits are others
-    ("tests with NumPy", ("pytest", "-q", "-n", "2", *ENGINE), {"WONDERLAND_BACKEND": "numpy"} | OLDER),
-    ("tests", ("pytest", "-n", "2", "--durations=40"), {}),  # what takes long must be worth it
+    ("tests with NumPy", ("pytest", "-q", *HALVES, *ENGINE), {"WONDERLAND_BACKEND": "numpy"} | OLDER),
+    ("tests", ("pytest", *HALVES, "--durations=40"), {}),  # what takes long must be worth it
 )
 
 

@@ -152,6 +152,46 @@ def test_a_gradient_and_a_batch() -> None:
     model.check()
 
 
+LAZY = {
+    "Linear": (lambda key: wl.nn.Linear(None, 4, key=key), (6, 5)),
+    "Conv1d": (lambda key: wl.nn.Conv1d(None, 2, 3, key=key), (1, 6, 3)),
+    "LocallyConnected1d": (lambda key: wl.nn.LocallyConnected1d(3, 2, 2, key=key), (1, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", LAZY)
+def test_a_lazy_layer_is_made_whole_or_not_at_all(kind: str) -> None:
+    make, shape = LAZY[kind]
+    key, x = wl.random.key(3), numbers(*shape)
+    want, place, end = make(key)(x), 1, ""
+    while end != THROUGH:
+        layer = make(key)
+        end = _interrupted(lambda layer=layer: layer(x), place)  # type: ignore[misc]
+        assert isinstance(layer.weight, wl.nn.Lazy) == isinstance(layer.bias, wl.nn.Lazy), place
+        np.testing.assert_array_equal(layer(x), want)  # the numbers that an undisturbed call makes
+        place += 1
+    assert place > 100
+
+
+class Turning(wl.nn.Module):
+    """Another sign in each mode."""
+
+    def forward(self, x: Any) -> Any:
+        return x if self.training else -x
+
+
+def test_a_mode_that_was_changed_is_known_to_compiled_functions() -> None:
+    f, x, place, end = wl.jit(lambda model, x: model(x)), wl.ones(2), 1, ""
+    while end != THROUGH:
+        model = Turning()
+        for _ in range(3):  # so that a call like the last one does not look at the module
+            f(model, x)
+        end = _interrupted(model.eval, place)
+        np.testing.assert_array_equal(f(model, x), x if model.training else -x)
+        place += 1
+    assert place > 10
+
+
 @pytest.mark.filterwarnings("ignore::wonderland.errors.RetraceWarning")  # that is what it is about
 def test_a_function_whose_globals_have_changed() -> None:
     """The traces for what was and those for what is are not mixed up."""

@@ -74,8 +74,8 @@ class _Convolution(Windowed, Weighted):
         self._check_groups("in_channels", in_channels)
         kernel = self._sizes("kernel_size")
         shape = (*kernel, *self._channels(in_channels))
-        self._make(shape, (self.out_channels,), math.prod(kernel) * in_channels // self.groups)
-        self.in_channels = in_channels
+        inputs = math.prod(kernel) * in_channels // self.groups
+        self._make(shape, (self.out_channels,), inputs, in_channels=in_channels)
 
     def _input(self, x: ArrayLike) -> Tensor:
         """The input as a tensor of the right shape; the first one makes the parameters of a lazy layer."""

@@ -95,8 +95,8 @@ class Linear(Weighted):
 
     def _build(self, in_features: int) -> None:
         """Make the parameters."""
-        self._make((in_features, self.out_features), (self.out_features,), in_features)
-        self.in_features = in_features
+        shape = (in_features, self.out_features)
+        self._make(shape, (self.out_features,), in_features, in_features=in_features)
 
     def forward(self, x: ArrayLike) -> Tensor:
         x = as_tensor("Linear", x)

@@ -50,8 +50,8 @@ class _LocallyConnected(Windowed, Weighted):
         check_fit(self, (*spatial, self.in_channels), kernel, self._padding(), dilation)
         places = count_windows(type(self).__name__, spatial, kernel, stride, self._padding(), dilation)
         width = math.prod(kernel) * self.in_channels
-        self._make((*places, width, self.out_channels), (*places, self.out_channels), width)
-        self.input_size = spatial
+        shape = (*places, width, self.out_channels)
+        self._make(shape, (*places, self.out_channels), width, input_size=spatial)
 
     def forward(self, x: ArrayLike) -> Tensor:
         x, lead = with_one_batch(type(self).__name__, arrays.asarray(x), self.axes)

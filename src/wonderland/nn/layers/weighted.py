@@ -14,7 +14,7 @@ from ...random.keys import split
 from ...random.streams import take_key
 from ..init.naming import InitializerLike, as_initializer
 from ..init.schemes import uniform
-from ..module.lazy import Lazy, at_once
+from ..module.lazy import Lazy, at_once, set_together
 from ..module.module import Module
 from ..module.parameter import Held, Parameter
 
@@ -44,17 +44,21 @@ class Weighted(Module):
         self._bias_init = None if bias_init is None else as_initializer(name, bias_init)
         self._key = take_key(name, key)
 
-    def _make(self, shape: tuple[int, ...], bias_shape: tuple[int, ...], inputs: int) -> None:
-        r"""The parameters, by default from \(U(-1/\sqrt{c}, 1/\sqrt{c})\) with c inputs of an output."""
+    def _make(self, shape: tuple[int, ...], bias_shape: tuple[int, ...], inputs: int, **sizes: object) -> None:
+        r"""The parameters, by default from \(U(-1/\sqrt{c}, 1/\sqrt{c})\) with c inputs of an output.
+
+        `sizes` are the attributes that tell that they are made: an interrupted layer has all of it or nothing.
+        """
         bound = 1 / math.sqrt(max(inputs, 1))
         start = uniform(-bound, bound)
         with at_once(self._key):
             assert self._key is not None  # they are made once
             keys = split(self._key, 2)
-            self.weight = Parameter((self._init or start)(shape, key=keys[0], dtype=self.dtype))
+            weight = Parameter((self._init or start)(shape, key=keys[0], dtype=self.dtype))
+            bias = None
             if self.bias is not None:
-                self.bias = Parameter((self._bias_init or start)(bias_shape, key=keys[1], dtype=self.dtype))
-        self._key = self._init = self._bias_init = None
+                bias = Parameter((self._bias_init or start)(bias_shape, key=keys[1], dtype=self.dtype))
+        set_together(self, weight=weight, bias=bias, _key=None, _init=None, _bias_init=None, **sizes)
 
 
 def as_weight_dtype(name: str, dtype: DTypeLike | None, remedy: str = "a floating dtype") -> DType:
