@@ -140,7 +140,7 @@ def test_a_window_takes_linear_work() -> None:
         ]
         return [step.work[1] for program in found for _, step in program.routines]
 
-    assert all(b < 2.2 * a for a, b in zip(work(512), work(1024), strict=True))
+    assert all(b < 2.2 * a for a, b in zip(work(2048), work(4096), strict=True))
 
 
 def test_tiles_out_of_the_window_are_not_touched() -> None:

@@ -179,7 +179,7 @@ def test_code_grows_with_the_window_and_not_with_what_is_pooled() -> None:
     assert long < 4.5 * short
     # an expression is written out for the 27 places of a window only if it is short
     plain, dear = (length(graph_of(lambda x, f=f: F.max_pool3d(f(x), 3), (1, 9, 9, 9, 2))) for f in (abs, F.gelu))
-    assert dear < 2 * plain
+    assert dear < 3 * plain
 
 
 def test_a_chain_of_a_thousand_operations_needs_no_deep_stack() -> None:
