@@ -45,7 +45,7 @@ LARGE = 1 << 18  # of a matrix that is read once, row by row                    
 STREAMED = 1 << 14  # of sums that wait while such a matrix is read                               decoding
 STREAMED_CHUNK = 1 << 19  # of such a matrix that a chunk reads                                  decoding
 FAR_ROWS = 2048  # from which rows of a factor are on pages of their own                           gcn_cora
-LARGE_ROWS = 1 << 20  # of such rows, beyond the second cache                                    gcn_cora
+LARGE_ROWS = 1 << 19  # of such rows, about the second cache                                    gcn_cora
 FAR_FACTOR = 1 << 22  # of such a factor that is read along its rows, in parts of the sum        gcn_cora, gat_cora
 GATHERED = 1 << 19  # of x that are brought together                                             matmul_transposed
 PATCH = 160 * 1024  # of a patch of a convolution                                                conv_3x3, conv2d_stem
@@ -65,6 +65,7 @@ KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody hold
 # --- how many go together
 FEATURES = 1024  # of keys and values of attention together; tiles of more leave too little of the caches   attention
 COPIED_ROWS = 20  # of x for which panels of y are copied together, if its rows lie badly           mlp, lstm
+FETCHED_ROWS = 8  # of such a factor that are read ahead at the same time                        products
 FETCHED_TERMS = 64  # of a sum during which the factor of the next block is asked for                  products
 FAR_PARTS = 8  # of the sum of a product with such a factor                                      gcn_cora, gat_cora
 FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding

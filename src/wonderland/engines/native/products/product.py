@@ -23,6 +23,7 @@ from ..tuning import (
     COPIED_ROWS,
     CYCLES,
     FAR_ROWS,
+    FETCHED_ROWS,
     FETCHED_TERMS,
     GATHERED,
     INLINE,
@@ -69,9 +70,9 @@ def block(registers: int, m: int, vectors: int, k: int, multiple: int = 1, wide:
                 for width, across in ((c, vectors // c), (vectors % c, 1)):
                     if height and width and across:
                         kinds += 1
-                        # two multiply-adds or about as many loads in a cycle; one result takes five
+                        # two multiply-adds or not quite as many loads in a cycle; one result takes five
                         waits = 5 / max(1, 8 // (rows * c))
-                        once = max(height * width / 2, 0.6 * (height + width), waits)
+                        once = max(height * width / 2, 0.72 * (height + width), waits)
                         cost += down * across * (k * once + height * width + 10)
             cost *= 1 + 0.02 * kinds
             best = min(best, (cost, rows, c))
@@ -133,7 +134,7 @@ class Product(WithEpilogue):
         far = abs(y.strides[-2]) * self.size
         spread = far >= FAR_ROWS and far * terms >= LARGE_ROWS and self.blocks.columns > self.width
         if spread and height < COPIED_ROWS and not panels:
-            cuts = max(cuts, -(-terms // 16))  # as many rows of y as are fetched ahead by themselves
+            cuts = max(cuts, -(-terms // FETCHED_ROWS))
         cuts = max(cuts, -(-terms // max(LONGEST, math.isqrt(terms))))
         self.cut = terms if cuts == 1 else -(-terms // (8 * cuts)) * 8  # terms of the sum done in one go
         if self.open:
