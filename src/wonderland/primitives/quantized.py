@@ -119,7 +119,11 @@ def _product(x: Array, values: Array, *scales: Array, features: int, group: int)
 
 
 def _product_abstract(x: Shaped, values: Shaped, *scales: Shaped, features: int, group: int) -> Aval:
-    name = "quantized_matmul"
+    return product_of("quantized_matmul", x, values, scales, features, group)
+
+
+def product_of(name: str, x: Shaped, values: Shaped, scales: tuple[Shaped, ...], features: int, group: int) -> Aval:
+    """What a product of rows with such a matrix is, if they fit."""
     _check(name, values, scales, features, group)
     if not dtypes.is_floating(x.dtype):
         raise DTypeError(f"{name}: x of {x.dtype}.", "x.astype(wl.float32)")

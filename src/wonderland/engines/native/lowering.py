@@ -369,6 +369,7 @@ RULES: dict[str, Lowering] = {
     "searchsorted": Lowering(_later("direct.sorting", "searchsorted")),
     "matmul": Lowering(_matmul, alone=True),
     "quantized_matmul": Lowering(_later("products.quantized", "quantized_matmul"), alone=True),
+    "rounded_matmul": Lowering(_later("products.integers", "rounded_matmul"), alone=True),
     "dequantize": Lowering(_later("products.quantized", "dequantize"), alone=True),
     **dict.fromkeys(["convolution", "convolution_input", "convolution_weight"], Lowering(_convolution, alone=True)),
     "attention": Lowering(_later("attention.forward", "attention"), alone=True),

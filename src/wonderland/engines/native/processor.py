@@ -22,6 +22,7 @@ class Processor(NamedTuple):
     registers: int  # that hold vectors
     converts_half: bool  # float16 from and to float32, by instructions
     pairs_of_bfloat16: bool = False  # multiplied and added to float32, by an instruction (AVX512-BF16)
+    byte_products: str = ""  # the instruction that adds up products of int8, if any: see products/byte_products.py
 
     def lanes(self, itemsize: int) -> int:
         """How many elements of so many bytes a vector holds."""
@@ -37,18 +38,21 @@ class Kind(NamedTuple):
     needs: str  # the feature that a host needs to run its code
     triple: str | None = None  # None: that of the host
     pairs_of_bfloat16: bool = False
+    byte_products: str = ""
 
 
 # WONDERLAND_CPU chooses one, to try its code where the host can run it and to compile it where it cannot. The first two
 # have no fused multiply-add.
 KINDS = {
-    "x86-64-v2": Kind(16, 16, False, "sse4.2"),
+    "x86-64-v2": Kind(16, 16, False, "sse4.2", byte_products="pmaddwd"),
     "sandybridge": Kind(32, 16, False, "avx"),
-    "x86-64-v3": Kind(32, 16, True, "avx2"),
-    "x86-64-v4": Kind(64, 32, True, "avx512f"),
-    "sapphirerapids": Kind(64, 32, True, "avx512bf16", pairs_of_bfloat16=True),
-    "neoverse-n1": Kind(16, 32, True, "neon", "aarch64-unknown-linux-gnu"),
-    "apple-m1": Kind(16, 32, True, "neon", "arm64-apple-macosx11.0.0"),
+    "x86-64-v3": Kind(32, 16, True, "avx2", byte_products="pmaddwd"),
+    "alderlake": Kind(32, 16, True, "avxvnni", byte_products="vpdpbusd"),
+    "x86-64-v4": Kind(64, 32, True, "avx512f", byte_products="pmaddwd"),
+    "cascadelake": Kind(64, 32, True, "avx512vnni", byte_products="vpdpbusd"),
+    "sapphirerapids": Kind(64, 32, True, "avx512bf16", pairs_of_bfloat16=True, byte_products="vpdpbusd"),
+    "neoverse-n1": Kind(16, 32, True, "neon", "aarch64-unknown-linux-gnu", byte_products="sdot"),
+    "apple-m1": Kind(16, 32, True, "neon", "arm64-apple-macosx11.0.0", byte_products="sdot"),
 }
 
 
@@ -63,7 +67,16 @@ def of_host(host: Host) -> Processor:
         vector_bytes, registers = 16, 32 if has.get("neon") else 16
     converts_half = has.get("f16c", "sse2" not in has)  # processors other than x86 do
     pairs = vector_bytes == 64 and has.get("avx512bf16", False)
-    return Processor(host.triple, host.cpu, host.features, vector_bytes, registers, converts_half, pairs)
+    products = _byte_products(has, vector_bytes)
+    return Processor(host.triple, host.cpu, host.features, vector_bytes, registers, converts_half, pairs, products)
+
+
+def _byte_products(has: dict[str, bool], vector_bytes: int) -> str:
+    """The instruction for products of int8, on whole vectors."""
+    fours = {64: "avx512vnni", 32: "avxvnni"}.get(vector_bytes, "")
+    pairs = {64: "avx512bw", 32: "avx2", 16: "sse4.1"}[vector_bytes]
+    choices = ((fours, "vpdpbusd"), (pairs, "pmaddwd"), ("dotprod", "sdot"))
+    return next((name for feature, name in choices if has.get(feature)), "")
 
 
 def named(name: str, host: Host) -> tuple[Processor, bool]:
@@ -81,6 +94,7 @@ def named(name: str, host: Host) -> tuple[Processor, bool]:
         kind.registers,
         kind.converts_half,
         kind.pairs_of_bfloat16,
+        kind.byte_products,
     )
     same_system = kind.triple is None or kind.triple.split("-")[0] == host.triple.split("-")[0]
     return processor, same_system and host.has.get(kind.needs, False)

@@ -121,7 +121,7 @@ def block(registers: int, m: int, n: int, w: int) -> tuple[int, int]:
 def gathered(r: Routine, vectors: Sequence[str | None], scalar: str) -> str:
     """A vector with the sum of each of w vectors: halve their number until one is left."""
     w = len(vectors)
-    kind = typed(scalar, w)
+    kind, add = typed(scalar, w), "add" if scalar.startswith("i") else "fadd"
     distance = w // 2
     while distance:
         made: list[str | None] = []
@@ -132,7 +132,7 @@ def gathered(r: Routine, vectors: Sequence[str | None], scalar: str) -> str:
             other = b or "zeroinitializer"
             mine = shuffle(r, a, other, [w + t if t & distance else t for t in range(w)], scalar)
             across = shuffle(r, a, other, [(w + t if t & distance else t) ^ distance for t in range(w)], scalar)
-            made.append(r.b.emit(f"fadd {kind} {mine}, {across}"))
+            made.append(r.b.emit(f"{add} {kind} {mine}, {across}"))
         vectors = made
         distance //= 2
     assert vectors[0] is not None
