@@ -300,8 +300,18 @@ def quantized(name: str, dtype: Any) -> Iterator[Call]:
                     yield [numbers((rows, features), dtype), *matrix], params
 
 
+def roundings(name: str, dtype: Any) -> Iterator[Call]:
+    """A few rows and many, with and without whole vectors of features and of columns."""
+    if dtype == wl.bfloat16 or dtype.kind == "f":
+        rng = np.random.default_rng(0)
+        for rows, columns, features in ((3, 1030, 517), (40, 300, 512), (1, 70, 3000)):
+            made = [make(rng) for make in quantized_cases.matrix("int8", columns, features, group=features)]
+            yield [numbers((rows, features), dtype), *made], {"features": features}
+
+
 LARGE: dict[str, Callable[[str, Any], Iterator[Call]]] = {
     **dict.fromkeys(["quantized_matmul", "dequantize"], quantized),
+    "rounded_matmul": roundings,
     **dict.fromkeys([n for n, p in TABLE.items() if p.elementwise], elementwise),
     "astype": lambda name, dtype: (
         ([np.abs(numbers(SHAPE, dtype)).astype(dtype)], {"dtype": to}) for to in _targets(dtype)

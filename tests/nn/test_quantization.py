@@ -96,6 +96,43 @@ def test_saved_and_loaded(model: Any, dtype: str, tmp_path: Path) -> None:
     assert path.stat().st_size < 0.7 * sum(v.nbytes for v in model.state_dict().values())
 
 
+def test_rounded_activations(model: Any, tmp_path: Path) -> None:
+    plain, small = wl.quantize(model, "int8"), wl.quantize(model, "int8", activations="int8")
+    whole, want = small(TOKENS).numpy(), plain(TOKENS).numpy()
+    np.testing.assert_allclose(wl.jit(lambda m, t: m(t))(small, TOKENS), whole, rtol=1e-4, atol=1e-4)
+    assert 0 < np.linalg.norm(whole - want) < 0.05 * np.linalg.norm(want)
+    assert "int8, activations=int8" in repr(small)
+    path = tmp_path / "small.safetensors"
+    wl.save(small, path)
+    other = wl.quantize(wl.models.GPT(50, 64, 64, 4, 2, key=wl.random.key(2)).eval(), "int8", activations="int8")
+    other.load_state_dict(wl.load(path))
+    np.testing.assert_array_equal(small(TOKENS), other(TOKENS))
+
+
+def test_a_row_alone_and_in_a_batch_is_rounded_alike(model: Any) -> None:
+    small = wl.quantize(model, "int8", activations="int8")
+    whole = wl.jit(lambda m, t: m(t))(small, TOKENS).numpy()
+    alone = wl.jit(lambda m, t: m(t))(small, TOKENS[1:]).numpy()
+    np.testing.assert_allclose(alone[0], whole[1], rtol=1e-4, atol=1e-4)
+    _, cache = small.extend(TOKENS[:, :8])
+    np.testing.assert_allclose(small.step(TOKENS[:, 8], cache)[0], whole[:, -1], rtol=1e-4, atol=1e-4)
+
+
+def test_the_error_of_activations_is_told() -> None:
+    layer = wl.nn.Linear(300, 40, key=wl.random.key(0), bias=False)
+    plain, small = (wl.quantize(layer, "int8", activations=a).quantization for a in ("float", "int8"))
+    assert plain.weights[0].error == small.weights[0].error
+    assert plain.weights[0].activation_error == 0
+    assert "of activations" not in str(plain)
+    assert f"{small.weights[0].activation_error:.2%}" in str(small)
+    assert "int8 weights and int8 activations: " in small.summary
+    # measured with other rows than those that are told of
+    x = wl.asarray(np.random.default_rng(5).normal(size=(200, 300)).astype(np.float32))
+    want, found = (m(x).numpy() for m in (layer, wl.quantize(layer, "int8", activations="int8")))
+    assert small.error == pytest.approx(np.linalg.norm(found - want) / np.linalg.norm(want), rel=0.1)
+    assert small.error > 1.2 * plain.error
+
+
 def test_gradients_go_through_to_what_is_trained(model: Any) -> None:
     small = wl.quantize(model, "int8")
     loss = lambda m: wl.sum(wl.square(m(TOKENS)))
@@ -124,6 +161,12 @@ def test_what_cannot_be_is_told() -> None:
         wl.quantize(layer, "int4", group_size=20)
     with pytest.raises(wl.errors.InputError, match="bfloat16, which has no scales"):
         wl.quantize(layer, "bfloat16", group_size=32)
+    with pytest.raises(wl.errors.InputError, match=r"activations='int4'(.|\n)*'float', 'int8'"):
+        wl.quantize(layer, "int8", activations="int4")
+    with pytest.raises(wl.errors.InputError, match=r"activations='int8' with weights of int4(.|\n)*'float'"):
+        wl.quantize(layer, "int4", activations="int8")
+    with pytest.raises(wl.errors.InputError, match=r"activations='int8' with group_size=32(.|\n)*without group_size"):
+        wl.quantize(layer, "int8", activations="int8", group_size=32)
     with pytest.raises(wl.errors.InputError, match="no linear layer or embedding"):
         wl.quantize(wl.nn.ReLU(), "int8")
     with pytest.raises(wl.errors.InputError, match="is no module"):

@@ -36,6 +36,16 @@ def products() -> list[Case]:
     ]
 
 
+def roundings() -> list[Case]:
+    def case(label: str, *shape: int, features: int = 5) -> Case:
+        rows = real(*shape, features)
+        return Case(
+            label, (rows, *matrix("int8", 3, features, group=features)), {"features": features}, (0,), differences=False
+        )
+
+    return [case("rows", 2), case("a batch", 2, 4, features=40), case("one row"), case("empty", 0)]
+
+
 def numbers() -> list[Case]:
     plain = {"dtype": np.dtype(np.float64)}
     return [
@@ -47,4 +57,4 @@ def numbers() -> list[Case]:
     ]
 
 
-CASES = {"quantized_matmul": products(), "dequantize": numbers()}
+CASES = {"quantized_matmul": products(), "rounded_matmul": roundings(), "dequantize": numbers()}

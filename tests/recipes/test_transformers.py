@@ -165,6 +165,10 @@ def test_what_is_streamed_is_what_is_written(language_run, capsys):
     told = capsys.readouterr()
     assert len(told.out) == len(text) + 1
     assert "int8 weights: " in told.err
+    assert main([*command, "--quantize", "int8", "--activations", "int8"]) == 0
+    assert "int8 weights and int8 activations: " in capsys.readouterr().err
+    assert main([*command, "--activations", "int8"]) == 2
+    assert "activations='int8' without quantize" in capsys.readouterr().err
     assert main([*command, "--quantize", "int5"]) == 2
     assert "dtype='int5'" in capsys.readouterr().err
 

@@ -76,6 +76,7 @@ def add_to(commands: Commands) -> None:
     command.add_argument("--stop", action="append", metavar="TEXT", help="end before this text (may be repeated)")
     command.add_argument("--seed", type=int, metavar="N", help="another one gives another text (0)")
     command.add_argument("--quantize", metavar="DTYPE", help="weights of few bits: int8, int4 or bfloat16")
+    command.add_argument("--activations", metavar="DTYPE", help="what these are multiplied by: float or int8 (float)")
     command.add_argument("--stream", action="store_true", help="show the text as it is written")
     command.add_argument("--json", action="store_true", help="print JSON; with --stream a line for each piece")
     add_engine(command)
@@ -132,7 +133,18 @@ def _say(notes: Iterable[str]) -> None:
         print(f"note: {note}", file=sys.stderr)
 
 
-SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "beams", "stop", "seed", "quantize")
+SETTINGS = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "beams",
+    "stop",
+    "seed",
+    "quantize",
+    "activations",
+)
 
 
 def run_generate(options: argparse.Namespace) -> None:

@@ -1,8 +1,8 @@
 r"""Products of rows that are rounded to int8 with matrices of int8: sums of integers, which are exact.
 
 A row x is \(s q\) with \(s = \max_k |x_k| / 127\) and integers q, and row j of the matrix, as in quantized.py, is
-\(t_j w_j\). So a product is \(s t_j \sum_k q_k w_{jk}\), of which only the factors are rounded. A row that is not finite
-everywhere has s = NaN: no integers stand for it.
+\(t_j w_j\). So a product is \(s t_j \sum_k q_k w_{jk}\), of which the factors alone are rounded. A row that is not
+finite everywhere has s = NaN: no integers stand for it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .quantized import product_of, quantized_matmul, wide
 from .structure import all_batched, concatenate, reshape, take_slice
 
 MOST = 127  # what the largest number of a row becomes
+MOST_TERMS = 1 << 16  # whose sum surely is an integer of 32 bits, each being 127 * 128 at most
 EXACT_SINGLE = 1024  # products of such integers, whose sum float32 holds to the last bit; float64 holds any
 
 

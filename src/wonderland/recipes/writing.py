@@ -70,8 +70,9 @@ def generate(
 
     The settings are `temperature` (0.8, and 0 for what is written about a source), `top_k`, `top_p`, `min_p`,
     `repetition_penalty`, `seed` and `stop`, texts before which it ends; or `beams`, for the best of a search.
-    With `quantize`, "int8", "int4" or "bfloat16", weights have so few bits, as `wl.quantize` makes them, and `note` is
-    called with the size and error. `callback` is given the new text piece by piece.
+    With `quantize`, "int8", "int4" or "bfloat16", weights have so few bits, as `wl.quantize` makes them, `activations`
+    is its setting of that name, and `note` is called with the size and error. `callback` is given the new text piece by
+    piece.
     """
     author, text, how = _asked(path, prompt, settings)
     beams = how.pop("beams", None)
@@ -94,13 +95,16 @@ def _asked(path: str | os.PathLike[str], prompt: str, settings: dict[str, Any]) 
     """The model, the text it goes on from, and the settings of `wl.generation`."""
     given = {name: value for name, value in settings.items() if value is not None}
     kind, note = given.pop("quantize", None), given.pop("note", None)
+    activations = given.pop("activations", None)
+    if activations is not None and kind is None:
+        raise InputError(f"generate: activations={activations!r} without quantize.", "quantize='int8' beside it")
     if "beams" in given and (drawn := [name for name in given if name not in ("beams", "stop")]):
         raise InputError(f"generate: {drawn[0]} would do nothing: beams draw no tokens.", f"without {drawn[0]}")
     if "beams" in given and given.get("stop"):
         raise InputError("generate: beams look at tokens, and not at texts that end one.", "without stop")
     author = open_author(path)
     if kind is not None:
-        small, told = quantized(author.model, kind)
+        small, told = quantized(author.model, kind, activations=activations or "float")
         author = replace(author, model=small)
         if note is not None:
             note(told.summary)

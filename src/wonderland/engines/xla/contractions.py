@@ -12,6 +12,7 @@ from jax import lax
 from ...core.dtypes import is_half
 from ...core.primitive import Shape
 from ...primitives.quantized import wide as wide_of
+from ...primitives.rounded import MOST, MOST_TERMS
 from ...primitives.windows import Pairs
 from . import movement
 from .widening import in_float32
@@ -32,6 +33,22 @@ def _quantized_matmul(x: jax.Array, values: jax.Array, *scales: jax.Array, featu
     weight = movement.PLAIN["dequantize"](values, *scales, features=features, group=group, dtype=kind)
     flat = x.reshape(math.prod(x.shape[:-1]), features).astype(kind)
     return matmul(flat, weight.T).reshape(*x.shape[:-1], len(weight)).astype(x.dtype)
+
+
+def _rounded_matmul(x: jax.Array, values: jax.Array, scales: jax.Array, features: int) -> jax.Array:
+    kind = wide_of(x.dtype)
+    rows = x.reshape(math.prod(x.shape[:-1]), features).astype(kind)
+    steps = jnp.max(jnp.abs(rows), axis=-1, keepdims=True, initial=0) / MOST
+    finite = jnp.isfinite(steps)
+    divisors = jnp.where(finite & (steps > 0), steps, 1)
+    integers = jnp.clip(jnp.round(jnp.where(finite, rows / divisors, 0)), -MOST, MOST).astype(jnp.int8)
+    sums = jnp.zeros((len(rows), len(values)), kind)
+    for first in range(0, features, MOST_TERMS):
+        part = slice(first, first + MOST_TERMS)
+        exact = jnp.matmul(integers[:, part], values[:, part].T, preferred_element_type=jnp.int32)
+        sums += exact.astype(kind)
+    made = sums * scales.T.astype(kind) * jnp.where(finite, steps, jnp.nan)
+    return made.reshape(*x.shape[:-1], len(values)).astype(x.dtype)
 
 
 # --- convolutions: x (batch, *spatial, in), w (*kernel, in / groups, out), y (batch, *places, out)
@@ -113,6 +130,7 @@ def _convolution_weight(
 PLAIN: dict[str, Callable[..., jax.Array]] = {
     "matmul": matmul,
     "quantized_matmul": _quantized_matmul,
+    "rounded_matmul": _rounded_matmul,
     "convolution": in_float32(_convolution),
     "convolution_input": in_float32(_convolution_input),
     "convolution_weight": in_float32(_convolution_weight),

@@ -13,6 +13,7 @@ from ...core.errors import DTypeError, InputError, ShapeError
 from ...core.tensor import Tensor
 from ...core.typing import Array, ArrayLike
 from ...primitives import quantized as p
+from ...primitives.rounded import rounded_matmul
 from ..functional.lookup import counted_from_zero
 from ..module.module import Module
 from ..module.parameter import Buffer, Held, Parameter
@@ -22,6 +23,7 @@ from .linear import Linear
 __all__ = ["QuantizedEmbedding", "QuantizedLinear"]
 
 KINDS = ("bfloat16", "int8", "int4")
+ACTIVATIONS = ("float", "int8")  # what the other factor of a product is
 USUAL_GROUP = {"int4": 32}  # numbers with one scale; of the others a whole row has one
 TRIED = np.linspace(0.7, 1.0, 7, dtype=np.float32)  # parts of the range that four bits are spread over
 
@@ -90,10 +92,13 @@ class Quantized(Module):
         """The dtype of the numbers that inputs are multiplied by."""
         return self.dtype
 
-    def _hold(self, matrix: Stored, features: int, kind: str, group: int, dtype: dtypes.DType) -> None:
+    def _hold(
+        self, matrix: Stored, features: int, kind: str, group: int, dtype: dtypes.DType, activations: str
+    ) -> None:
         self.values = Buffer(arrays.asarray(matrix.values))
         self.scales = None if matrix.scales is None else Buffer(arrays.asarray(matrix.scales))
         self.features, self.kind, self.group, self.dtype = features, kind, group, dtype
+        self.activations = activations
 
     def _matrix(self) -> list[Tensor]:
         held = [self.values] if self.scales is None else [self.values, self.scales]
@@ -105,7 +110,11 @@ class Quantized(Module):
         given = given if dtypes.is_inexact(given.dtype) else arrays.astype(given, self.dtype)
         if not given.ndim or given.shape[-1] != self.features:
             raise ShapeError(f"{self._describe()}: an input of shape {given.shape}.", f"(..., {self.features})")
-        made: Tensor = p.quantized_matmul(given, *self._matrix(), features=self.features, group=self.group)
+        made: Tensor
+        if self.activations == "int8":
+            made = rounded_matmul(given, *self._matrix(), features=self.features)
+        else:
+            made = p.quantized_matmul(given, *self._matrix(), features=self.features, group=self.group)
         return made
 
     def _numbers(self, *matrix: Tensor) -> Tensor:
@@ -114,7 +123,8 @@ class Quantized(Module):
 
     def _bits(self) -> str:
         grouped = f", group_size={self.group}" if self.scales is not None and self.group < self.features else ""
-        return f"{self.kind}{grouped}"
+        rounded = "" if self.activations == "float" else f", activations={self.activations}"
+        return f"{self.kind}{grouped}{rounded}"
 
 
 class QuantizedLinear(Quantized):
@@ -134,17 +144,20 @@ class QuantizedLinear(Quantized):
 
     `values` are W's columns as rows, (out_features, in_features), `scales` (out_features, groups): one for each
     `group_size` numbers of a row, or for a whole row. `weight` are the numbers that they stand for. The derivative is
-    with respect to x and b.
+    with respect to x and b. With `activations="int8"` rows of x are rounded, too; derivatives are as without.
     """
 
-    def __init__(self, layer: Linear, dtype: str = "int8", group_size: int | None = None) -> None:
+    def __init__(
+        self, layer: Linear, dtype: str = "int8", group_size: int | None = None, activations: str = "float"
+    ) -> None:
         kind, group = as_kind("QuantizedLinear", dtype), layer.in_features
+        activations = as_activations("QuantizedLinear", activations, kind, group_size)
         if group is None:
             raise InputError("QuantizedLinear: a lazy layer has no weights yet.", "a call of the layer before")
         self.in_features, self.out_features = group, layer.out_features
         matrix = np.asarray(layer.weight).astype(np.float32).T
         group = as_group("QuantizedLinear", kind, group_size, self.in_features)
-        self._hold(stored(matrix, kind, group), self.in_features, kind, group, layer.weight.dtype)
+        self._hold(stored(matrix, kind, group), self.in_features, kind, group, layer.weight.dtype, activations)
         self.bias = None if layer.bias is None else Parameter(layer.bias.value, trainable=layer.bias.trainable)
 
     @property
@@ -173,14 +186,17 @@ class QuantizedEmbedding(Quantized):
     (QuantizedEmbedding(num_embeddings=96, embedding_dim=128, int4, group_size=32), (2, 128), (96, 64))
     """
 
-    def __init__(self, layer: Embedding, dtype: str = "int8", group_size: int | None = None) -> None:
+    def __init__(
+        self, layer: Embedding, dtype: str = "int8", group_size: int | None = None, activations: str = "float"
+    ) -> None:
         kind = as_kind("QuantizedEmbedding", dtype)
+        activations = as_activations("QuantizedEmbedding", activations, kind, group_size)
         if layer.max_norm is not None:
             raise InputError("QuantizedEmbedding: a table whose rows are shortened.", "an Embedding without max_norm")
         self.num_embeddings, self.embedding_dim = layer.num_embeddings, layer.embedding_dim
         group = as_group("QuantizedEmbedding", kind, group_size, self.embedding_dim)
         matrix = np.asarray(layer.weight).astype(np.float32)
-        self._hold(stored(matrix, kind, group), self.embedding_dim, kind, group, layer.weight.dtype)
+        self._hold(stored(matrix, kind, group), self.embedding_dim, kind, group, layer.weight.dtype, activations)
 
     @property
     def weight(self) -> Tensor:
@@ -220,3 +236,19 @@ def as_group(name: str, kind: str, group_size: int | None, features: int) -> int
             f"{name}: group_size={group_size!r}.", f"a multiple of {p.BLOCK}, or -1 for one scale of a whole row"
         )
     return max(features, 1) if size == -1 else min(size, max(features, 1))
+
+
+def as_activations(name: str, activations: object, kind: str, group_size: int | None) -> str:
+    """What the rows are that weights of a form are multiplied by."""
+    if activations not in ACTIVATIONS:
+        raise InputError(f"{name}: activations={activations!r}.", "one of " + ", ".join(map(repr, ACTIVATIONS)))
+    if activations == "int8" and kind != "int8":
+        raise InputError(
+            f"{name}: activations='int8' with weights of {kind}.", "weights of int8, or activations='float'"
+        )
+    if activations == "int8" and group_size not in (None, -1):
+        raise InputError(
+            f"{name}: activations='int8' with group_size={group_size!r}: a sum of integers has one scale.",
+            "without group_size, or activations='float'",
+        )
+    return str(activations)

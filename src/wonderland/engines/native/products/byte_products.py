@@ -13,11 +13,11 @@ is taken off at the end. All sums are those of integers modulo 2^32, so what is 
 
 from __future__ import annotations
 
+from ....primitives.rounded import MOST_TERMS
 from ..processor import Processor
 from ..text.builder import splat, typed
 from ..text.routine import Routine
 
-MOST_TERMS = 1 << 16  # whose sum surely is one of 32 bits: each is 127 * 128 at most
 RAISED = 128  # what is added to the numbers of the matrix for `vpdpbusd`
 BITS = {"vpdpbusd": 8, "sdot": 8, "pmaddwd": 16, "": 32}  # of a number in a register
 PAIRS = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}  # by lanes

@@ -12,23 +12,21 @@ import functools
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ....core import dtypes
 from ....core.dtypes import DType
 from ....ir.graph import Equation
 from ....primitives.quantized import wide
-from ....primitives.rounded import MOST
+from ....primitives.rounded import MOST, MOST_TERMS
 from .. import values
 from ..contractions import Contraction
 from ..labels import Work
 from ..processor import Processor
-from ..text.builder import computed, splat, typed
+from ..text.builder import computed, typed
 from ..text.routine import Routine
 from ..tuning import BYTE_COLUMNS, CYCLES, FAR_BYTES, STRETCHES
-from ..values import Const, Op, Value, View, strides_of, transposed
+from ..values import Const, Op, Value, View, strides_of
 from .blocks import Blocks, difference, shifted, stepped
-from .byte_products import MOST_TERMS, RAISED, ByteProducts
+from .byte_products import RAISED, ByteProducts
 from .dots import gathered
 from .epilogue import Epilogue, WithEpilogue
 
@@ -59,9 +57,7 @@ class Integers(WithEpilogue):
         turns = -(-self.k // self.how.columns)
         cycles = count * self.m * self.n * (turns / 2 + BYTE_COLUMNS)
         moved = count * self.n * self.k if self.few else 0
-        self.blocks = Blocks(
-            tuple(lead), self.m, self.n, self.rows, self.w, max(cycles / CYCLES, moved / FAR_BYTES)
-        )
+        self.blocks = Blocks(tuple(lead), self.m, self.n, self.rows, self.w, max(cycles / CYCLES, moved / FAR_BYTES))
         self.chunks = self.blocks.chunks
         self.places = max(1, min(STRETCHES, self.blocks.columns // self.w)) if self.few else 1
         across = self.places if self.few else BYTE_COLUMNS
@@ -104,7 +100,9 @@ class Integers(WithEpilogue):
 
             def finish(s: str) -> None:
                 place = r.linear((1, 1), (first, b.emit(f"mul nsw i64 {s}, {stretch}")))
-                b.when(b.emit(f"icmp slt i64 {place}, {whole}"), lambda: self._finish(r, lead, row, self.m, place, w, s))
+                b.when(
+                    b.emit(f"icmp slt i64 {place}, {whole}"), lambda: self._finish(r, lead, row, self.m, place, w, s)
+                )
                 if rest:
                     last = b.emit(f"icmp eq i64 {place}, {self.n - rest}")
                     here = b.emit(f"icmp slt i64 {place}, {column_end}")
@@ -192,12 +190,16 @@ class Integers(WithEpilogue):
         """What becomes of the sums of some rows and a vector of columns, of which so many are there."""
         b, w, integers = r.b, self.w, typed("i32", self.w)
         size = 4 if self.waiting == "i32" else self.size
-        scales = r.load_vector(r.at(r.pointer(self.scales), self.scalar, (1,), [column]), self.scalar, self.size, w, count)
+        scales = r.load_vector(
+            r.at(r.pointer(self.scales), self.scalar, (1,), [column]), self.scalar, self.size, w, count
+        )
 
         def one(i: str) -> None:
             line = r.linear((1, 1), (row, i))
             tile = r.at(self.tile, self.waiting, (self.rows * w * w, w * w), [place, i])
-            vectors = [r.load_vector(r.at(tile, self.waiting, (), (), t * w), self.waiting, size, w, w) for t in range(w)]
+            vectors = [
+                r.load_vector(r.at(tile, self.waiting, (), (), t * w), self.waiting, size, w, w) for t in range(w)
+            ]
             total = gathered(r, vectors, self.waiting)
             if self.sums is not None:
                 own = r.load(self.sums, [*lead, line], 1)
