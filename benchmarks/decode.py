@@ -19,7 +19,8 @@ from .options import Options
 from .printed import Table, cell
 from .rivals import OURS, Rival, has, run
 
-BITS = {"float32": 32.0, "bfloat16": 16.0, "int8": 8.0, "int4": 4 + 32 / 32}  # of a weight, with the scales of groups
+# of a weight, with the scales of groups
+BITS = {"float32": 32.0, "bfloat16": 16.0, "int8": 8.0, "int8x8": 8.0, "int4": 4 + 32 / 32}
 PEERS = ("transformers", "ctranslate2")
 Best = dict[tuple[str, str], float]  # by peer and workload
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-FORMS = ("float32", "bfloat16", "int8", "int4")  # of weights
+FORMS = ("float32", "bfloat16", "int8", "int8x8", "int4")  # of weights; x8: of what they are multiplied by, too
 LENGTHS = (16, 256, 512, 960)  # of prompts
 SIZES = {"vocabulary": 50_257, "context": 1_024, "embed_dim": 768, "num_heads": 12, "depth": 12}
 NEW = 33  # tokens that are written

@@ -14,7 +14,8 @@ from .decoding import FORMS, SIZES, Write, main
 def made(form: str) -> Write:
     model = wl.models.GPT(**SIZES)
     if form != "float32":
-        model = wl.quantize(model, form)
+        dtype, _, rounded = form.partition("x")
+        model = wl.quantize(model, dtype, activations=f"int{rounded}" if rounded else "float")
     ids = np.random.default_rng(0).integers(SIZES["vocabulary"], size=SIZES["context"])
 
     def write(length: int, count: int) -> object:
