@@ -114,6 +114,15 @@ def test_every_row_has_a_matrix_of_its_own() -> None:
     np.testing.assert_allclose(found, want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("k", [100, 70_000])
+def test_a_row_has_the_same_bits_in_any_batch(k: int) -> None:
+    x, given = rows(20, k), matrix(37, k)
+    f = wl.jit(product(k))
+    whole = f(x, *given).numpy()
+    for part in (x[:1], x[:5], x[:19]):
+        np.testing.assert_array_equal(f(part, *given).numpy(), whole[: len(part)])
+
+
 def test_derivatives_are_those_without_rounding() -> None:
     x, (values, scales) = wl.asarray(rows(3, 40)), map(wl.asarray, matrix(7, 40))
     ct = wl.asarray(rows(3, 7))
