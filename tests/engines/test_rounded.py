@@ -52,7 +52,7 @@ def test_sums_are_those_of_integers(lead: Any, n: int, k: int) -> None:
     given = rows(*lead, k), *matrix(n, k)
     want = oracle(*given)
     # of a long sum, the parts are rounded
-    close = {"rtol": 4e-7, "atol": 0 if k < 1 << 16 else 1e-6 * np.abs(want).max()}
+    close: dict[str, Any] = {"rtol": 4e-7, "atol": 0 if k < 1 << 16 else 1e-6 * np.abs(want).max()}
     np.testing.assert_allclose(product(k)(*map(wl.asarray, given)), want, **close)
     program, arrays = native(product(k), *given)
     np.testing.assert_allclose(on_threads(program, arrays)[0], want, **close)

@@ -119,7 +119,7 @@ def test_a_row_alone_and_in_a_batch_is_rounded_alike(model: Any) -> None:
 
 
 def test_the_error_of_activations_is_told() -> None:
-    layer = wl.nn.Linear(300, 40, key=wl.random.key(0), bias=False)
+    layer: Any = wl.nn.Linear(300, 40, key=wl.random.key(0), bias=False)
     plain, small = (wl.quantize(layer, "int8", activations=a).quantization for a in ("float", "int8"))
     assert plain.weights[0].error == small.weights[0].error
     assert plain.weights[0].activation_error == 0

@@ -26,14 +26,13 @@ from ..text.routine import Routine
 from ..tuning import BYTE_COLUMNS, CYCLES, FAR_BYTES, STRETCHES
 from ..values import Const, Op, Value, View, strides_of
 from .blocks import Blocks, difference, shifted, stepped
+from .by_rows import CHAINS
 from .byte_products import RAISED, ByteProducts
 from .dots import gathered
 from .epilogue import Epilogue, WithEpilogue
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
-
-CHAINS = 8  # of sums that wait for each other, so that all units have something to do
 
 
 class Integers(WithEpilogue):
@@ -55,7 +54,7 @@ class Integers(WithEpilogue):
         self.few = self.m <= self.rows
         count = math.prod(lead)
         turns = -(-self.k // self.how.columns)
-        cycles = count * self.m * self.n * (turns / 2 + BYTE_COLUMNS)
+        cycles = count * self.m * self.n * (turns / 2 + 4)  # two instructions in one, and adding up lanes
         moved = count * self.n * self.k if self.few else 0
         self.blocks = Blocks(tuple(lead), self.m, self.n, self.rows, self.w, max(cycles / CYCLES, moved / FAR_BYTES))
         self.chunks = self.blocks.chunks
