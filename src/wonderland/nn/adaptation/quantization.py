@@ -110,7 +110,7 @@ def quantize(
     quantization"): \(y_j = s_x s_j \sum_i r_i q_{ij}\), where \(s_x = \max_i |x_i| / 127\) and \(r_i\) is the integer
     that is nearest to \(x_i / s_x\). The sum is exact, and processors have fast instructions for it: many rows, as
     those of a prompt or a batch, take a third to a quarter of the time. The price is an error of up to \(s_x / 2\) in
-    each \(x_i\): products with normal numbers change by about 1 %, as they do by rounding the weights, and rows with a
+    each \(x_i\): products with normal numbers change by less than 1 %, as by rounding the weights, and rows with a
     few large elements lose more. A row that is not finite gives NaN. Derivatives are those without the rounding of x.
 
     >>> wl.quantize(model, "int8", activations="int8").quantization.error < 0.02
