@@ -10,7 +10,7 @@ a function that does something else from 100 rows on gets a program of its own t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn, Self
 
@@ -161,11 +161,54 @@ def generalised(a: Graph, b: Graph, sizes: tuple[int, int], serving: Range, name
 def at_size(template: Template, graph: Graph, n: int) -> AtSize | None:
     """The graph as its template at size n; None if it is something else."""
     try:
-        pair = _Pair(template.source, graph, (template.size, n), set(template.numbers))
+        return AtSize(template, n, numbers_at(template, graph, n))
     except VaryingError:
         return None
-    same = (n == template.size or pair.dims == template.dims) and pair.numbers == template.numbers
-    return AtSize(template, n, [np.array(pair.values[i]) for i in pair.numbers]) if same else None
+
+
+def numbers_at(template: Template, graph: Graph, n: int) -> list[Array]:
+    """The numbers that depend on the size, for a graph that is the template at size n. Raises if it is not."""
+    pair = _Pair(template.source, graph, (template.size, n), set(template.numbers))
+    if pair.numbers != template.numbers:
+        raise VaryingError(f"a number depends on whether the batch is one of {template.size} or one of {n}")
+    if n != template.size and pair.dims != template.dims:
+        raise VaryingError(f"there are other sizes for a batch of {n} than for one of {template.size}")
+    return [np.array(pair.values[i]) for i in pair.numbers]
+
+
+def resized(graph: Graph, size: Callable[[Extent], int]) -> Graph:
+    """A template's graph with other sizes in place of its extents."""
+    names: dict[Var, Var] = {}
+
+    def replaced(x: object) -> object:
+        if isinstance(x, Extent):
+            return size(x)
+        return tuple(map(replaced, x)) if type(x) is tuple else x
+
+    def of(given: list[Var]) -> list[Var]:
+        for x in given:
+            names[x] = Var(Aval(tuple(size(n) if isinstance(n, Extent) else n for n in x.shape), x.dtype))
+        return [names[x] for x in given]
+
+    def atom(x: Atom) -> Atom:
+        return names[x] if isinstance(x, Var) else x
+
+    inputs = of(graph.inputs)
+    equations = [
+        Equation(
+            e.primitive,
+            [atom(x) for x in e.inputs],
+            {key: replaced(value) for key, value in e.params.items()},
+            of(e.outputs),
+            e.source,
+            e.module,
+            e.phase,
+        )
+        for e in graph.equations
+    ]
+    made = Graph(inputs, equations, [atom(x) for x in graph.outputs], graph.name)
+    made.is_simple = True
+    return made
 
 
 class _Pair:

@@ -28,7 +28,8 @@ def _counted(index: jax.Array, n: int) -> jax.Array:
     outside = _outside(index, n)
     index = index.astype(jnp.int64)
     found = jnp.where(outside, n, jnp.where(index < 0, index + n, index))
-    return found.astype(jnp.int32 if n < 2**31 - 1 else jnp.int64)
+    short = isinstance(n, int) and n < 2**31 - 1  # a size that varies is none
+    return found.astype(jnp.int32 if short else jnp.int64)
 
 
 def _refuse(

@@ -6,7 +6,7 @@ A rule takes the values of the inputs and the parameters of the primitive, as `i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -55,6 +55,11 @@ class Lowering:
         self.checks.add(self._at[-1], bad, values, message)
 
     @property
+    def equation(self) -> Equation | None:
+        """The equation at hand; when something was raised, the one that raised it."""
+        return self._at[-1] if self._at else None
+
+    @property
     def outputs(self) -> list[Aval]:
         """What the equation at hand gives."""
         return [v.aval for v in self._at[-1].outputs]
@@ -81,8 +86,7 @@ class Lowering:
     def _equation(self, equation: Equation, args: list[jax.Array]) -> Sequence[jax.Array]:
         primitive = equation.primitive
         if isinstance(primitive, Composed):
-            staged = expansion(primitive, tuple(Aval(a.shape, np.dtype(a.dtype)) for a in args), equation.params)
-            return self.graph(staged.graph, [*[jnp.asarray(c._data) for c in staged.captured], *args])
+            return self._formula(primitive, args, equation.params)
         if primitive.name in PLAIN:
             out = PLAIN[primitive.name](*args, **equation.params)
         elif primitive.name in WITH_LOWERING:
@@ -90,3 +94,13 @@ class Lowering:
         else:
             raise GraphError(f"{primitive}: XLA has no rule for it.", 'wl.using_backend("native")')
         return out if isinstance(out, list) else [out]
+
+    def _formula(self, primitive: Composed, args: list[jax.Array], params: Mapping[str, object]) -> Results:
+        """A composed primitive as what it consists of; element by element, where a size is not known."""
+        if not all(isinstance(n, int) for a in args for n in a.shape):
+            shape = jnp.broadcast_shapes(*[a.shape for a in args])
+            flat = [jnp.broadcast_to(a, shape).ravel() for a in args]
+            found = jax.vmap(lambda *each: self._formula(primitive, list(each), params))(*flat)
+            return [x.reshape(shape) for x in found]
+        staged = expansion(primitive, tuple(Aval(a.shape, np.dtype(a.dtype)) for a in args), dict(params))
+        return self.graph(staged.graph, [*[jnp.asarray(c._data) for c in staged.captured], *args])

@@ -42,13 +42,19 @@ def _slices(index: Slices) -> tuple[slice, ...]:
 
 def _place(x: jax.Array, shape: Shape, index: Slices) -> jax.Array:
     """Zeros around x and between its elements."""
-    ranges = [range(n)[s] for n, s in zip(shape, _slices(index), strict=True)]
-    backward = tuple(axis for axis, r in enumerate(ranges) if r.step < 0)
-    x = lax.rev(x, backward)
-    padding = []
-    for n, r in zip(shape, ranges, strict=True):
+    backward, padding = [], []
+    for axis, (n, s) in enumerate(zip(shape, _slices(index), strict=True)):
+        if (
+            s.start == 0 and s.step == 1 and (s.stop is None or s.stop == n)
+        ):  # all of it, and perhaps of a size that varies
+            padding.append((0, 0, 0))
+            continue
+        r = range(n)[s]
+        if r.step < 0:
+            backward.append(axis)
         low, high = (min(r[0], r[-1]), max(r[0], r[-1])) if len(r) else (0, n - 1)
         padding.append((low, n - 1 - high, abs(r.step) - 1) if len(r) else (0, n, 0))
+    x = lax.rev(x, backward)
     return lax.pad(x, jnp.zeros((), x.dtype), padding)
 
 

@@ -218,7 +218,13 @@ def traced_as(
     """A function traced for arguments, and these taken apart."""
     with LOCK:
         arguments = Arguments((args, kwargs))
-        return Traced(f, arguments, getattr(f, "__name__", "function"), purpose), arguments
+        return traced_with(purpose, f, arguments), arguments
+
+
+def traced_with(purpose: str, f: Callable[..., object], arguments: Arguments) -> Traced:
+    """A function traced for arguments that are taken apart already."""
+    with LOCK:
+        return Traced(f, arguments, getattr(f, "__name__", "function"), purpose)
 
 
 def make_graph(f: Callable[..., object]) -> Callable[..., Graph]:

@@ -49,7 +49,7 @@ class Sizes:
 
     def __init__(self, f: Callable[..., object], name: str, dynamic: Dynamic | None, tells: bool) -> None:
         self._name = name
-        self._named = None if dynamic is None else _names(f, dynamic)
+        self._named = None if dynamic is None else names_of("jit", f, dynamic)
         self._families: dict[Hashable, Family] = {}
         self._tells = tells and dynamic is None
 
@@ -112,10 +112,7 @@ class Sizes:
             raise InputError(f"jit: {self._name} has batches of {batch.leads} rows.", "one size for dynamic arguments")
 
         def at(rows: int) -> Batch:
-            changed: list[Tensor | Aval] = list(arguments.operands)
-            for i in operands:
-                changed[i] = Aval((rows, *changed[i].shape[1:]), changed[i].dtype)
-            other = trace(arguments.with_operands(arguments.leaves, changed, arguments.cells))  # type: ignore[arg-type]
+            other = trace(with_rows(arguments, operands, rows))
             return Batch((rows,) * len(operands), simplify(other.graph))
 
         batch = batch if batch.leads[0] > 1 else at(FAVOURED)  # a single row may be a case of its own
@@ -137,16 +134,7 @@ class Sizes:
         several = [i for i, x in enumerate(arguments.operands) if len(x.shape) and arguments.weak[i] is None]
         if self._named is None:
             return several
-        args, kwargs = given
-        values = [args[i] for i in self._named.values() if i < len(args)]
-        values += [kwargs[name] for name in self._named if name in kwargs]
-        mine = {id(leaf) for value in values for leaf in trees.leaves(value)}
-        found = [i for i in several if id(arguments.leaves[arguments.positions[i]]) in mine]
-        if not found:
-            raise InputError(
-                f"jit: the dynamic arguments {[*self._named]} have no axis.", "tensors with a batch in front"
-            )
-        return found
+        return named_operands("jit", self._named, given, arguments)
 
     def _family(self, key: tuple[Hashable, ...], arguments: Arguments, operands: list[int]) -> Family:
         parts: list[Hashable] = list(arguments.key)
@@ -168,20 +156,43 @@ class Sizes:
             sys.stderr.write(f"wonderland: {self._name}: one program serves batches of all sizes from now on\n")
 
 
-def _names(f: Callable[..., object], dynamic: Dynamic) -> dict[str, int]:
+def names_of(purpose: str, f: Callable[..., object], dynamic: Dynamic) -> dict[str, int]:
     """The positions of the arguments whose first axis is a batch, by their names."""
     import inspect  # takes a while to load
 
     remedy = 'dynamic={"x": {0: "batch"}}: arguments by name, and the axis in front'
-    wrong = InputError(f"jit: dynamic={shown(dynamic)}.", remedy)
+    wrong = InputError(f"{purpose}: dynamic={shown(dynamic)}.", remedy)
     if not isinstance(dynamic, Mapping) or not dynamic:
         raise wrong
     known = list(inspect.signature(f).parameters)
     for name, axes in dynamic.items():
         if name not in known:
-            raise InputError(f"jit: dynamic names {name!r}, but the arguments are {known}.", remedy)
+            raise InputError(f"{purpose}: dynamic names {name!r}, but the arguments are {known}.", remedy)
         if not isinstance(axes, Mapping) or [*axes] != [0] or not isinstance(axes[0], str):
             raise wrong
     if len({axes[0] for axes in dynamic.values()}) > 1:
-        raise InputError(f"jit: dynamic={shown(dynamic)} has several sizes.", "one name: they vary together")
+        raise InputError(f"{purpose}: dynamic={shown(dynamic)} has several sizes.", "one name: they vary together")
     return {name: known.index(name) for name in dynamic}
+
+
+def named_operands(
+    purpose: str, names: Mapping[str, int], given: tuple[tuple[object, ...], dict[str, object]], arguments: Arguments
+) -> list[int]:
+    """The operands that arguments of these names consist of."""
+    args, kwargs = given
+    values = [args[i] for i in names.values() if i < len(args)]
+    values += [kwargs[name] for name in names if name in kwargs]
+    mine = {id(leaf) for value in values for leaf in trees.leaves(value)}
+    several = [i for i, x in enumerate(arguments.operands) if len(x.shape) and arguments.weak[i] is None]
+    found = [i for i in several if id(arguments.leaves[arguments.positions[i]]) in mine]
+    if not found:
+        raise InputError(f"{purpose}: the dynamic arguments {[*names]} have no axis.", "tensors with a batch in front")
+    return found
+
+
+def with_rows(arguments: Arguments, operands: list[int], rows: int) -> Arguments:
+    """The arguments with another first size of some operands, to be traced."""
+    changed: list[Tensor | Aval] = list(arguments.operands)
+    for i in operands:
+        changed[i] = Aval((rows, *changed[i].shape[1:]), changed[i].dtype)
+    return arguments.with_operands(arguments.leaves, changed, arguments.cells)  # type: ignore[arg-type]
