@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from .inspect.counting import count, saved
     from .inspect.differences import is_subgradient, numerical_grad, numerical_jvp, subdifferential
     from .inspect.explain import explain
+    from .inspect.transfers import collectives
     from .nn.adaptation.quantization import quantize
     from .nn.module.freezing import freeze
     from .optim.loss_scaling import GradScaler
@@ -100,7 +101,6 @@ if TYPE_CHECKING:
     from .scale.mesh import mesh
     from .scale.sharding import shard
     from .scale.shardings import shardings
-    from .scale.transfers import collectives
     from .special import digamma, erfcinv, i0, lgamma, polygamma
     from .storage.safetensors import load, save
     from .transforms.autocast import autocast
@@ -159,11 +159,11 @@ _FUNCTIONS = {
     "engines.choosing": ("get_backend", "set_backend", "using_backend"),
     "inspect.checking": ("check_grads",),
     "inspect.explain": ("explain",),
+    "inspect.transfers": ("collectives",),
     "scale.exporting": ("export_stablehlo",),
     "scale.mesh": ("mesh",),
     "scale.sharding": ("shard",),
     "scale.shardings": ("shardings",),
-    "scale.transfers": ("collectives",),
     "engines.native.keeping": ("get_kept_programs", "set_kept_programs"),
     "engines.native.threads": ("get_threads", "set_threads"),
     "hosting": ("pure_callback",),

@@ -14,7 +14,7 @@ import wonderland as wl
 import wonderland.linalg
 from wonderland import nn
 from wonderland.engines.native.memory import PLANNED, lifetimes
-from wonderland.inspect import explain as explaining
+from wonderland.inspect import explanation as explaining
 from wonderland.inspect import limits as measuring
 from wonderland.inspect.limits import Limits, cache_bytes
 

@@ -21,6 +21,7 @@ from tools.fuzz.generation import random_case
 from wonderland.core.primitive import TABLE, Aval
 from wonderland.engines.engine import engine
 from wonderland.engines.numpy.evaluate import evaluate
+from wonderland.inspect.on_xla import OnXLA
 from wonderland.ir.stage import stage
 from wonderland.primitives.composed import Composed
 
@@ -240,3 +241,29 @@ def test_exporting_refuses_what_it_does_not_know() -> None:
     made = wl.export_stablehlo(wl.sin, X, platforms=["cpu"])
     with pytest.raises(wl.errors.InputError, match=r"arrays of float32\[3\]"):
         made.call(np.ones(3, np.float32))
+
+
+# --- what it says of itself
+
+
+def test_explain_tells_of_the_program_of_xla_and_not_of_native_code() -> None:
+    f = wl.jit(lambda x, w: wl.tanh(x @ w).sum())
+    args = wl.ones((64, 32)), wl.ones((32, 16))
+    f(*args)  # by the native engine
+    with wl.using_backend("xla"):
+        with pytest.raises(wl.errors.InputError, match="has not run on devices"):
+            wl.explain(f)
+        told = wl.explain(f, *args)
+        f(*args)
+        again = wl.explain(f)
+        with pytest.raises(wl.errors.InputError, match="profile=True measures the steps of native code"):
+            wl.explain(f, *args, profile=True)
+    assert isinstance(told, OnXLA)
+    assert str(again) == str(told)
+    assert not [word for word in ("arena", "NumPy computes", "GFLOP/s", "routines") if word in str(told)]
+    assert told.bytes >= 4 * (64 * 32 + 32 * 16)
+    assert "HloModule" in told.text
+    assert told.transfers.listed == []
+    for name in ("steps", "llvm", "arena_bytes", "svg"):
+        with pytest.raises(AttributeError, match=f"'{name}' tells of native code"):
+            getattr(told, name)

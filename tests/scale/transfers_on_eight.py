@@ -8,6 +8,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import wonderland as wl
 from wonderland.engines.xla.engine import ENGINE
+from wonderland.inspect.on_xla import OnXLA
 from wonderland.scale.mesh import Mesh
 from wonderland.scale.rules import Rules, layout
 
@@ -44,8 +45,15 @@ def main() -> None:
     assert weights <= sum(c.bytes for c in found.listed) <= weights + 64, found
     assert {"layers.0", "layers.2"} <= {m for c in found.listed for m in c.modules}, found
     assert f"{found.sent:,}" in str(found)
+    told = wl.explain(step, model, optimizer, x, y)  # the same, beside what else XLA's program is
+    assert isinstance(told, OnXLA)
+    assert told.transfers.listed == found.listed, told
+    assert str(found).splitlines()[1].strip() in str(told), told
+    assert "8 devices, cpu:0 to cpu:7" in told.summary, told
+    assert told.instructions["all-reduce"] == len(found.listed), told
     before = [p.numpy().copy() for p in model.parameters()]
     step(model, optimizer, x, y)  # it was not called before
+    assert str(wl.explain(step)) == str(told)
     assert all((a != p.numpy()).any() for a, p in zip(before, model.parameters(), strict=True))
 
     # columns and rows: one sum over "model", of the rows that a device has

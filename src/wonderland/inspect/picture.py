@@ -12,7 +12,7 @@ from ..viz.marks import PLOT_LOOKS, Drawing, Looks, Mark, Paint, line, rect, sho
 from ..viz.plot import PALETTE
 
 if TYPE_CHECKING:
-    from .explain import Explanation
+    from .explanation import Explanation
     from .listing import Line
 
 ROW, TOP, MARGIN = 17.0, 92.0, 16.0

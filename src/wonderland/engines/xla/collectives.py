@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective
 _BITS = {"pred": 8, "token": 0, "bf16": 16, "c64": 64, "c128": 128}  # others have theirs in their names
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 _INSTRUCTION = re.compile(rf"= (.*?) ({'|'.join(KINDS)})(-start)?\(")
+_OPERATION = re.compile(r" = .*?[\])}] ([a-z][a-z\-]*)\(")
+_FREE = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "partition-id")
 _SHAPE = re.compile(r"\b([a-z]+\d*(?:e\d+m\d+\w*)?)\[([\d,]*)\]")
 _WHILE = re.compile(r" while\(.*body=%?([\w.\-]+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
@@ -59,6 +62,28 @@ def collectives(text: str) -> list[Collective]:
         for line in lines
         if (match := _INSTRUCTION.search(line))
     ]
+
+
+def instructions(text: str) -> Counter[str]:
+    """How many instructions of each kind a compiled program has; those of loops count once, a fusion is one."""
+    bodies, found, known = dict(_computations(text)), Counter[str](), set[str]()
+
+    def visit(name: str) -> None:
+        if name in known:
+            return
+        known.add(name)
+        for line in bodies.get(name, ()):
+            match = _OPERATION.search(line)
+            kind = match.group(1) if match else ""
+            if kind and kind not in _FREE:
+                found[kind] += 1
+            if kind in ("while", "conditional", "call"):
+                listed = (name for names in _BRANCHES.findall(line) for name in names.split(","))
+                for inner in [*_WHILE.findall(line), *_CALLS.findall(line), *listed]:
+                    visit(inner.strip().lstrip("%"))
+
+    visit("ENTRY")
+    return found
 
 
 def _computations(text: str) -> Iterator[tuple[str, list[str]]]:

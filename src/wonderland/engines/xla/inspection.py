@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 from jax.sharding import Sharding
@@ -11,12 +12,25 @@ from ...core.primitive import Aval
 from ...core.tensor import Distant, Tensor
 from ...ir.graph import Graph
 from .engine import ENGINE
-from .placement import Placement
-from .program import exact
+from .placement import Placement, devices
+from .program import Program, exact
 
 
-def compiled(graph: Graph, operands: Sequence[Tensor | Aval], device: str | None) -> tuple[str, float]:
-    """The text of the program for operands that are where these are, and its operations on each device.
+class Compiled(NamedTuple):
+    """A program as XLA compiled it, and what it says of it. Numbers are those of one device."""
+
+    text: str
+    devices: list[str]
+    operations: float
+    accessed: float  # bytes that instructions read and write
+    arguments: int  # bytes
+    results: int
+    temporary: int
+    reused: int  # bytes of arguments in whose place results are
+
+
+def compiled(graph: Graph, operands: Sequence[Tensor | Aval], device: str | None) -> Compiled:
+    """The program for operands that are where these are.
 
     It is the program that a call would run, and a call to come need not compile it again.
     """
@@ -25,8 +39,26 @@ def compiled(graph: Graph, operands: Sequence[Tensor | Aval], device: str | None
     structs = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s) for x, s in zip(operands, shardings, strict=True)]
     with exact():
         made = ENGINE.program(graph).made(structs, where)
-    costs = made.cost_analysis() or {}
-    return made.as_text() or "", float(costs.get("flops", 0.0))
+    return _described(made, where.whole)
+
+
+def last(graph: Graph) -> Compiled | None:
+    """The program that ran last for values on devices, if one did."""
+    program = graph.programs.get("xla")
+    found = program.last if isinstance(program, Program) else None
+    return None if found is None else _described(*found)
+
+
+def _described(made: jax.stages.Compiled, where: Sharding) -> Compiled:
+    costs, memory = made.cost_analysis() or {}, made.memory_analysis()
+    sizes = [int(getattr(memory, f"{what}_size_in_bytes", 0)) for what in ("argument", "output", "temp", "alias")]
+    return Compiled(
+        made.as_text() or "",
+        [name for name, device in devices().items() if device in where.device_set],
+        float(costs.get("flops", 0.0)),
+        float(costs.get("bytes accessed", 0.0)),
+        *sizes,
+    )
 
 
 def _sharding(

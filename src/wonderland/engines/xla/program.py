@@ -130,6 +130,11 @@ class Program:
             made = self._compiled[key] = function.lower(*arrays).compile()  # so that calls need no Python
         return made
 
+    @property
+    def last(self) -> tuple[jax.stages.Compiled, Sharding] | None:
+        """What was compiled last for values on devices, and where one of them lies."""
+        return next(((made, key[0]) for key, made in reversed(self._compiled.items()) if key), None)
+
     def _follows(self, output: int, arrays: Sequence[jax.Array | jax.ShapeDtypeStruct], where: Placement) -> Sharding:
         """Where an output goes that is no new value of an input: made state lies as the state of its shape does."""
         shape = self.graph.outputs[output].shape

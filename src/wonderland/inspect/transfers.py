@@ -12,6 +12,7 @@ from ..transforms.jit.jit import Jitted, jit
 
 if TYPE_CHECKING:
     from ..engines.xla.collectives import Collective
+    from ..engines.xla.inspection import Compiled
 
 
 class Transfers:
@@ -67,8 +68,13 @@ def collectives(f: Callable[..., object], *args: object, **kwargs: object) -> Tr
         jitted = jit(f)
     traced, arguments = jitted._find(args, kwargs)[:2]
     operands = [*traced.captured, *[c.value for c in traced.pick_read(arguments.cells)], *arguments.operands]
-    text, flops = _xla("inspection").compiled(traced.graph, operands, device_name())
-    return Transfers(jitted._name, _xla("collectives").collectives(text), flops, text)
+    made = _xla("inspection").compiled(traced.graph, operands, device_name())
+    return transfers(jitted._name, made)
+
+
+def transfers(name: str, made: Compiled) -> Transfers:
+    """What a compiled program sends."""
+    return Transfers(name, _xla("collectives").collectives(made.text), made.operations, made.text)
 
 
 def _xla(name: str) -> ModuleType:
