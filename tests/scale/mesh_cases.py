@@ -1,20 +1,25 @@
 """Training steps on eight devices and on one: `python -m tests.scale.mesh_cases gpt mlp`, in a process of its own.
 
+`gpt/full` is one rule alone, and `refused` what a mesh refuses.
 Needs XLA_FLAGS=--xla_force_host_platform_device_count=8, which counts before JAX is loaded.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import wonderland as wl
 from wonderland import nn
+from wonderland.engines.xla import program
 
 Case = tuple[nn.Module, wl.Tensor, wl.Tensor]
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}  # to compile
 RULES: dict[str, tuple[Any, dict[str, int]]] = {
     "data": ("data", {"data": 8}),
     "full": ("full", {"data": 8}),
@@ -97,9 +102,48 @@ def trained(case: Callable[[], Case], rule: str | None, steps: int = 10) -> tupl
     return losses, bytes_on_first(model, optimizer), (model, optimizer, step, x, y)
 
 
+def refused() -> None:
+    """What is refused on one device is refused on a mesh, with the same words, and leaves state as it was."""
+    model = wl.models.MLP(32, [64], 8)
+    wl.shard(model, "full", mesh=wl.mesh(data=8))
+    before = {name: x.numpy().copy() for name, x in model.state_dict().items()}
+
+    @wl.jit
+    def looked_up(model: Any, i: wl.Tensor) -> wl.Tensor:
+        found = model.layers[0].weight[i].sum()
+        for p in model.parameters():
+            p.value = p.value + found
+        return found
+
+    @wl.jit
+    def divided(model: Any, n: wl.Tensor) -> wl.Tensor:
+        return model(drawn(8, 32)).sum() + (7 // n).sum()
+
+    other = wl.models.MLP(32, [65], 8).state_dict()
+    cases: list[tuple[Callable[[], object], str]] = [
+        (lambda: looked_up(model, wl.asarray(np.arange(8) + 25)), "gather: index 32 is out of range"),
+        (lambda: divided(model, wl.asarray(np.arange(8))), "floor_divide: int64[] with a second argument of 0"),
+        (lambda: model.load_state_dict(other), "load_state_dict: "),
+        (lambda: wl.shard(model, {"nothing": ("data",)}, mesh=wl.mesh(data=8)), "matches no tensor"),
+        (lambda: wl.shard(model, {"*": ("rows",)}, mesh=wl.mesh(data=8)), "has no axis 'rows'"),
+        (lambda: wl.shard(model, "full", mesh=wl.mesh(data=16)), "a mesh of 16 devices, of which there are 8"),
+    ]
+    for call, said in cases:
+        with pytest.raises(wl.errors.WonderlandError, match=re.escape(said)) as caught:
+            call()
+        print("refused:", str(caught.value).splitlines()[0])
+        assert all(np.array_equal(before[name], x.numpy()) for name, x in model.state_dict().items()), said
+        assert all(len(cell._outside.far.sharding.device_set) == 8 for cell in wl.tree.leaves(model)), said
+
+
 def main(names: list[str]) -> None:
     wl.set_backend("xla")
+    program.OPTIONS.update(QUICK)
+    if "refused" in names:
+        refused()
     for name in names:
+        if name == "refused":
+            continue
         name, _, only = name.partition("/")
         alone, whole, _ = trained(CASES[name], None)
         for rule in [only] if only else RULES:

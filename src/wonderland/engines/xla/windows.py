@@ -35,8 +35,9 @@ def _argmax(x: jax.Array, window: Shape, stride: Shape, padding: Pairs, dilation
     x = x.astype(jnp.float32) if is_half(x.dtype) else x.astype(jnp.uint8) if x.dtype == bool_ else x
     least = jnp.asarray(-np.inf if is_floating(x.dtype) else np.iinfo(x.dtype).min, x.dtype)
     spatial = x.shape[1:-1]
-    nowhere = jnp.asarray(math.prod(spatial), jnp.int64)
-    position = jnp.arange(math.prod(spatial), dtype=jnp.int64).reshape(1, *spatial, 1)
+    kind = jnp.int32 if math.prod(spatial) < 2**31 - 1 else jnp.int64  # pairs are half as large
+    nowhere = jnp.asarray(math.prod(spatial), kind)
+    position = jnp.arange(math.prod(spatial), dtype=kind).reshape(1, *spatial, 1)
     position = jnp.broadcast_to(position, x.shape)
 
     def larger(a: tuple[jax.Array, jax.Array], b: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
