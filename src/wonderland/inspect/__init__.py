@@ -1,1 +1,1 @@
-"""What a function costs and does: explain, count, saved, numerical derivatives, checks of gradients."""
+"""What a function costs and does: explain, collectives, count, saved, numerical derivatives, checks of gradients."""
