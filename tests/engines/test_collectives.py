@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from wonderland.engines.xla.collectives import Collective, collectives
+from wonderland.engines.xla.collectives import Collective, collectives, instructions
 
 HEAD = "HloModule jit_f, is_scheduled=true, num_partitions=8\n\n"
 
@@ -48,6 +48,19 @@ def test_one_instruction(line: str, kind: str, size: int, group: int) -> None:
 def test_what_is_no_collective() -> None:
     lines = ["%d = f32[8]{0} all-reduce-done(%a)", "%t = f32[8]{0} get-tuple-element(%all-gather.1), index=0"]
     assert collectives(entry(*lines)) == []
+
+
+def test_kinds_of_instructions() -> None:
+    body = "%body (s: f32[8]) -> f32[8] {\n  %t = f32[8]{0} tanh(%s)\n}\n"
+    fused = "%fused (s: f32[8]) -> f32[8] {\n  %e = f32[8]{0} exponential(%s)\n}\n"
+    lines = [
+        "%p = f32[8]{0} parameter(0)",
+        "%f = (f32[8]{0}, s32[]) fusion(%p), kind=kLoop, calls=%fused",
+        "%w = f32[8]{0:T(8,128)} while(%p), condition=%c, body=%body",
+        "%a = f32[8]{0} all-reduce(%w), to_apply=%add",
+    ]
+    text = entry(*lines).replace("ENTRY", f"{body}\n{fused}\nENTRY")
+    assert instructions(text) == {"fusion": 1, "while": 1, "tanh": 1, "all-reduce": 1}
 
 
 def test_what_a_ring_sends() -> None:

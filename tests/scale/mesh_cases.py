@@ -19,7 +19,7 @@ from wonderland import nn
 from wonderland.engines.xla import program
 
 Case = tuple[nn.Module, wl.Tensor, wl.Tensor]
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}  # to compile
+QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 RULES: dict[str, tuple[Any, dict[str, int]]] = {
     "data": ("data", {"data": 8}),
     "full": ("full", {"data": 8}),

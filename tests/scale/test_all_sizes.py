@@ -164,6 +164,12 @@ def test_a_single_row_that_is_a_case_of_its_own_is_left_out() -> None:
         made.call(features(1, 6))
 
 
+def test_state_that_only_a_single_row_touches_is_not_mistaken() -> None:
+    cell, other = nn.Parameter(wl.ones(6)), nn.Parameter(wl.zeros(6))
+    assert export(lambda x: x * (cell if x.shape[0] > 1 else other)).least == 2
+    assert export(lambda x: x * cell).least == 1
+
+
 def test_arguments_that_are_wrong() -> None:
     made = export(wl.tanh)
     with pytest.raises(wl.errors.InputError, match=r"arrays of float32\[3,5\][\s\S]*float32\[n,6\]"):

@@ -20,7 +20,7 @@ from ..core.errors import InputError, WonderlandError
 from ..core.primitive import Aval
 from ..core.tensor import Tensor
 from ..core.typing import Array
-from ..ir.graph import Equation, Graph, Literal, Var
+from ..ir.graph import Equation, Graph, Literal, Var, has_effect
 from ..ir.inlining import inlined
 from ..ir.size_numbers import Formula, formula_of
 from ..ir.sizes import Range, Template, VaryingError, generalised, numbers_at, resized, varying
@@ -89,9 +89,6 @@ def for_all_sizes(
         for other in OTHERS:
             if other not in (n, n + 1):
                 found.add(at(other), other)
-    except VaryingError as reason:
-        refuse(reason)
-    try:
         formulas, graph = found.formulas(), found.graph()
     except VaryingError as reason:
         refuse(reason)
@@ -109,6 +106,8 @@ def _serves_one(made: ForAll, at: Callable[[int], Traced], operands: list[int]) 
         numbers = [np.asarray(formula.of(1), v.dtype) for formula, v in zip(made.formulas, made.numbers, strict=True)]
     except (WonderlandError, ZeroDivisionError):  # such as the variance of a single row
         return False
+    if _state(one) != _state(made.traced) or any(map(has_effect, made.graph.equations)):
+        return False  # it is not the same state, or it would do something besides
     given = [_numbers(x, i in operands) for i, x in enumerate(made.arguments.operands)]
     arrays = [*[cell.value._data for cell in one.pick_read(made.arguments.cells)], *given]
     general = resized(made.graph, lambda extent: extent.at(1))
@@ -153,16 +152,10 @@ class _Family:
         for kind, x, y in zip(self.kinds, self.first.captured, traced.captured, strict=True):
             if not _agrees(kind, x, y):
                 raise VaryingError(f"a constant of it is {shown(x)} for a batch of {self.n}, {shown(y)} for one of {n}")
-        if self._state(traced) != self._state(self.first):
+        if _state(traced) != _state(self.first):
             raise VaryingError(f"it reads or writes other state for a batch of {n} than for one of {self.n}")
         for values, number in zip(self._values, numbers, strict=True):
             values[n] = number
-
-    @staticmethod
-    def _state(traced: Traced) -> list[int | None]:
-        """What is read, then what is written: cells of the arguments by their place, others by themselves."""
-        both = [*traced.read_cells, None, *traced.written_cells]
-        return [c if c is None or type(c) is int else -id(c) for c in both]
 
     def graph(self) -> Graph:
         """The graph for all sizes, with the constants made in it that depend on the size."""
@@ -195,6 +188,12 @@ class _Family:
                 raise VaryingError(f"{e.primitive.name}{where} takes a number whose formula is not known: {some}")
             found.append(formula)
         return found
+
+
+def _state(traced: Traced) -> list[int | None]:
+    """What is read, then what is written: cells of the arguments by their place, others by themselves."""
+    both = [*traced.read_cells, None, *traced.written_cells]
+    return [c if c is None or type(c) is int else -id(c) for c in both]
 
 
 def _kind(x: Tensor) -> str:
