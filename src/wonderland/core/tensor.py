@@ -15,7 +15,7 @@ import numpy as np
 
 from . import dtypes
 from .dtypes import DType
-from .errors import ConversionError, DTypeError, GradientError, IndexOutOfRange, InputError, TraceError
+from .errors import ConversionError, DTypeError, GradientError, IndexOutOfRange, InputError, ProcessError, TraceError
 from .showing import as_html
 from .typing import Array, DTypeLike, Number
 
@@ -345,6 +345,10 @@ class Far(Protocol):
     def dtype(self) -> DType: ...
     @property
     def sharding(self) -> Any: ...
+    @property
+    def is_fully_addressable(self) -> bool: ...
+    @property
+    def is_fully_replicated(self) -> bool: ...
 
 
 class Distant(Tensor):
@@ -365,6 +369,8 @@ class Distant(Tensor):
         try:
             data: Array = _near.__get__(self)
         except AttributeError:
+            if self.far is not None and not (self.far.is_fully_addressable or self.far.is_fully_replicated):
+                raise beyond(self.far)
             try:
                 data = np.asarray(self.far)
             except RuntimeError as error:  # overwritten by a step that a thread of the user's runs
@@ -420,6 +426,14 @@ def _holds(x: Distant) -> bool:
     except AttributeError:
         return False
     return True
+
+
+def beyond(far: Far) -> ProcessError:
+    """The error for an array of which other processes have parts: to collect it here, all would have to take part."""
+    return ProcessError(
+        f"read: a tensor of shape {far.shape} on {place_of(far)} has parts in other processes.",
+        'wl.shard(model, "data", mesh=mesh) in all processes, which makes it whole in each, or a checkpoint',
+    )
 
 
 def place_of(far: Far) -> str:

@@ -111,7 +111,7 @@ class DataLoader:
         self._epoch = self._position = self._step = 0
         self._resuming = False
         self._current: object = None  # the iterator whose progress is ours
-        self._share = (0, 1)
+        self._share = (0, 1, 1)
         self._parts: dict[tuple[int, int], tuple[int, int]] = {}  # of batches that are being made, see `part`
         self.part = (0, 0)
 
@@ -161,7 +161,7 @@ class DataLoader:
         self._epoch, self._position = as_int("set_epoch", "epoch", epoch, least=0), 0
         self._resuming, self._current = False, None
 
-    def share(self, rank: int, size: int) -> None:
+    def share(self, rank: int, size: int, parts: int = 1) -> None:
         """Hand out one of `size` parts of every batch: all of them together are the batches of a loader without parts.
 
         >>> import numpy as np, wonderland as wl
@@ -172,7 +172,8 @@ class DataLoader:
 
         Positions count whole batches, so a loader with other parts goes on from the same `state_dict()`. A batch with
         fewer rows than there are parts is handed out with its first row in place of none. `part` says how many rows of
-        how many the batch that was handed out last has: (2, 4) and then (2, 3) here, (0, ...) in place of none.
+        how many the batch that was handed out last has: (2, 4) and then (2, 3) here, (0, ...) in place of none. A batch
+        whose rows do not divide into `parts` is handed out whole.
         """
         size = as_int("share", "size", size, least=1)
         rank = as_int("share", "rank", rank, least=0)
@@ -180,7 +181,7 @@ class DataLoader:
             raise InputError(f"share: part {rank} of {size}.", f"0 to {size - 1}")
         if self.batch_size is None and size > 1:
             raise InputError("share: batch_size=None gives single examples, which have no parts.", "a batch size")
-        self._share = (rank, size)
+        self._share = (rank, size, as_int("share", "parts", parts, least=1))
 
     def __len__(self) -> int:
         """The number of batches of an epoch (with a batch size that changes: of this epoch)."""
@@ -314,7 +315,7 @@ class DataLoader:
 
     def _tasks(self, epoch: int, position: int, step: int) -> Iterator[Task]:
         whole = self._whole_tasks(epoch, position, step)
-        return whole if self._share == (0, 1) else map(self._part_of, whole)
+        return whole if self._share[1] == 1 else map(self._part_of, whole)
 
     def _part_of(self, task: Task) -> Task:
         part, self._parts[task.epoch, task.number] = share_of(self._share, len(task.indices))
@@ -429,9 +430,12 @@ class Recipe:
         return self.transform(x) if rng is None else transformed(self.transform, x, rng)
 
 
-def share_of(share: tuple[int, int], n: int) -> tuple[slice, tuple[int, int]]:
-    """The part that (rank, size) has in n rows, or the first row in place of none; how many of how many they are."""
-    rank, size = share
+def share_of(share: tuple[int, int, int], n: int) -> tuple[slice, tuple[int, int]]:
+    """The part that (rank, size, parts) has in n rows, or the first row in place of none; how many of how many it has.
+
+    It has all rows if they do not divide into `parts`.
+    """
+    rank, size, _ = share if n % share[2] == 0 else (0, 1, 1)
     low, high = rank * n // size, (rank + 1) * n // size
     return slice(low, high) if low < high else slice(0, 1), (high - low, n)
 

@@ -9,6 +9,7 @@ import threading
 
 from ..engines.native.threads import get_threads, is_chosen, set_threads
 from .agreement import agree, of_program
+from .devices import join_devices
 from .environment import LAUNCHED, find_place
 from .group import Group
 from .mpi import connect
@@ -28,7 +29,8 @@ def init() -> Group:
     The first call waits until all processes have come and compares their programs: other code, another command or
     other `WONDERLAND_` variables are refused in all of them. A program that was started alone is a group of one, so the
     same program runs with and without `wonderland launch`. Processes on one machine share its processors, unless
-    WONDERLAND_THREADS says how many threads each of them has; results do not depend on it.
+    WONDERLAND_THREADS says how many threads each of them has; results do not depend on it. With the engine "xla" their
+    devices make meshes together from then on (`wl.shard`), so it is called before anything is computed on a device.
     """
     global _group
     if _group is None:
@@ -43,6 +45,7 @@ def init() -> Group:
             set_threads(min(get_threads(), max(1, (os.cpu_count() or 1) // place.local_size)))
         _group = group
         atexit.register(_leave)
+        join_devices(group)
     return _group
 
 

@@ -49,10 +49,34 @@ class Engine(Protocol):
         """The program of a graph. It stays in `graph.programs`, by the engine's name, as long as the engine likes."""
 
 
+class Rows(Protocol):
+    """What carries a row of bytes from each process to all, see distributed/group.py."""
+
+    def gather(self, row: Array) -> Array: ...
+
+
+class Processes(Protocol):
+    """Processes that are to compute together on all their devices."""
+
+    rank: int
+    size: int
+
+    @property
+    def transport(self) -> Rows: ...
+
+
 class Place(Protocol):
     """Where a program of an engine that has devices runs. How a value lies there is a matter of the engine's."""
 
     whole: object  # how values lie that are not split
+
+    @property
+    def spans(self) -> bool:
+        """Whether some of its devices belong to other processes."""
+
+    @property
+    def share(self) -> tuple[int, int, int]:
+        """(i, n, parts): this process needs part i of n of the rows of a batch, or all if `parts` does not divide."""
 
     def has(self, value: Far) -> bool:
         """Whether a value is there."""
@@ -87,6 +111,18 @@ class WithDevices(Engine, Protocol):
 
     def over_mesh(self, axes: Sequence[str], sizes: Sequence[int], split: Sequence[Split]) -> object:
         """How an array lies whose axes are split over axes of a mesh."""
+
+    def everywhere(self) -> int:
+        """How many devices the largest mesh has."""
+
+    def check_unused(self) -> None:
+        """Raise if it is too late for other processes to join this one."""
+
+    def join(self, group: Processes, address: str, place_on_machine: int | None) -> None:
+        """Become one of several processes whose devices make meshes together. All of them call it."""
+
+    def assembled(self, x: Tensor, first: int, count: int, where: Place) -> Distant:
+        """A batch of `count` rows on a mesh, of which this process has some, from number `first` on."""
 
     def brought(self, x: Tensor, where: object) -> Distant:
         """A copy of a value that lies like this."""

@@ -6,7 +6,9 @@ from typing import TypeVar, cast
 
 from ..core.context import current
 from ..core.errors import TraceError
-from ..engines.choosing import require
+from ..distributed.devices import join_devices
+from ..distributed.joining import joined_if_launched
+from ..engines.choosing import require, using_backend
 from ..engines.engine import WithDevices, engine
 from .mesh import Mesh
 from .rules import Rules, layout
@@ -28,10 +30,15 @@ def shard(tree: T, rules: Rules = "data", *, mesh: Mesh) -> T:
     "full", "tensor" and tuples of these. A compiled step is called as before. Batches are split by their rows over the
     axis "data", results are whole, and new state lies as the old one did. It needs `wl.set_backend("xla")`; with
     another engine the values come to the host at the next step.
+
+    Of several processes (`wl.distributed.init`) the mesh has the devices of all. Every process calls `shard` with the
+    same values, which are compared, and keeps the parts that its devices hold.
     """
     require("xla")
     if current().trace is not None:
         raise TraceError("shard: inside a transformation values are nowhere yet.", "wl.shard outside, before the step")
+    with using_backend("xla"):
+        join_devices(joined_if_launched())
     xla = cast(WithDevices, engine("xla"))
     for one in layout(tree, mesh, rules).placed:
         where = xla.over_mesh(mesh.axes, mesh.sizes, one.placement)

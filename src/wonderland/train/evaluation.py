@@ -55,6 +55,8 @@ def evaluate(
     with evaluating(model):
         loader = as_loader(data, batch_size, shuffle=False, seed=0)
         for batch in loader:
+            if together is not None:
+                batch = together.spread(batch, loader)
             value, outputs = step(model, loss, batch)
             if math.isnan(number := float(value)):
                 raise NonFiniteError(
@@ -66,8 +68,8 @@ def evaluate(
             weight = size(batch)
             total, count = total + number * weight, count + weight
             for metric in metrics.values():
-                metric.update(outputs, batch[1])
-    if together is not None and together.several:
+                metric.update(outputs, batch[1] if together is None else together.whole(batch[1]))
+    if together is not None:
         total, count = together.total(total, count)
         together.add_up(metrics)
     if not count:

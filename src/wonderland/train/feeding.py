@@ -33,18 +33,21 @@ class Batches:
             )
         self.source = source
         self.epoch = self.position = 0
-        self._share, self.part = (0, 1), (0, 0)
+        self._share, self.part = (0, 1, 1), (0, 0)
 
-    def share(self, rank: int, size: int) -> None:
-        """Hand out one of `size` parts of every batch; `part` says how many rows of how many the last one has."""
-        self._share = (rank, size)
+    def share(self, rank: int, size: int, parts: int = 1) -> None:
+        """Hand out one of `size` parts of every batch; `part` says how many rows of how many the last one has.
+
+        A batch whose rows do not divide into `parts` is handed out whole.
+        """
+        self._share = (rank, size, parts)
 
     def __iter__(self) -> Iterator[Any]:
         skip = self.position
         for i, batch in enumerate(self.source):
             if i >= skip:
                 self.position = i + 1
-                yield batch if self._share == (0, 1) else self._part_of(batch)
+                yield batch if self._share[1] == 1 else self._part_of(batch)
         self.epoch, self.position = self.epoch + 1, 0
 
     def _part_of(self, batch: object) -> object:

@@ -105,7 +105,9 @@ def _placed(values: dict[str, Tensor], present: Mapping[str, Tensor]) -> dict[st
 def _take_up_rest(trainer: Trainer, found: Checkpoint) -> None:
     record = found.record
     for name, metric in trainer.metrics.items():
-        if (values := found.part(f"metrics.{name}")) and trainer.together.first:  # they are sums over all processes
+        if (values := found.part(f"metrics.{name}")) and (
+            trainer.together.first or not trainer.together.parts  # they are sums over all processes
+        ):
             metric.load_state_dict({key: np.asarray(value) for key, value in values.items()})
     for name, callback in zip(trainer.callbacks.names(), trainer.callbacks.all, strict=True):
         if name in record["callbacks"]:

@@ -95,7 +95,7 @@ class Trainer:
         check: bool = True,
         distributed: bool | None = None,
     ) -> None:
-        self.together = Together(group_for(distributed))
+        self.together = Together(group_for(distributed), model, jit)
         cut = None if truncated is None else checked_truncation(truncated, model, validation, accumulate)
         if isinstance(validation, float):
             data, validation = hold_out(data, validation, seed)
@@ -129,12 +129,12 @@ class Trainer:
             scaler=self.scaler,
             outputs=self.measures_training,
             compiled=jit,
-            group=self.together.group if self.together.several else None,
+            group=self.together.group if self.together.parts else None,
         )
         self.objective, self.evaluation_function = objective, evaluation_step(objective, jit, self.precision)
         self.carried: Carried | None = None  # the state between pieces of sequences
         self.size_of: Callable[[object], int] = size_of
-        if self.together.several:
+        if self.together.parts:
             step_function, self.size_of = self.together.step(step_function, self.loader)
         if cut is not None:
             self.loader = Pieces(self.loader, cut)
@@ -163,6 +163,7 @@ class Trainer:
             if self.resume and folder is not None and self.step == 0:
                 resume(self, folder)
             self.together.agree_on_start(self, epochs)
+            held.enter_context(self.together.on_mesh(self))
             self.callbacks.tell("on_fit_start", self)
             with _stopping_on_interrupt(self) as interrupted, contextlib.closing(self.progress):
                 while self.epoch < epochs and self._stop is None:
@@ -192,16 +193,17 @@ class Trainer:
         tell, show = self.callbacks.listeners["on_step_end"], self.progress.step
         every = self.checkpoint_every if self.checkpoints is not None else None
         for batch in self.loader:
-            if self.step == 0 and self.check and self.together.first:
+            if self.step == 0 and self.check and self.together.can_look(model):
                 look_at_first_batch(model, loss, self.objective, batch)
             if self.schedule is not None:
                 optimizer.lr = self.schedule(self.step)
             self.batch = batch
+            batch = self.together.spread(batch, self.loader)
             found, outputs = self.step_function(model, loss, optimizer, average, batch)
             self.loss = value = float(found)
             if not math.isfinite(value):
                 self._restore(good)
-                raise _not_finite(value, self.epoch, self.step, batch)
+                raise _not_finite(value, self.epoch, self.step, self.batch)
             if self.scaler is not None:
                 self._look_at(self.scaler)
             size = self.size_of(batch)
@@ -209,7 +211,7 @@ class Trainer:
             self._count += size
             self.step += 1
             for metric in measured if self.together.has_rows(self.loader) else ():
-                metric.update(outputs, batch[1])
+                metric.update(outputs, self.together.whole(batch[1]))
             for listener in tell:
                 listener(self)
             show(value)

@@ -8,9 +8,12 @@ from typing import cast
 import jax
 from jax.sharding import Sharding
 
+from ...core.primitive import Aval
 from ...core.tensor import Distant, Tensor
 from ...ir.graph import Graph
-from .placement import Placement, bring, devices, named, over_mesh, placement
+from ..engine import Processes
+from . import processes
+from .placement import Placement, assembled, bring, devices, named, over_mesh, placement
 from .program import Program
 
 
@@ -42,9 +45,26 @@ class XLA:
         """How an array is placed whose axes are split over axes of a mesh."""
         return over_mesh(axes, sizes, split)
 
+    def everywhere(self) -> int:
+        """How many devices the largest mesh has: as many in each process."""
+        return jax.process_count() * len(jax.local_devices())
+
+    def assembled(self, x: Tensor, first: int, count: int, where: Placement) -> Distant:
+        """A batch of `count` rows on a mesh, of which this process has some, from number `first` on."""
+        there = where.split(Aval((count, *x.shape[1:]), x.dtype))
+        return Distant(assembled(x._data, first, count, there))
+
     def check_device(self, device: str) -> None:
         """Raise if there is no such device."""
         named(device)
+
+    def check_unused(self) -> None:
+        """Raise if it is too late for other processes to join this one."""
+        processes.check_unused()
+
+    def join(self, group: Processes, address: str, place_on_machine: int | None) -> None:
+        """Become one of several processes whose devices make meshes together."""
+        processes.join(group, address, place_on_machine)
 
     def placement(self, operands: Sequence[Tensor], device: str | None) -> Placement:
         """Where a program runs that takes these tensors."""

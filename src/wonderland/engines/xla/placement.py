@@ -12,8 +12,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDev
 
 from ...core.errors import InputError
 from ...core.primitive import Aval
-from ...core.tensor import Distant, Tensor
+from ...core.tensor import Distant, Tensor, beyond
 from ...core.typing import Array
+from . import processes
 
 Value = Array | jax.Array
 
@@ -30,7 +31,9 @@ def devices() -> dict[str, jax.Device]:
 def named(name: str) -> jax.Device:
     """The device of that name; "gpu" is the first one."""
     kind, _, number = name.partition(":")
-    found = devices().get(f"{'gpu' if kind == 'cuda' else kind}:{number or 0}")
+    kind = "gpu" if kind == "cuda" else kind
+    first = next((device for device in devices().values() if device.platform == kind), None)
+    found = devices().get(f"{kind}:{number}") if number else first
     if found is None:
         raise InputError(f"device: there is no {name!r} here.", " or ".join(map(repr, devices())))
     return found
@@ -44,6 +47,28 @@ class Placement:
         mesh = whole.mesh if isinstance(whole, NamedSharding) else None
         self.shares = dict(mesh.shape).get("data", 1) if mesh is not None else 1
         self._split = NamedSharding(mesh, PartitionSpec("data")) if mesh is not None and self.shares > 1 else None
+
+    @property
+    def spans(self) -> bool:
+        """Whether some of its devices belong to other processes."""
+        return not self.whole.is_fully_addressable
+
+    @property
+    def share(self) -> tuple[int, int, int]:
+        """(i, n, parts): the devices of this process need part i of n of the rows of a batch, if `parts` divides them.
+
+        All of them, (0, 1, parts), if its devices are not next to each other along the axis "data".
+        """
+        if self.shares == 1 or not isinstance(self.whole, NamedSharding):
+            return 0, 1, self.shares
+        mesh = self.whole.mesh
+        mine = np.vectorize(lambda device: device.process_index == jax.process_index(), otypes=[bool])(mesh.devices)
+        along = mesh.axis_names.index("data")
+        here = np.flatnonzero(mine.any(axis=tuple(i for i in range(mine.ndim) if i != along)))
+        first, count = int(here[0]), len(here)
+        if here[-1] - first + 1 == count and first % count == 0 and self.shares % count == 0:
+            return first // count, self.shares // count, self.shares
+        return 0, 1, self.shares
 
     def split(self, value: Tensor | Aval) -> Sharding:
         """How a batch is placed: by its rows, over the axis "data" of a mesh, if it divides them."""
@@ -87,18 +112,60 @@ def placement(values: Iterable[Value], device: str | None) -> Placement:
 
 
 def bring(value: Value, where: Sharding) -> jax.Array:
-    """A copy of a value there, with memory of its own. 64 bits stay 64 bits."""
+    """A copy of a value there, with memory of its own. 64 bits stay 64 bits.
+
+    What goes from the processes to a mesh of all their devices has to be the same in all of them.
+    """
     with jax.enable_x64(True):
-        return jax.device_put(value if isinstance(value, jax.Array) else np.asarray(value), where, may_alias=False)
+        if isinstance(value, jax.Array) and not value.is_fully_addressable:
+            if where.is_fully_addressable:  # from the mesh to a device of this process
+                if not value.is_fully_replicated:
+                    raise beyond(value)
+                value = value.addressable_data(0)
+            return jax.device_put(value, where, may_alias=False)
+        if where.is_fully_addressable:
+            return jax.device_put(value if isinstance(value, jax.Array) else np.asarray(value), where, may_alias=False)
+        array = np.asarray(value)
+        processes.compare(array)
+        return jax.make_array_from_callback(array.shape, where, lambda window: array[window].copy())
+
+
+def assembled(rows: Array, first: int, count: int, where: Sharding) -> jax.Array:
+    """An array of `count` rows there, of which every process brings its own, from number `first` on."""
+
+    def part(window: tuple[slice, ...]) -> Array:
+        low, high, _ = window[0].indices(count)
+        return rows[(slice(low - first, high - first), *window[1:])].copy()
+
+    with jax.enable_x64(True):
+        return jax.make_array_from_callback((count, *rows.shape[1:]), where, part)
 
 
 def over_mesh(axes: Sequence[str], sizes: Sequence[int], split: Sequence[str | tuple[str, ...] | None]) -> Sharding:
     """How an array is placed whose axes are split over axes of a mesh."""
-    count, there = math.prod(sizes), list(devices().values())
-    there = [device for device in there if device.platform == there[0].platform]
-    if count > len(there):
+    grid = np.asarray(_chosen(math.prod(sizes))).reshape(sizes)
+    return NamedSharding(Mesh(grid, tuple(axes)), PartitionSpec(*split))
+
+
+def _chosen(count: int) -> list[jax.Device]:
+    """So many devices: the first ones here; of several processes equally many from each, in the order of processes."""
+    kind = jax.local_devices()[0].platform
+    if not processes.joined():
+        there = [device for device in devices().values() if device.platform == kind]
+        if count > len(there):
+            raise InputError(
+                f"shard: a mesh of {count} devices, of which there are {len(there)}: {', '.join(list(devices())[:8])}.",
+                f"a smaller mesh; to try it on one machine, XLA_FLAGS=--xla_force_host_platform_device_count={count}",
+            )
+        return there[:count]
+    by_process: dict[int, list[jax.Device]] = {}
+    for device in sorted(jax.devices(), key=lambda device: (device.process_index, device.id)):
+        by_process.setdefault(device.process_index, []).append(device)
+    each, rest = divmod(count, len(by_process))
+    fewest = min(map(len, by_process.values()))
+    if rest or each > fewest:
         raise InputError(
-            f"shard: a mesh of {count} devices, of which there are {len(there)}: {', '.join(list(devices())[:8])}.",
-            f"a smaller mesh; to try it on one machine, XLA_FLAGS=--xla_force_host_platform_device_count={count}",
+            f"shard: a mesh of {count} devices over {len(by_process)} processes, which have {fewest} or more each.",
+            f"a multiple of {len(by_process)} devices, up to {fewest * len(by_process)}: as many in each process",
         )
-    return NamedSharding(Mesh(np.asarray(there[:count]).reshape(sizes), tuple(axes)), PartitionSpec(*split))
+    return [device for theirs in by_process.values() for device in theirs[:each]]

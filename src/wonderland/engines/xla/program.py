@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import Sharding
 
 from ...core.context import exhaust
+from ...core.errors import InputError
 from ...core.handover import Delivery
 from ...core.tensor import Distant, new
 from ...core.typing import Array
@@ -116,6 +117,12 @@ class Program:
         key = tuple(a.sharding for a in arrays)
         made = self._compiled.get(key)
         if made is None:
+            if where.spans and self.lowering.calls_python:
+                raise InputError(
+                    f"{self.graph.name}: a program on the devices of several processes calls Python functions, such as "
+                    "wl.debug.print, wl.pure_callback or the sums of wl.distributed.",
+                    "leave them out: on a mesh over all processes a loss is that of the whole batch, and XLA adds up",
+                )
             states = self.graph.states
             whole = [
                 arrays[states[i]].sharding if i in states else self._follows(i, arrays, where)
