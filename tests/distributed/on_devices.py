@@ -7,20 +7,35 @@ import os
 import sys
 
 import numpy as np
-from programs import Die, data, digest, folder, model_of
+from programs import Die, data, digest, folder
 
 import wonderland as wl
 
-SAID = (wl.errors.WonderlandError,)
-
 
 def said_of(f):
-    """The first line of what is said against something."""
+    """What is said against something."""
     try:
         f()
     except wl.errors.WonderlandError as error:
         return str(error)
     return "nothing"
+
+
+def all_devices():
+    return wl.distributed.get_world_size() * len(wl.devices())
+
+
+def model_of():
+    wl.random.seed(0)
+    return wl.nn.Sequential(
+        wl.nn.Linear(5, 64, bias=False),
+        wl.nn.BatchNorm1d(64),
+        wl.nn.Tanh(),
+        wl.nn.Dropout(0.25),
+        wl.nn.Linear(64, 64),
+        wl.nn.Tanh(),
+        wl.nn.Linear(64, 2),
+    )
 
 
 def loss_of(model, a, b):
@@ -41,20 +56,27 @@ def summed_up(model, optimizer, a, b):
     return loss
 
 
+def perceptron():
+    wl.random.seed(0)
+    model = wl.models.MLP(5, [64, 64], 2)
+    return model, wl.optim.Adam(model, lr=0.02)
+
+
 def by_hand():
     """A loop of one's own: the same whole batch in all processes, on a mesh of all their devices."""
-    group, devices = wl.distributed.init(), wl.distributed.get_world_size() * len(wl.devices())
+    group, devices = wl.distributed.init(), all_devices()
     x, y = (wl.tensor(part) for part in data(64))
     found = {"devices": devices}
+    model, optimizer = perceptron()
+    with wl.using_backend("native"):
+        found["one"] = [float(step(model, optimizer, x, y)) for _ in range(4)]
     for name, rules, axes in [
         ("data", "data", {"data": devices}),
         ("full", "full", {"data": devices}),
         ("both", ("data", "tensor"), {"data": devices // 2, "model": 2}),
         ("across", ("full", "tensor"), {"model": 2, "data": devices // 2}),  # "model" goes across processes
     ]:
-        wl.random.seed(0)
-        model = wl.models.MLP(5, [64, 64], 2)
-        optimizer = wl.optim.Adam(model, lr=0.02)
+        model, optimizer = perceptron()
         wl.shard((model, optimizer), rules, mesh=(mesh := wl.mesh(**axes)))
         found[name] = [float(step(model, optimizer, x, y)) for _ in range(4)]
         if name == "full":
@@ -70,11 +92,12 @@ def by_hand():
     return found
 
 
-def fitted(rules=None, path=None, **settings):
-    model = model_of(**{"dropout": 0.25, **settings.pop("model", {})})
+def fitted(name=None, rules=None, axes=None, **settings):
+    """What `fit` gives, on a mesh that was chosen or not, and the model."""
+    model = model_of()
     optimizer = wl.optim.Adam(model, lr=0.02)
     if rules is not None:
-        wl.shard((model, optimizer), rules, mesh=wl.mesh(data=wl.distributed.get_world_size() * len(wl.devices())))
+        wl.shard((model, optimizer), rules, mesh=wl.mesh(**(axes or {"data": all_devices()})))
     x, y = data(52)
     history = wl.train.fit(
         model,
@@ -86,33 +109,37 @@ def fitted(rules=None, path=None, **settings):
         metrics=["accuracy"],
         validation=(x[:21], y[:21]),
         progress=False,
-        checkpoint=path,
+        checkpoint=None if name is None else os.path.join(folder, name),
         **settings,
     )
-    return {name: history[name] for name in ("loss", "validation_loss", "accuracy", "validation_accuracy")}, model
+    return {key: history[key] for key in ("loss", "validation_loss", "accuracy", "validation_accuracy")}, model
 
 
 def by_fit():
     found, model = fitted()
-    split, other = fitted("full", os.path.join(folder, "split"))
+    full, split = fitted("full", "full")
+    half, _ = fitted(None, "data", {"data": 2, "model": all_devices() // 2})  # processes that share their rows, if many
+    across, _ = fitted(None, "full", {"model": 2, "data": all_devices() // 2})  # all need all rows
     with wl.using_backend("native"):
         one, _ = fitted(distributed=False)
-    restored = model_of(dropout=0.25)
-    read = wl.train.CheckpointFolder(os.path.join(folder, "split")).newest()
+    read = wl.train.CheckpointFolder(os.path.join(folder, "full")).newest()
+    restored, wrong = model_of(), model_of()
     restored.load_state_dict(read.part("model"))
-    wl.shard(other, "data", mesh=wl.mesh(data=wl.distributed.get_world_size() * len(wl.devices())))
-    wrong = model_of()
     wrong[0].weight = wrong[0].weight + (wl.distributed.get_rank() == 1)
-    return {
+    found = {
         "whole": found,
-        "split": split,
+        "full": full,
+        "half": half,
+        "across": across,
         "one": one,
         "digest": digest(model),  # after `fit` the values are in each process
         "device": model[0].weight.device,
-        "restored": digest(restored) == digest(other),
         "files": len(read.record["tensors"]["files"]),
         "weights": said_of(lambda: wl.train.fit(wrong, "cross_entropy", data(), progress=False)),
+        "alone": said_of(lambda: wl.train.fit(split, "cross_entropy", data(), progress=False, distributed=False)),
     }
+    wl.shard(split, "data", mesh=wl.mesh(data=all_devices()))
+    return {**found, "restored": digest(restored) == digest(split)}
 
 
 def everything():
@@ -120,10 +147,13 @@ def everything():
 
 
 def restarted():
-    rules = "full" if os.path.exists(os.path.join(folder, "full")) else None
-    found, model = fitted(rules, os.path.join(folder, "checkpoints"), checkpoint_every=3, callbacks=[Die()])
-    wl.shard(model, "data", mesh=wl.mesh(data=wl.distributed.get_world_size() * len(wl.devices())))
-    return {**found, "digest": digest(model)}
+    """A run without a break, and one that may be killed: the same rules, the same bits."""
+    found = {}
+    for name, callbacks in (("whole", []), ("broken", [Die()])):
+        found[name], model = fitted(name, "full", checkpoint_every=3, callbacks=callbacks)
+        wl.shard(model, "data", mesh=wl.mesh(data=all_devices()))
+        found[name]["digest"] = digest(model)
+    return found
 
 
 if __name__ == "__main__":

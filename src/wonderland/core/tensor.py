@@ -432,7 +432,8 @@ def beyond(far: Far) -> ProcessError:
     """The error for an array of which other processes have parts: to collect it here, all would have to take part."""
     return ProcessError(
         f"read: a tensor of shape {far.shape} on {place_of(far)} has parts in other processes.",
-        'wl.shard(model, "data", mesh=mesh) in all processes, which makes it whole in each, or a checkpoint',
+        'wl.shard(model, "data", mesh=mesh) in all processes, which makes it whole in each; a checkpoint; or '
+        "wl.no_grad() around a compiled function, which keeps nothing for backward() then",
     )
 
 

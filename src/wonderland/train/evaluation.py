@@ -15,6 +15,7 @@ from ..core.errors import InputError, NonFiniteError
 from ..core.tensor import Tensor
 from ..metrics.metric import Metric
 from ..nn.module.module import Module
+from ..transforms.imperative import no_grad
 from ..transforms.jit.jit import jit
 from .by_name import metric_named
 from .feeding import Data, as_loader, size_of
@@ -52,7 +53,7 @@ def evaluate(
     total, count = 0.0, 0
     for metric in metrics.values():
         metric.reset()
-    with evaluating(model):
+    with evaluating(model), no_grad():
         loader = as_loader(data, batch_size, shuffle=False, seed=0)
         for batch in loader:
             if together is not None:
@@ -86,7 +87,7 @@ def predict(model: Model, data: Data, *, batch_size: int = 256, compiled: bool =
     """
     forward = jit(_forward) if compiled else _forward
     outputs = []
-    with evaluating(model):
+    with evaluating(model), no_grad():
         for batch in as_loader(data, batch_size, shuffle=False, seed=0):
             inputs = batch[0] if isinstance(batch, (tuple, list)) else batch
             outputs.append(forward(model, inputs))

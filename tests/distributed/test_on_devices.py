@@ -1,0 +1,87 @@
+"""Processes that train on a mesh over the devices of all of them, which XLA makes of processors. Skipped without JAX."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PROGRAM = Path(__file__).with_name("on_devices.py")
+pytestmark = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("jax", "mpi4py")),
+    reason="JAX or mpi4py is not installed: pip install 'wonderland[xla,cluster]'",
+)
+
+
+def run(*command, n, devices, options=()):
+    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-m", "wonderland", "launch", "-n", str(n), *options, *map(str, command)],
+        env={**os.environ, **flags},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line[line.find("{") :] for line in done.stdout.splitlines() if '{"rank"' in line]
+    return sorted(map(json.loads, lines), key=lambda found: found["rank"]), done
+
+
+def test_two_processes_with_four_devices_each_are_one_machine_with_eight(tmp_path):
+    found, _ = run(PROGRAM, "everything", tmp_path, n=2, devices=4)
+    assert [one.pop("rank") for one in found] == [0, 1]
+    assert found[0] == found[1]  # losses, metrics, weights and errors, to the last bit
+    hand, fit = found[0]["by_hand"], found[0]["by_fit"]
+    assert hand["devices"] == 8
+    for rules in ("data", "full", "both", "across"):
+        np.testing.assert_allclose(hand[rules], hand["one"], rtol=1e-5, err_msg=rules)
+    for rules in ("whole", "full", "half", "across"):
+        for name, values in fit[rules].items():
+            np.testing.assert_allclose(values, fit["one"][name], rtol=1e-5, err_msg=f"{rules} {name}")
+    assert fit["device"] == "cpu"
+    assert (fit["files"], fit["restored"]) == (2, True)  # each process has written what it holds
+    # what is not possible is said in all processes
+    for name in ("read", "saved"):
+        assert "read: a tensor of shape (64, 64)" in hand[name]
+        assert "has parts in other processes" in hand[name]
+    assert "has other numbers in process 1 than in process 0" in hand["batches"]
+    assert "leave them out: on a mesh over all processes" in hand["sums"]
+    for name in ("large", "odd"):
+        assert "a multiple of 2 devices, up to 8" in hand[name]
+    assert "fit: the processes differ in the weights of 0.weight" in fit["weights"]
+    assert "on the devices of several processes, which do not train together" in fit["alone"]
+
+
+def test_a_killed_process_of_four_and_a_restart_end_as_without(tmp_path):
+    rng = random.Random(4)
+    dead, step = rng.randrange(4), rng.randrange(1, 8)  # of 8 steps, with checkpoints after 3, 4, 6 and 8
+    (tmp_path / "die.json").write_text(json.dumps([dead, step]))
+    found, done = run(PROGRAM, "restarted", tmp_path, n=4, devices=2, options=["--restarts", "1"])
+    assert f"process {dead} of 4 ended by SIGKILL: about to die; restart 1 of 1" in done.stderr
+    assert [one.pop("rank") for one in found] == [0, 1, 2, 3]
+    assert all(one == found[0] for one in found)
+    assert found[0]["broken"] == found[0]["whole"]
+
+
+def test_devices_that_were_used_before_say_so_and_a_failed_process_does_not_wait(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, time, wonderland as wl\n"
+        "rank = int(os.environ['RANK'])\n"
+        "wl.set_backend('xla')\n"
+        "if rank == 1: wl.devices()\n"
+        "try: wl.distributed.init()\n"
+        "except wl.errors.WonderlandError as error: print(error, flush=True)\n"
+        "wl.distributed.barrier()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "wonderland", "launch", "-n", "2", str(program)], capture_output=True, text=True
+    )
+    assert done.stdout.count("JAX has used its devices before the processes have joined") == 2, done
