@@ -370,7 +370,7 @@ class Distant(Tensor):
             data: Array = _near.__get__(self)
         except AttributeError:
             if self.far is not None and not (self.far.is_fully_addressable or self.far.is_fully_replicated):
-                raise beyond(self.far)
+                raise beyond(self.far) from None
             try:
                 data = np.asarray(self.far)
             except RuntimeError as error:  # overwritten by a step that a thread of the user's runs

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sized
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -114,7 +114,7 @@ class Together:
             raise
         self._take_back(trainer)
 
-    def spread(self, batch: object, loader: Loader | Pieces) -> object:
+    def spread(self, batch: Any, loader: Loader | Pieces) -> Any:
         """The batch of all processes on their devices, from the rows that a loader has handed out here."""
         if self._where is None or self._engine is None or isinstance(loader, Pieces):
             return batch
@@ -135,7 +135,7 @@ class Together:
 
         return trees.map(whole, batch)
 
-    def whole(self, tree: object) -> object:
+    def whole(self, tree: Any) -> Any:
         """Tensors of a batch with the rows of all processes, in each of them."""
         if self._where is None or self._engine is None:
             return tree
@@ -153,8 +153,8 @@ class Together:
 
     @staticmethod
     def _take_back(trainer: Trainer) -> None:
-        kept = (trainer.model, trainer.optimizer, trainer.average, trainer.scaler, trainer.loss_function, default_stream)
-        for cell in _cells(kept):
+        state = (trainer.model, trainer.optimizer, trainer.average, trainer.scaler, trainer.loss_function)
+        for cell in _cells((state, default_stream)):
             if type(cell.value) is Distant:
                 cell.put(moved(cell.value, "cpu"))
 

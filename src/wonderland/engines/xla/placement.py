@@ -133,7 +133,8 @@ def bring(value: Value, where: Sharding) -> jax.Array:
 def assembled(rows: Array, first: int, count: int, where: Sharding) -> jax.Array:
     """An array of `count` rows there, of which every process brings its own, from number `first` on."""
 
-    def part(window: tuple[slice, ...]) -> Array:
+    def part(window: tuple[slice, ...] | None) -> Array:
+        assert window is not None  # it has an axis
         low, high, _ = window[0].indices(count)
         return rows[(slice(low - first, high - first), *window[1:])].copy()
 
