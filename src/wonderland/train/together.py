@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sized
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .trainer import Trainer
 
 Step: TypeAlias = Callable[..., tuple[Tensor, object]]
+Batch = TypeVar("Batch")  # a tree of tensors
 
 
 def group_for(distributed: bool | None) -> Group:
@@ -114,7 +115,7 @@ class Together:
             raise
         self._take_back(trainer)
 
-    def spread(self, batch: Any, loader: Loader | Pieces) -> Any:
+    def spread(self, batch: Batch, loader: Loader | Pieces) -> Batch:
         """The batch of all processes on their devices, from the rows that a loader has handed out here."""
         if self._where is None or self._engine is None or isinstance(loader, Pieces):
             return batch
@@ -135,7 +136,7 @@ class Together:
 
         return trees.map(whole, batch)
 
-    def whole(self, tree: Any) -> Any:
+    def whole(self, tree: Batch) -> Batch:
         """Tensors of a batch with the rows of all processes, in each of them."""
         if self._where is None or self._engine is None:
             return tree
