@@ -13,6 +13,8 @@ from .engine import far_engine
 def devices() -> list[str]:
     """The devices of the engine that is chosen: "cpu" alone, or on XLA all that JAX sees, such as "gpu:0".
 
+    Of several processes each has its own, whose numbers are unique among all; meshes are made of those of all.
+
     >>> import wonderland as wl
     >>> with wl.using_backend("numpy"):
     ...     wl.devices()

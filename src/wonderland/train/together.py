@@ -4,37 +4,29 @@ Every process has the whole model and a part of the rows of every batch. Losses 
 (train/step.py), so all of them see the same losses and hold the same weights; counting, callbacks and decisions are
 then the same everywhere. What is left is here: parts of the data, sums of metrics, who writes, and when to stop.
 
-On an engine with devices the processes are one machine with all of them instead. The model lies on a mesh, the rows
-that the processes read become one batch there, and the step is that of a process alone: what it gives is of the whole
-batch, and nothing is added up here.
+On an engine with devices the processes are one machine with all of them instead (on_mesh.py): what a step gives is of
+the whole batch, and nothing is added up here.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..arrays import asarray
-from ..core import trees
-from ..core.cell import Cell
-from ..core.errors import InputError, WonderlandError
-from ..core.tensor import Distant, Tensor
-from ..data.loader import share_of
+from ..core.errors import InputError
+from ..core.tensor import Tensor
 from ..distributed.agreement import agree, of_tensors
 from ..distributed.devices import join_devices
 from ..distributed.group import Group
 from ..distributed.joining import get_group, init, joined_if_launched
-from ..engines.devices import moved
-from ..engines.engine import Place, WithDevices
 from ..metrics.metric import Metric
 from ..nn.module.module import Module
-from ..random.streams import default_stream
-from ..scale.mesh import mesh
-from ..scale.sharding import shard
 from ..storage.safetensors import decode, encode
+from .on_mesh import OnMesh, is_here
 from .truncation import Pieces
 
 if TYPE_CHECKING:
@@ -66,14 +58,9 @@ class Together:
         self.group = group
         self.first = group.rank == 0
         self._weights: dict[tuple[int, int], Tensor] = {}
-        self._where: Place | None = None  # the mesh over all processes
-        self._comes = False  # whether the model goes there for the time of the run
-        self._engine: WithDevices | None = join_devices(group) if compiled and self.several else None
-        if self._engine is not None:
-            held = self._engine.placement([cell.value for cell in _cells(model)], None)
-            self._comes = not held.spans
-            self._where = held if held.spans else self._engine.placement([self._on_all(self._engine)], None)
-        elif not all(_is_here(cell) for cell in _cells(model)):
+        engine = join_devices(group) if compiled and self.several else None
+        self.mesh = None if engine is None else OnMesh(engine, model)
+        if engine is None and not is_here(model):
             raise InputError(
                 "fit: the model is on the devices of several processes, which do not train together.",
                 "fit in all of them, compiled and on the engine of the mesh; or a model that is not on a mesh",
@@ -86,7 +73,7 @@ class Together:
     @property
     def parts(self) -> bool:
         """Whether each process computes with its rows alone, and sums are made between them."""
-        return self.several and self._where is None
+        return self.several and self.mesh is None
 
     def share(self, *loaders: Loader | None, cut: object = None) -> None:
         """Let loaders hand out the rows of this process."""
@@ -94,70 +81,25 @@ class Together:
             raise InputError("fit: truncated sequences in several processes.", "one process, or truncated=None")
         for loader in loaders if self.several else ():
             if loader is not None:
-                loader.share(*((self.group.rank, self.group.size) if self._where is None else self._where.share))
+                loader.share(*((self.group.rank, self.group.size) if self.mesh is None else self.mesh.share))
 
-    # --- on a mesh over all processes
+    # --- on a mesh of all their devices
 
-    @contextlib.contextmanager
-    def on_mesh(self, trainer: Trainer) -> Iterator[None]:
-        """For the time of a run the state is on all devices, and then on the host again, if no mesh was chosen for it.
-
-        So afterwards the first process may use the model without the others.
-        """
-        if not self._comes or self._engine is None:
-            yield
-            return
-        shard((trainer.model, trainer.optimizer), "data", mesh=mesh(data=self._engine.everywhere()))
-        try:
-            yield
-        except (WonderlandError, KeyboardInterrupt):  # after other errors devices may have nothing to give
-            self._take_back(trainer)
-            raise
-        self._take_back(trainer)
+    def on_mesh(self, trainer: Trainer) -> contextlib.AbstractContextManager[None]:
+        """For the time of a run the state is on the mesh, if there is one."""
+        return contextlib.nullcontext() if self.mesh is None else self.mesh.held(trainer)
 
     def spread(self, batch: Batch, loader: Loader | Pieces) -> Batch:
-        """The batch of all processes on their devices, from the rows that a loader has handed out here."""
-        if self._where is None or self._engine is None or isinstance(loader, Pieces):
-            return batch
-        engine, where = self._engine, self._where
-        own, count = loader.part if where.share[1] > 1 else (-1, -1)
-
-        def whole(leaf: object) -> object:
-            if not isinstance(leaf, (Tensor, np.ndarray)) or not leaf.ndim:
-                return leaf  # it is for all rows
-            if own not in (-1, leaf.shape[0]):
-                raise InputError(
-                    f"fit: a tensor of shape {leaf.shape} in a batch of which this process has {own} rows.",
-                    "batches whose first axis is the examples, or fit(..., distributed=False)",
-                )
-            rows = leaf.shape[0] if own == -1 else count
-            first = 0 if own in (-1, count) else share_of(where.share, count)[0].start
-            return engine.assembled(asarray(leaf), first, rows, where)
-
-        return trees.map(whole, batch)
+        """The batch of all processes on the mesh, from the rows that a loader has handed out here; or just these."""
+        return batch if self.mesh is None or isinstance(loader, Pieces) else self.mesh.spread(batch, loader)
 
     def whole(self, tree: Batch) -> Batch:
-        """Tensors of a batch with the rows of all processes, in each of them."""
-        if self._where is None or self._engine is None:
-            return tree
-        engine, where = self._engine, self._where.whole
-        return trees.map(lambda leaf: engine.brought(leaf, where) if type(leaf) is Distant else leaf, tree)
+        """Tensors of such a batch with the rows of all processes, to be read in each of them."""
+        return tree if self.mesh is None else self.mesh.whole(tree)
 
     def can_look(self, model: Module) -> bool:
         """Whether the first process can see all of the model by itself."""
-        return self.first and all(_is_here(cell, whole=True) for cell in _cells(model))
-
-    @staticmethod
-    def _on_all(engine: WithDevices) -> Tensor:
-        """Something on the devices of all processes."""
-        return engine.brought(asarray(np.float32(0)), engine.over_mesh(["data"], [engine.everywhere()], []))
-
-    @staticmethod
-    def _take_back(trainer: Trainer) -> None:
-        state = (trainer.model, trainer.optimizer, trainer.average, trainer.scaler, trainer.loss_function)
-        for cell in _cells((state, default_stream)):
-            if type(cell.value) is Distant:
-                cell.put(moved(cell.value, "cpu"))
+        return self.first and is_here(model, whole=True)
 
     # --- each with its part
 
@@ -222,16 +164,6 @@ class Together:
             return loss, count
         sums = self.group.sum(np.array([loss, count], np.float64))
         return float(sums[0]), int(sums[1])
-
-
-def _cells(tree: object) -> Iterator[Cell]:
-    return (leaf for leaf in trees.leaves(tree) if isinstance(leaf, Cell))
-
-
-def _is_here(cell: Cell, whole: bool = False) -> bool:
-    """Whether no part of a value is in other processes; or, with `whole`, whether all of it is here as well."""
-    far = cell.value.far if type(cell.value) is Distant else None
-    return far is None or far.is_fully_addressable or (whole and far.is_fully_replicated)
 
 
 def _length(loader: Sized) -> int | None:

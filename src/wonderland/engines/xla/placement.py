@@ -48,12 +48,12 @@ class Placement:
         self.shares = dict(mesh.shape).get("data", 1) if mesh is not None else 1
         self._split = NamedSharding(mesh, PartitionSpec("data")) if mesh is not None and self.shares > 1 else None
 
-    @property
+    @functools.cached_property
     def spans(self) -> bool:
         """Whether some of its devices belong to other processes."""
         return not self.whole.is_fully_addressable
 
-    @property
+    @functools.cached_property
     def share(self) -> tuple[int, int, int]:
         """(i, n, parts): the devices of this process need part i of n of the rows of a batch, if `parts` divides them.
 

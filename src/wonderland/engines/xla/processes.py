@@ -54,14 +54,20 @@ def join(processes: Processes, address: str, place_on_machine: int | None) -> No
     global _job
     mine = None if place_on_machine is None or any(name in os.environ for name in _CHOSEN) else [place_on_machine]
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(
-        address,
-        num_processes=processes.size,
-        process_id=processes.rank,
-        local_device_ids=mine,
-        cluster_detection_method="deactivate",  # the launcher was asked before, by distributed/environment.py
-        coordinator_bind_address=address if address.startswith("127.") else None,
-    )
+    try:
+        jax.distributed.initialize(
+            address,
+            num_processes=processes.size,
+            process_id=processes.rank,
+            local_device_ids=mine,
+            cluster_detection_method="deactivate",  # the launcher was asked before, by distributed/environment.py
+            coordinator_bind_address=address if address.startswith("127.") else None,
+        )
+    except RuntimeError as error:
+        raise ProcessError(
+            f"distributed: process {processes.rank} does not meet the others on XLA at {address}: {error}",
+            "MASTER_ADDR or WONDERLAND_COORDINATOR with a name of the first machine by which all reach it",
+        ) from error
     _job = processes
     atexit.register(_leave)
 
