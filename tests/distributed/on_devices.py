@@ -30,13 +30,11 @@ def all_devices():
 def model_of():
     wl.random.seed(0)
     return wl.nn.Sequential(
-        wl.nn.Linear(5, 64, bias=False),
-        wl.nn.BatchNorm1d(64),
+        wl.nn.Linear(5, 256, bias=False),  # large enough to be split
+        wl.nn.BatchNorm1d(256),
         wl.nn.Tanh(),
         wl.nn.Dropout(0.25),
-        wl.nn.Linear(64, 64),
-        wl.nn.Tanh(),
-        wl.nn.Linear(64, 2),
+        wl.nn.Linear(256, 2),
     )
 
 
@@ -60,7 +58,7 @@ def summed_up(model, optimizer, a, b):
 
 def perceptron():
     wl.random.seed(0)
-    model = wl.models.MLP(5, [64, 64], 2)
+    model = wl.models.MLP(5, [256], 2)
     return model, wl.optim.Adam(model, lr=0.02)
 
 
@@ -81,7 +79,7 @@ def by_hand():
         wl.shard((model, optimizer), rules, mesh=(mesh := wl.mesh(**axes)))
         found[name] = [float(step(model, optimizer, x, y)) for _ in range(4)]
         if name == "full":
-            found["read"] = said_of(model.layers[2].weight.numpy)
+            found["read"] = said_of(model.layers[0].weight.numpy)
             found["saved"] = said_of(functools.partial(wl.save, model, os.path.join(folder, "model.safetensors")))
             wl.shard((model, optimizer), "data", mesh=mesh)
             found["digest"] = digest(model)
@@ -119,7 +117,9 @@ def by_fit():
     found, model = fitted()
     full, split = fitted("full", "full")
     # every process needs all rows
-    across, _ = fitted(None, "data", {"model": 2, "data": all_devices() // 2}, measured=False, epochs=1)
+    across, _ = fitted(None, "data", {"model": 2, "data": all_devices() // 2}, 48, False, epochs=1)
+    with wl.using_backend("native"):
+        few, _ = fitted(rows=48, measured=False, epochs=1, distributed=False)
     with wl.using_backend("native"):
         one, _ = fitted(distributed=False)
     read = wl.train.CheckpointFolder(os.path.join(folder, "full")).newest()
@@ -130,6 +130,7 @@ def by_fit():
         "whole": found,
         "full": full,
         "across": across,
+        "few": few,
         "one": one,
         "digest": digest(model),  # after `fit` the values are in each process
         "device": model[0].weight.device,
