@@ -17,6 +17,7 @@ import pytest
 import wonderland as wl
 from wonderland import data
 from wonderland.errors import InputError, ModuleError, ShapeError, WonderlandError
+from wonderland.train.feeding import Batches
 
 
 def numbers(loader):
@@ -481,3 +482,10 @@ def test_refusals(make, message):
 def test_a_shape_that_does_not_fit_is_told_by_the_thread_too():
     with pytest.raises(ShapeError, match="pad_value=0"):
         list(data.DataLoader([np.zeros(2), np.zeros(3)], 2))
+
+
+def test_a_batch_that_does_not_divide_into_parts_is_handed_out_whole():
+    batches = Batches([(np.arange(4),), (np.arange(4, 6),)])
+    for source in (data.DataLoader(data.TensorDataset(np.arange(6)), 4), batches):
+        source.share(1, 2, 4)
+        assert [(x.tolist(), source.part) for (x,) in source] == [([2, 3], (2, 4)), ([4, 5], (2, 2))]

@@ -69,6 +69,8 @@ def test_a_killed_process_of_four_and_a_restart_end_as_without(tmp_path):
     assert [one.pop("rank") for one in found] == [0, 1, 2, 3]
     assert all(one == found[0] for one in found)
     assert found[0]["broken"] == found[0]["whole"]
+    for name, values in found[0]["one"].items():
+        np.testing.assert_allclose(found[0]["whole"][name], values, rtol=1e-5, err_msg=name)
 
 
 def test_devices_that_were_used_before_say_so_and_a_process_that_fails_does_not_wait_for_others(tmp_path):
