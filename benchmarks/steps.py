@@ -37,9 +37,14 @@ class Results:
     @property
     def megabytes(self) -> float | None:
         """The peak of memory, compiling included, above what the process had before it made its model."""
+        whole, base = self.whole, self._best(self.lines, "base_mb")
+        return None if whole is None or base is None else whole - base
+
+    @property
+    def whole(self) -> float | None:
+        """The peak of memory of the process, with all that it has imported."""
         peaks = [self._best(lines, "rss_mb") for lines in (self.lines, self.cold)]
-        base = self._best(self.lines, "base_mb")
-        return None if base is None else max(peak for peak in peaks if peak is not None) - base
+        return max((peak for peak in peaks if peak is not None), default=None)
 
     @property
     def steady(self) -> float | None:
@@ -77,6 +82,7 @@ def compete(workload: str, everybody: list[Rival], options: Options) -> dict[str
 MEASURES: list[tuple[str, str, bool, Callable[[Results], float | None]]] = [
     ("Time of a step: the peer's / ours (above 1: ours is faster)", "ms", True, lambda r: r.milliseconds),
     ("First call, nothing compiled before: the peer's / ours", "s", False, lambda r: r.first),
+    ("Peak of memory of the process: the peer's / ours", "MB", True, lambda r: r.whole),
     ("Peak of memory, without the imports: the peer's / ours", "MB", True, lambda r: r.megabytes),
 ]
 
@@ -87,7 +93,7 @@ def main(
     measures: int = len(MEASURES),
     onnx: bool = False,
 ) -> None:
-    """The first `measures` tables: the last two mean nothing where a peer tries several forms before it is measured."""
+    """The first `measures` tables: all but the first mean nothing where a peer tries several forms before it is measured."""
     options = options or Options()
     names = [name for name in makers if not options.workloads or name in options.workloads]
     everybody = rivals(options, onnx=onnx) if names else []
