@@ -7,9 +7,8 @@ import json
 import os
 import sys
 
-import programs  # type: ignore[import-not-found]  # beside this file
-
 import wonderland as wl
+from tests.distributed import programs
 
 folder, digest = programs.folder, programs.digest
 

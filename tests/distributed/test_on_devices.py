@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 PROGRAM = Path(__file__).with_name("on_devices.py")
+ROOT = Path(__file__).parents[2]  # from which the program imports its neighbour
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("jax", "mpi4py")),
     reason="JAX or mpi4py is not installed: pip install 'wonderland[xla,cluster]'",
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 def run(*command, n, devices, options=()):
     flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_PLATFORMS": "cpu"}
+    flags["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [sys.executable, "-m", "wonderland", "launch", "-n", str(n), *options, *map(str, command)],
         env={**os.environ, **flags},
