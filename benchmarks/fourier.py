@@ -104,7 +104,7 @@ def beside_scipy(options: Options) -> None:
 
 def main(options: Options | None = None) -> None:
     options = options or Options()
-    steps.main(options, FOURIER, measures=1)
+    steps.main(options, FOURIER, measures=1, jax=False)
     if not options.workloads:
         beside_scipy(options)
 

@@ -136,7 +136,7 @@ def beside_a_copy(options: Options) -> None:
 
 def main(options: Options | None = None) -> None:
     options = options or Options()
-    steps.main(options, SPARSE, measures=1)
+    steps.main(options, SPARSE, measures=1, jax=False)
     if not options.workloads:
         beside_a_copy(options)
 

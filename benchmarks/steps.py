@@ -92,11 +92,15 @@ def main(
     makers: dict[str, Callable[..., Any]] = WORKLOADS,
     measures: int = len(MEASURES),
     onnx: bool = False,
+    jax: bool = True,
 ) -> None:
-    """The first `measures` tables: all but the first mean nothing where a peer tries several forms before it is measured."""
+    """The first `measures` tables: those after it mean nothing where a peer tries several forms before it is measured.
+
+    Without `jax` PyTorch as it is written is the only peer.
+    """
     options = options or Options()
     names = [name for name in makers if not options.workloads or name in options.workloads]
-    everybody = rivals(options, onnx=onnx) if names else []
+    everybody = rivals(options, operations=not jax, onnx=onnx) if names else []
     peers = [rival.name for rival in everybody if rival.name != OURS]
     found: dict[str, dict[str, Results]] = {}
     for title, unit, best, figure in MEASURES[:measures] if names else []:

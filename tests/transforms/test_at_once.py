@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -93,6 +95,66 @@ def test_trees_go_in_and_come_out(tree: Any, slow: Slow) -> None:
     assert slow.during(lambda: _same(f, first)) == 0
     assert slow.during(lambda: _same(f, second)) == 0
     _same(f, tree(wl.ones(5)))
+
+
+class Ends(NamedTuple):
+    low: Any
+    high: Any
+
+
+@dataclass
+class Scaled:
+    values: Any
+    ends: Ends
+    factor: float = field(metadata={"static": True})
+
+
+class Shifted:
+    """A node with functions of its own: `by` is static."""
+
+    def __init__(self, values: Any, by: float) -> None:
+        self.values, self.by = values, by
+
+
+wl.tree.register(Shifted, lambda x: ((x.values,), x.by), lambda by, values: Shifted(*values, by))
+
+
+def test_nodes_of_other_kinds(slow: Slow) -> None:
+    def tree(x: Any, factor: float = 2.0, by: float = 1.0) -> Any:
+        return Scaled(Shifted(x, by), Ends(x + 1, [x - 1, None]), factor)
+
+    def total(t: Any) -> Any:
+        return t.factor * (t.values.values + t.values.by) * t.ends.high[0] - t.ends.low
+
+    f = wl.jit(total)
+    for x in (wl.arange(4.0), wl.ones(4)):
+        given = tree(x)
+        f(given)
+        assert slow.during(functools.partial(_same, f, given)) == 0
+        assert slow.during(functools.partial(_same, f, tree(x + 1))) == 0
+    for other in (tree(x, factor=3.0), tree(x, by=5.0), tree(wl.ones(5)), Scaled(tree(x).values, Ends(x, [x]), 2.0)):
+        _same(f, other)
+    given = tree(x)
+    _same(f, given)
+    given.factor, given.ends = 7.0, Ends(x + 5, [x])  # what is static has changed, and what is not
+    _same(f, given)
+
+
+def test_graphs_are_arguments_like_others(slow: Slow) -> None:
+    f = wl.jit(lambda graph, x: wl.sparse.matmul(graph.weight, graph.pattern, x) + graph.x)
+    g = wl.jit(wl.sparse.matmul)
+
+    def graph(weights: list[float], edges: Any = ((0, 1), (1, 2), (2, 0), (2, 2))) -> Any:
+        return wl.graphs.Graph(3, edges, weights=weights, x=wl.ones((3, 2)), directed=True)
+
+    x = wl.arange(6.0).reshape(3, 2)
+    one, two = graph([1.0, 2.0, 3.0, 4.0]), graph([5.0, 6.0, 7.0, 8.0])
+    f(one, x), g(one.weight, one.pattern, x)
+    assert slow.during(lambda: (_same(f, one, x), _same(f, two, x))) == 0
+    assert slow.during(lambda: (_same(g, two.weight, one.pattern, x), _same(g, one.weight, two.pattern, x))) == 0
+    other = graph([1.0, 2.0, 3.0, 4.0], ((0, 2), (2, 1), (1, 0), (0, 0)))
+    _same(f, other, x)
+    _same(g, other.weight, other.pattern, x)
 
 
 def test_numbers_and_arrays(slow: Slow) -> None:

@@ -143,7 +143,7 @@ def is_stateful(x: object) -> bool:
     return hasattr(type(x), "__tree_parts__")
 
 
-def _children(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
+def node_of(tree: Any) -> tuple[Any, Any, list[tuple[Any, Any]]] | None:
     """(kind, meta, [(key, child)]) of a node; None for a leaf."""
     cls = type(tree)
     if cls in VALUES:
@@ -205,7 +205,7 @@ class _Flattener:
             parts, static = tree.__tree_parts__()
             node = (type(tree), (tuple(parts), static), list(parts.items()))
         else:
-            found = _children(tree)
+            found = node_of(tree)
             if found is None:
                 self.leaves.append(tree)
                 self.paths.append(path)

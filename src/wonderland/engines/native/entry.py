@@ -84,14 +84,19 @@ class Guards:
 
     def inside(self, register: int, sort: type, keys: Sequence[object]) -> list[int]:
         """It is a list, a tuple (keys: the positions) or a dict of just these keys: the registers of what is inside."""
-        self._add(sort.__name__, register, len(keys), id(sort))
-        first = self.registers
-        for key in keys:
-            told = key if isinstance(key, int) else self._id(key)
-            self._add(f"of_{sort.__name__}", register, told, 0, self.registers)
-            self.registers += 1
-        self.holds += len(keys)
-        return list(range(first, self.registers))
+        base = next(base.__name__ for base in (list, tuple, dict) if issubclass(sort, base))  # also of named tuples
+        self._add(base, register, len(keys), self._id(sort))
+        return [self._part(f"of_{base}", register, key if isinstance(key, int) else self._id(key)) for key in keys]
+
+    def fields(self, register: int, sort: type, names: Sequence[str]) -> list[int]:
+        """It is an object of that class: the registers of attributes."""
+        self._add("object", register, 0, self._id(sort))
+        return [self._part("of_object", register, self._id(sys.intern(name))) for name in names]
+
+    def _part(self, name: str, register: int, told: int) -> int:
+        self._add(name, register, told, 0, self.registers)
+        self.registers, self.holds = self.registers + 1, self.holds + 1
+        return self.registers - 1
 
     def tensor(self, register: int, shape: tuple[int, ...], dtype: DType, place: int, plain: bool) -> None:
         """It is a tensor of that type, for that place of the table. Not `plain`: and no operation on it is recorded."""

@@ -20,6 +20,8 @@ NAMES = (
     "of_tuple",  # the register of the fourth word gets what is at b in the register a
     "of_list",
     "of_dict",  # the next one, if its key is b
+    "object",  # the register a is of type c
+    "of_object",  # the register of the fourth word gets the attribute b of the register a
     # the register a is a tensor of shape b and dtype c, for the place of the table that the fourth word says; if the
     # fifth is not 0, nothing is recorded of it
     "tensor",
@@ -196,6 +198,17 @@ item:
   API Py_IncRef(ptr %value)
   call void @hold(ptr %rec, ptr %value)
   STORE ptr %value %registers %place
+  br label %fetch
+object:
+  %node1 = LOAD ptr %registers %register
+  %isOfClass = call i1 @is(ptr %node1, ptr %c)
+  GO fetch IF %isOfClass
+  br label %no
+of_object:
+  %node2 = LOAD ptr %registers %register
+  %field = API PyObject_GetAttr(ptr %node2, ptr %b) OR clear
+  call void @hold(ptr %rec, ptr %field)
+  STORE ptr %field %registers %place
   br label %fetch
 tensor:
   %tensor1 = LOAD ptr %registers %register

@@ -1,8 +1,8 @@
 """The last call of a function: one like it is found quickly, and carried out at once if nothing has moved.
 
-Like it: tensors, arrays and numbers of the same types (in the same lists, tuples and dicts), and modules and optimizers
-of the same structure. At once: the very same modules and optimizers, whose cells are at rest (core/cell.py), so that
-state need not even be looked at: its addresses are in the table of a bound program.
+Like it: tensors, arrays and numbers of the same types (in the same lists, dicts, graphs and other trees), and modules
+and optimizers of the same structure. At once: the very same modules and optimizers, whose cells are at rest
+(core/cell.py), so that state need not even be looked at: its addresses are in the table of a bound program.
 """
 
 from __future__ import annotations
@@ -59,13 +59,16 @@ Kind: TypeAlias = "tuple[Shape, DType] | type | Whole | Inner | trees.Static | N
 
 
 class Inner:
-    """A list, tuple or dict in the arguments: what it is, and the kinds of what it holds."""
+    """A list, tuple, dict or another node of a tree in the arguments: what it is, and the kinds of what it holds."""
 
-    __slots__ = ("kinds", "names", "order", "sort")
+    __slots__ = ("kinds", "meta", "names", "order", "sort")
 
-    def __init__(self, sort: type, kinds: list[Kind], names: list[str], order: list[str]) -> None:
+    def __init__(
+        self, sort: type, kinds: list[Kind], names: Sequence[str] = (), order: Sequence[str] = (), meta: object = None
+    ) -> None:
         self.sort, self.kinds = sort, kinds
-        self.names, self.order = names, order  # the keys of a dict, as they are flattened and as they came
+        self.names, self.order = names, list(order)  # the keys of a dict, as they are flattened and as they came
+        self.meta = meta  # what is static in another node, see `trees.node_of`
 
 
 def kind_of(arg: object) -> Kind:
@@ -84,12 +87,14 @@ def kind_of(arg: object) -> Kind:
     if sort in SCALAR_KIND:
         return sort
     if isinstance(arg, (list, tuple)) and sort in (list, tuple):
-        return Inner(sort, [kind_of(part) for part in arg], [], [])
+        return Inner(sort, [kind_of(part) for part in arg])
     if type(arg) is dict and all(type(key) is str for key in arg):
         names = sorted(arg)
         return Inner(sort, [kind_of(arg[name]) for name in names], names, list(arg))
     if trees.is_stateful(arg):
         return Whole(arg)
+    if (node := trees.node_of(arg)) is not None and not isinstance(arg, dict):
+        return Inner(sort, [kind_of(part) for _, part in node[2]], meta=node[1])
     raise TypeError
 
 
@@ -146,7 +151,10 @@ class Found(Run):
             return False
         if isinstance(arg, dict):
             return list(arg) == kind.order and self.add([arg[name] for name in kind.names], kind.kinds)
-        return isinstance(arg, (list, tuple)) and self.add(arg, kind.kinds)
+        if isinstance(arg, (list, tuple)):
+            return self.add(arg, kind.kinds)
+        node = trees.node_of(arg)
+        return node is not None and node[1] == kind.meta and self.add([part for _, part in node[2]], kind.kinds)
 
     def _add_module(self, arg: object, kind: Whole) -> bool:
         known = kind.parts.get(0)
@@ -233,7 +241,9 @@ def _guard(guards: Guards, register: int, kind: Kind, places: Iterator[int], pla
     elif isinstance(kind, Whole):
         guards.module(register, kind.reference, kind.parts)
     elif isinstance(kind, Inner):
-        inside = guards.inside(register, kind.sort, kind.order or range(len(kind.kinds)))
+        inside = _opened(guards, register, kind)
+        if inside is None:
+            return False
         if kind.order:
             inside = [inside[kind.order.index(name)] for name in kind.names]
         return all(_guard(guards, i, inner, places, plain) for i, inner in zip(inside, kind.kinds, strict=True))
@@ -242,6 +252,18 @@ def _guard(guards: Guards, register: int, kind: Kind, places: Iterator[int], pla
     else:
         return False
     return True
+
+
+def _opened(guards: Guards, register: int, kind: Inner) -> list[int] | None:
+    """The registers of what is inside; None where native code cannot tell, as nodes are opened by Python functions."""
+    if issubclass(kind.sort, (list, tuple, dict)):
+        return guards.inside(register, kind.sort, kind.order or range(len(kind.kinds)))
+    if not isinstance(kind.meta, tuple):
+        return None
+    fixed, names = kind.meta  # of a dataclass
+    for name, value in fixed:
+        guards.same(guards.fields(register, kind.sort, [name])[0], value.value)
+    return guards.fields(register, kind.sort, names)
 
 
 def _form(traced: Traced) -> int | None:
