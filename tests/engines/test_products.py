@@ -21,6 +21,7 @@ from wonderland.engines.native.products.packing import Pack, packed
 from wonderland.engines.native.products.product import Product
 from wonderland.engines.native.products.steps import product_steps
 from wonderland.engines.native.text.routine import Routine, slots_of
+from wonderland.engines.native.tuning import FAR_PARTS
 from wonderland.engines.native.values import Buffer, Const, Hole, Op, Shape, Value, View, as_array, broadcast, whole
 
 Memory = dict[Buffer, Any]
@@ -200,7 +201,7 @@ def test_a_large_matrix_with_few_rows_on_a_page_is_read_along_its_rows(m: int, n
     y, right = matrix(memory, (), k, n, "rows")
     got, steps = product(memory, x, y)
     assert_close(got, left, right)
-    assert steps[0].x.shape[:-2] == (8,)
+    assert steps[0].x.shape[:-2] == (FAR_PARTS,)
     assert type(steps[-1]).__name__ == "Total"
     few = checked(300, 64, 1433, (), "columns rows")  # a small one is not
     assert [type(step).__name__ for step in few] == ["Product"]

@@ -22,6 +22,7 @@ from tools.interrupts import Counters, counted, numbers
 from wonderland import nn
 from wonderland.core.cell import rest
 from wonderland.engines.native import bound
+from wonderland.transforms.jit.environment import Environment
 from wonderland.transforms.jit.traced import Traced, waiting
 
 NATIVE, PYTHON = "function of C", "Python"
@@ -67,6 +68,63 @@ def _same(f: Any, *args: Any) -> None:
             assert a.dtype == b.dtype
             assert a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+class Config:
+    """What users keep their settings in."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.__dict__.update(settings)
+
+
+@dataclass
+class Part:
+    factor: Any
+
+
+class Careful(Config):
+    """Its attributes are read by a function of Python."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return object.__getattribute__(self, name)
+
+
+@pytest.mark.parametrize("kind", [Config, Careful])
+def test_settings_that_the_function_refers_to(kind: type[Config], slow: Slow) -> None:
+    settings: Any = kind(scale=2.0, part=Part(3.0), sizes=[1.0, 2.0], names={"a": 1.0, "b": 2.0}, pair=(1, Part(2.0)))
+
+    def total(x: Any) -> Any:
+        names = sum((i + 1) * value for i, value in enumerate(settings.names.values()))
+        return x * settings.scale * settings.part.factor + sum(settings.sizes) + names + settings.pair[1].factor
+
+    f, x = wl.jit(total), wl.ones(3)
+    f(x), f(x)
+    known = Environment(f.__wrapped__).guard(Anything())  # type: ignore[arg-type]
+    assert known == (kind is Config)  # whether native code can tell
+    assert slow.during(lambda: _same(f, x)) == 0
+
+    def change(what: Callable[[], object]) -> None:
+        what()
+        _same(f, x)
+
+    change(lambda: setattr(settings, "scale", 5.0))
+    change(lambda: setattr(settings.part, "factor", 7.0))
+    change(lambda: setattr(settings, "part", Part(8.0)))
+    change(lambda: settings.sizes.append(4.0))
+    change(lambda: settings.sizes.__setitem__(0, 9.0))
+    change(lambda: settings.names.update(a=5.0))
+    change(lambda: settings.names.update(a=settings.names.pop("a")))  # the same in another order
+    change(lambda: settings.names.update(c=6.0))
+    change(lambda: setattr(settings.pair[1], "factor", 11.0))
+    change(lambda: setattr(settings, "more", 1.0))
+    change(lambda: setattr(settings, "__dict__", {**vars(settings), "scale": 6.0}))
+
+
+class Anything:
+    """Takes all guards."""
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *args: 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16", "complex64", "bool"])
@@ -116,7 +174,7 @@ class Shifted:
         self.values, self.by = values, by
 
 
-wl.tree.register(Shifted, lambda x: ((x.values,), x.by), lambda by, values: Shifted(*values, by))
+wl.tree.register(Shifted, lambda x: ((x.values,), x.by), lambda by, values: Shifted(values[0], by))
 
 
 def test_nodes_of_other_kinds(slow: Slow) -> None:

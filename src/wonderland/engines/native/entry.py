@@ -123,7 +123,19 @@ class Guards:
         return self._add("variable", self._id(cell), 0, self._id(value))
 
     def empty(self, holder: Sized) -> int:
-        return self._add("empty", self._id(holder))
+        return self._add("count", self._id(holder))
+
+    def entries(self, holder: Mapping[str, object]) -> None:
+        """A dict has just these keys, in this order, for these very objects."""
+        self._add("count", self._id(holder), len(holder))
+        for i, (key, value) in enumerate(holder.items()):
+            self._add("pair", self._id(holder), self._id(key), self._id(value), int(i == 0))
+
+    def elements(self, holder: Sequence[object]) -> None:
+        """A list has just these very objects."""
+        self._add("count", self._id(holder), len(holder))
+        for i, value in enumerate(holder):
+            self._add("element", self._id(holder), i, self._id(value))
 
     def context(self, variable: ContextVar[State], value: State) -> int:
         return self._add("context", self._id(variable), 0, self._id(value))

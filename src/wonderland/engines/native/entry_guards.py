@@ -7,7 +7,9 @@ NAMES = (
     "end",
     "name",  # the value of b in the dict a is c
     "variable",  # the value of the cell a of a closure is c
-    "empty",  # the container a is empty
+    "count",  # the container a is of size b
+    "pair",  # the next key of the dict a is b, and its value c; the first one if the fourth word is 1
+    "element",  # what is at b in the list a is c
     "context",  # the value of the context variable a is c
     "attribute",  # the attribute b of a is c
     "alive",  # what the weak reference c tells is there; it is held during the call
@@ -123,10 +125,26 @@ variable:
   API Py_DecRef(ptr %inCell)
   GO fetch IF eq ptr %inCell, %c
   br label %clear
-empty:
+count:
   %many = API PyObject_Size(ptr %a)
-  GO fetch IF eq i64 %many, 0
+  GO fetch IF eq i64 %many, %size
   br label %clear
+pair:
+  GO follow UNLESS eq i64 %place, 1
+  store i64 0, ptr %next
+  br label %follow
+follow:
+  %more = API PyDict_Next(ptr %a, ptr %next, ptr %key, ptr %out)
+  GO no IF eq i32 %more, 0
+  %foundKey = load ptr, ptr %key
+  GO no UNLESS eq ptr %foundKey, %b
+  %foundValue = load ptr, ptr %out
+  GO fetch IF eq ptr %foundValue, %c
+  br label %no
+element:
+  %listed = API PyList_GetItem(ptr %a, i64 %size) OR clear
+  GO fetch IF eq ptr %listed, %c
+  br label %no
 context:
   %failed = API PyContextVar_Get(ptr %a, ptr null, ptr %out)
   GO clear UNLESS eq i32 %failed, 0

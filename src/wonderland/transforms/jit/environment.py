@@ -13,6 +13,8 @@ from collections.abc import Hashable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...core.cell import Cell
 from ...core.tensor import Tensor
 from ...core.trees import is_stateful
@@ -52,12 +54,8 @@ class Environment:
                 guards.variable(holder, value)
             elif name:
                 guards.name(holder, name, value)
-            if type(kept) is not tuple or (is_stateful(value) and is_remembered(value)):
-                continue  # of modules that are remembered, the version of all structures tells
-            if type(value) is not Tensor:
+            if type(kept) is tuple and not _watched(guards, value):
                 return False
-            guards.attribute(value, "_data", value._data)
-            guards.attribute(value, "_node", value._node)
         return True
 
     def differing(self, before: Environment) -> str:
@@ -103,6 +101,34 @@ class Environment:
             value = _held(holder, name)
             self.places.append((holder, name, value, fixed(value)))
             self._visit(value)
+
+
+def _watched(guards: Guards, value: Any, above: tuple[int, ...] = ()) -> bool:
+    """Let native code notice what changes inside of a value, as `fixed` would. False: it cannot."""
+    kind = type(value)
+    if type(fixed(value, above)) is not tuple:
+        return True  # it is known by its identity
+    if is_stateful(value):
+        return is_remembered(value)  # the version of all structures tells
+    if kind is Tensor:
+        guards.attribute(value, "_data", value._data)
+        guards.attribute(value, "_node", value._node)
+        return True
+    if isinstance(value, (Tensor, np.ndarray)):
+        return False
+    inside = value
+    if kind is dict:
+        guards.entries(value)
+    elif kind is list:
+        guards.elements(value)
+    elif kind is not tuple:  # an object of the user's own making
+        if kind.__getattribute__ is not object.__getattribute__:
+            return False  # it is a function of Python, and none runs in a guard
+        inside = vars(value)
+        guards.attribute(value, "__dict__", inside)
+        guards.entries(inside)
+    parts = inside.values() if isinstance(inside, dict) else inside
+    return all(_watched(guards, part, (*above, id(value))) for part in parts)
 
 
 def _held(holder: Any, name: str | None) -> object:
