@@ -105,7 +105,7 @@ class Environment:
 
 def _watched(guards: Guards, value: Any, above: tuple[int, ...] = ()) -> bool:
     """Let native code notice what changes inside of a value, as `fixed` would. False: it cannot."""
-    kind = type(value)
+    kind: Any = type(value)
     if type(fixed(value, above)) is not tuple:
         return True  # it is known by its identity
     if is_stateful(value):
