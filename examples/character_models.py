@@ -68,8 +68,8 @@ def trained(
     if not seconds:
         return run(STEPS)[0], STEPS
     run(FIRST)  # compiles
-    some, more = run(FIRST)[1], run(2 * FIRST)[1]
-    steps = max(FIRST, int(seconds * FIRST / max(more - some, 1e-3)))
+    some, more = run(FIRST)[1], run(5 * FIRST)[1]  # their difference has neither the beginning nor the end of a run
+    steps = max(FIRST, int(seconds * 4 * FIRST / max(more - some, more / 2)))
     return run(steps)[0], steps
 
 

@@ -125,6 +125,8 @@ def _watched(guards: Guards, value: Any, above: tuple[int, ...] = ()) -> bool:
         if kind.__getattribute__ is not object.__getattribute__:
             return False  # it is a function of Python, and none runs in a guard
         inside = vars(value)
+        if type(inside) is not dict:
+            return False
         guards.attribute(value, "__dict__", inside)
         guards.entries(inside)
     parts = inside.values() if isinstance(inside, dict) else inside
