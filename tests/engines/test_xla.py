@@ -49,6 +49,19 @@ def test_every_primitive_has_a_rule() -> None:
     assert not set(lowering.PLAIN) & set(lowering.WITH_LOWERING)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_extremes_beside_infinities_and_nan(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    odd = rng.choice([0.0, 1.0, np.inf, -np.inf, np.nan], (64, 64))
+    x = wl.asarray(np.where(rng.random((64, 64)) < 0.1, odd, rng.normal(size=(64, 64)))).astype(dtype)
+
+    def extremes(x: wl.Tensor) -> list[wl.Tensor]:
+        return [reduce(x, axis=axis) for reduce in (wl.max, wl.min) for axis in (None, 0, 1)]
+
+    for got, wanted in zip(on("xla", extremes, x), on("numpy", extremes, x), strict=True):
+        np.testing.assert_array_equal(got.astype(float), wanted.astype(float))
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_results_are_those_of_numpy(name: str) -> None:
     """One ordinary case and the oddest one; in one program, since compiling takes long."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from ...core.dtypes import DType, bool_, is_foreign
+from ...core.dtypes import DType, bool_, is_floating, is_foreign
 from ...core.primitive import Shape
 from ...ir.deriving import Constant
 from ...primitives.quantized import HALF, MIDDLE
@@ -121,6 +122,18 @@ def _dequantize(values: jax.Array, *scales: jax.Array, features: int, group: int
     return (values.astype(kind) * each).astype(dtype)
 
 
+def _extreme(reduce: Callable[..., jax.Array]) -> Rule:
+    """NaN where there is one: beside an infinity, XLA's own reduction on processors may lose it."""
+
+    def rule(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
+        found = reduce(x, axis=axes)
+        if not is_floating(x.dtype):
+            return found
+        return jnp.where(jnp.isnan(x).any(axis=axes), jnp.asarray(np.nan, x.dtype), found)
+
+    return rule
+
+
 PLAIN: dict[str, Rule] = {
     "full": _full,
     "iota": _iota,
@@ -133,8 +146,8 @@ PLAIN: dict[str, Rule] = {
     "place": _place,
     "sum": in_float32(_sum),
     "prod": in_float32(_prod),
-    "max": lambda x, axes: jnp.max(x, axis=axes),
-    "min": lambda x, axes: jnp.min(x, axis=axes),
+    "max": _extreme(jnp.max),
+    "min": _extreme(jnp.min),
     "any": lambda x, axes: jnp.any(x, axis=axes),
     "all": lambda x, axes: jnp.all(x, axis=axes),
     "argmax": _place_of(jnp.argmax),
