@@ -105,7 +105,7 @@ class Environment:
 
 def _watched(guards: Guards, value: Any, above: tuple[int, ...] = ()) -> bool:
     """Let native code notice what changes inside of a value, as `fixed` would. False: it cannot."""
-    kind: Any = type(value)
+    kind = type(value)
     if type(fixed(value, above)) is not tuple:
         return True  # it is known by its identity
     if is_stateful(value):
@@ -122,7 +122,7 @@ def _watched(guards: Guards, value: Any, above: tuple[int, ...] = ()) -> bool:
     elif kind is list:
         guards.elements(value)
     elif kind is not tuple:  # an object of the user's own making
-        if kind.__getattribute__ is not object.__getattribute__:
+        if any("__getattribute__" in vars(base) for base in kind.__mro__ if base is not object):
             return False  # it is a function of Python, and none runs in a guard
         inside = vars(value)
         if type(inside) is not dict:
