@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core.errors import InputError
+from ..core.fused import MANY, fused
 from ..core.tensor import Tensor, Tracer
 from ..core.typing import ArrayLike, Axes
 from ..primitives import elementwise as p
@@ -146,6 +147,11 @@ def softmax(
     x = _masked(x, where)
     if 0 in x.shape:
         return x
+    return _softmax(x, axis=axis)
+
+
+@fused(single=MANY)
+def _softmax(x: Tensor, *, axis: Axes) -> Tensor:
     terms = p.exp(x - _finite_max(x, axis))
     total = sum_(terms, axis=axis, keepdims=True)
     return terms / p.where(total == 0, ones_like(total), total)
@@ -161,6 +167,11 @@ def log_softmax(x: ArrayLike, /, axis: Axes = -1, *, where: ArrayLike | None = N
     x = _masked(for_sums(as_real("log_softmax", x)), where)
     if 0 in x.shape:
         return x
+    return _log_softmax(x, axis=axis)
+
+
+@fused(single=MANY)
+def _log_softmax(x: Tensor, *, axis: Axes) -> Tensor:
     shifted = x - _finite_max(x, axis)
     total = sum_(p.exp(shifted), axis=axis, keepdims=True)
     return shifted - p.log(p.where(total == 0, ones_like(total), total))

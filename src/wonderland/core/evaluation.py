@@ -19,6 +19,7 @@ from .errors import (
 from .sightings import Sightings
 from .tensor import Tensor, wrap
 from .typing import Array, Shaped
+from .views import lie
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -51,7 +52,7 @@ def _kernel(primitive: Primitive, data: list[Array], params: dict[str, object]) 
     settings = current().settings
     if settings.backend == "numpy" or settings.debug is not None or data[-1].dtype.kind != "f" or not _makers:
         return None
-    key = (primitive, *params.items(), *[(a.shape, a.dtype, a.strides) for a in data])
+    key = (primitive, *params.items(), *map(lie, data))
     try:
         return _kernels[key]
     except TypeError:  # a setting that may change

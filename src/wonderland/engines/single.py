@@ -3,48 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from ..core.evaluation import Kernel, Results
-from ..core.interpreter import bind
-from ..core.primitive import Aval, Primitive
+from ..core.primitive import Primitive, aval_of
 from ..core.tensor import Tensor
 from ..core.typing import Array
+from ..core.views import memory
 from ..ir.deriving import pure
-from ..primitives.structure import transpose
+from ..primitives.contraction import matmul
+from ..primitives.layout import part
 from .choosing import get_backend, run
+
+WORTH_A_COPY = 16  # multiply-adds for each element that is copied
 
 
 def kernel(primitive: Primitive, data: Sequence[Array], params: dict[str, object]) -> Kernel | None:
     """The kernel of an operation on arrays like these; None if NumPy is to do it.
 
-    Arrays that lie in memory with their axes reversed, as transposed matrices do, are read as they lie. Others that do
-    not lie in order would have to be copied.
+    Views such as transposed arrays and slices are read as they lie. What cannot be would have to be copied, which is
+    done if that is little beside the work.
     """
-    if get_backend() == "numpy" or not all(a.flags.forc for a in data):
+    if get_backend() == "numpy":
         return None
-    reverse = [not a.flags.c_contiguous for a in data]
+    parts = [part(a) for a in data]
+    copied = sum(a.size for a, seen in zip(data, parts, strict=True) if seen is None and not a.flags.c_contiguous)
+    if copied and (primitive.cost is None or primitive.cost(*data, **params) < WORTH_A_COPY * copied):
+        return None
 
     def f(*args: Tensor) -> list[Tensor]:
-        seen = [
-            transpose(x, axes=tuple(range(x.ndim))[::-1]) if turned else x
-            for x, turned in zip(args, reverse, strict=True)
-        ]
-        out = bind(primitive, *seen, **params)
+        seen = [x if view is None else view.of(x) for x, view in zip(args, parts, strict=True)]
+        out = primitive(*seen, **params)
         return out if primitive.multiple else [out]
 
-    shapes = [a.shape[::-1] if turned else a.shape for a, turned in zip(data, reverse, strict=True)]
-    avals = [Aval(shape, a.dtype) for shape, a in zip(shapes, data, strict=True)]
-    graph = pure(f, avals, primitive.name)
-    turns = any(reverse)
+    def given(arrays: Sequence[Array]) -> list[Array]:
+        return [a if view is None else cast(Array, memory(a)) for a, view in zip(arrays, parts, strict=True)]
+
+    graph = pure(f, [*map(aval_of, given(data))], primitive.name)
+    turned = primitive is matmul and (parts[0] is None) != (parts[1] is None)
 
     def call(arrays: list[Array]) -> Results:
-        if turns:
-            if np.may_share_memory(arrays[0], arrays[-1]):  # of x and its transpose, BLAS computes half
-                return primitive.impl(*arrays, **params)
-            arrays = [a.T if turned else a for a, turned in zip(arrays, reverse, strict=True)]
-        outs = run(graph, arrays)
+        if turned and np.may_share_memory(arrays[0], arrays[1]):  # of x and its transpose, BLAS computes half
+            return primitive.impl(*arrays, **params)
+        outs = run(graph, given(arrays))
         return outs if primitive.multiple else outs[0]
 
     return call

@@ -34,10 +34,12 @@ class Program:
     def __init__(self, key: Key, pull: Pull) -> None:
         steps, kinds, first, last = key
         numbers = {i: wrap(np.array(kind[2], kind[1])) for i, kind in enumerate(kinds) if len(kind) == 3}
-        self._inputs = [i for i in range(len(kinds)) if i not in numbers]
+        parts = {i: (kind[2], kind[3]) for i, kind in enumerate(kinds) if len(kind) == 4}
+        self._inputs = [i for i in range(len(kinds)) if i not in numbers and i not in parts]
 
         def f(*args: Tensor) -> list[Tensor]:
             values = {**numbers, **dict(zip(self._inputs, args, strict=True))}
+            values |= {i: part.of(values[whole]) for i, (part, whole) in parts.items()}
             seeds = [values[i] for i in range(len(kinds) - len(first), len(kinds))]
             adjoints = pull(steps, values, dict(zip(first, seeds, strict=True)))
             found = [adjoints.get(slot) for slot in last]

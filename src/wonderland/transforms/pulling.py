@@ -25,7 +25,9 @@ from ..core.tangents import add_tangents, tangent_of
 from ..core.tape import Record
 from ..core.tensor import Shape, Tensor
 from ..core.typing import Array, Tangents
+from ..core.views import address, memory
 from ..primitives.elementwise import conj
+from ..primitives.layout import Part, part
 
 Slot: TypeAlias = int  # which adjoint: that of an input, or of a result of an operation
 Params: TypeAlias = tuple[tuple[str, object], ...]
@@ -36,7 +38,8 @@ Whole: TypeAlias = tuple[
 ]
 # A linear operation: each argument is a number, or a tangent with its slot; whether there is one result or a list.
 Linear: TypeAlias = tuple[Primitive, Params, tuple[Place | tuple[Slot, Shape, DType], ...], bool, tuple[Slot, ...]]
-Kind: TypeAlias = tuple[Shape, DType] | tuple[Shape, DType, float]  # of an array; with the number itself if it is small
+# of an array; with the number itself if it is small, or what it sees of its memory and the place of that
+Kind: TypeAlias = tuple[Shape, DType] | tuple[Shape, DType, float] | tuple[Shape, DType, Part, Place]
 
 # Small numbers, as factors and exponents are, are written into programs; others are arguments, so that a setting that
 # changes with every step does not make every step another one.
@@ -179,7 +182,7 @@ def adjoints_of(
 class Outline:
     """A recording as it is written down: numbers, each once, and the operations, the last one first."""
 
-    __slots__ = ("_places", "_slots", "arrays", "kinds", "steps")
+    __slots__ = ("_memories", "_places", "_slots", "arrays", "kinds", "steps")
 
     def __init__(self) -> None:
         self.steps: list[Whole | Linear] = []
@@ -187,6 +190,7 @@ class Outline:
         self.kinds: list[Kind] = []
         self._slots: dict[Hashable, Slot] = {}
         self._places: dict[int, Place] = {}
+        self._memories: dict[Hashable, Place] = {}
 
     def slot(self, value: Hashable) -> Slot:
         return self._slots.setdefault(value, len(self._slots))
@@ -194,12 +198,29 @@ class Outline:
     def place(self, array: Array) -> Place:
         found = self._places.get(id(array))
         if found is None:
-            found = self._places[id(array)] = len(self.arrays)
-            self.arrays.append(array)
-            shape = array.shape
-            number = array.item() if not shape and array.dtype.kind == "f" else None
-            self.kinds.append((shape, array.dtype, number) if number in SMALL else (shape, array.dtype))
+            kind = self._kind(array)
+            found = self._places[id(array)] = self._add(array, kind)
         return found
+
+    def _kind(self, array: Array) -> Kind:
+        shape, dtype = array.shape, array.dtype
+        if not shape:
+            number = array.item() if dtype.kind == "f" else None
+            return (shape, dtype, number) if number in SMALL else (shape, dtype)
+        seen = part(array)
+        if seen is None:
+            return shape, dtype
+        whole = memory(array)
+        assert whole is not None
+        known = address(whole), whole.size, dtype
+        if known not in self._memories:  # parts of one memory share it
+            self._memories[known] = self._add(whole, (whole.shape, dtype))
+        return shape, dtype, seen, self._memories[known]
+
+    def _add(self, array: Array, kind: Kind) -> Place:
+        self.arrays.append(array)
+        self.kinds.append(kind)
+        return len(self.arrays) - 1
 
 
 def at_once() -> bool:

@@ -10,6 +10,7 @@ from ...arrays.conversion import as_real, convert
 from ...core.arguments import as_int
 from ...core.dtypes import float32, promote_types
 from ...core.errors import InputError
+from ...core.fused import MANY, fused
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike, Axes
 
@@ -35,6 +36,11 @@ def gelu(x: ArrayLike, approximate: str = "none") -> Tensor:
     x = as_real("gelu", x)
     if approximate not in ("none", "tanh"):
         raise InputError(f"gelu: approximate={approximate!r}.", '"none" or "tanh"')
+    return _gelu(x, approximate=approximate)
+
+
+@fused(single=MANY)
+def _gelu(x: Tensor, *, approximate: str) -> Tensor:
     # half precision is rounded where a derivative may want the value again, and else computed in float32
     wide = convert(x, promote_types(x.dtype, float32))
     if approximate == "none":
@@ -51,7 +57,11 @@ def silu(x: ArrayLike) -> Tensor:
     >>> wl.nn.functional.silu(wl.tensor([0.0, 100.0]))
     tensor([ 0., 100.])
     """
-    x = as_real("silu", x)
+    return _silu(as_real("silu", x))
+
+
+@fused(single=MANY)
+def _silu(x: Tensor) -> Tensor:
     return x * arrays.sigmoid(x)
 
 
@@ -62,7 +72,11 @@ def mish(x: ArrayLike) -> Tensor:
     >>> print(wl.nn.functional.mish(1.0))
     tensor(0.865098)
     """
-    x = as_real("mish", x)
+    return _mish(as_real("mish", x))
+
+
+@fused(single=MANY)
+def _mish(x: Tensor) -> Tensor:
     return x * arrays.tanh(arrays.softplus(x))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ... import arrays
-from ...arrays.conversion import as_tensor, for_products
+from ...arrays.conversion import as_tensor, convert, for_products
 from ...core.errors import ShapeError
+from ...core.fused import fused
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike
 
@@ -27,7 +28,23 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Te
             f"linear: an input of shape {x.shape} and a weight of shape {weight.shape}.",
             "weight.T, a weight (in, out)" if turned else "(..., in) and (in, out)",
         )
-    return with_bias("linear", arrays.matmul(x, weight), bias)
+    if bias is None:
+        return arrays.matmul(x, weight)
+    return affine(x, weight, as_bias("linear", bias, weight.shape[1]))
+
+
+@fused(
+    single=1 << 21,
+    cost=lambda x, weight, bias: x.size * weight.shape[1],
+    jvp=(
+        lambda t, out, x, weight, bias: arrays.matmul(t, weight),
+        lambda t, out, x, weight, bias: arrays.matmul(x, t),
+        lambda t, out, x, weight, bias: convert(arrays.broadcast_to(t, out.shape), out.dtype),
+    ),
+)
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x W + b, of fitting shapes."""
+    return arrays.matmul(x, weight) + for_products(bias)[0]
 
 
 def bilinear(x1: ArrayLike, x2: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Tensor:
@@ -51,14 +68,13 @@ def bilinear(x1: ArrayLike, x2: ArrayLike, weight: ArrayLike, bias: ArrayLike | 
     left = arrays.reshape(
         arrays.matmul(x1, arrays.reshape(weight, (first, second * out))), (*x1.shape[:-1], second, out)
     )
-    return with_bias("bilinear", arrays.matmul(arrays.expand_dims(x2, axis=-2), left)[..., 0, :], bias)
+    y = arrays.matmul(arrays.expand_dims(x2, axis=-2), left)[..., 0, :]
+    return y if bias is None else y + for_products(as_bias("bilinear", bias, out))[0]
 
 
-def with_bias(name: str, y: Tensor, bias: ArrayLike | None) -> Tensor:
-    """y + b, for a bias that is one vector of the features or None."""
-    if bias is None:
-        return y
+def as_bias(name: str, bias: ArrayLike, outputs: int) -> Tensor:
+    """A bias, which has to be one vector of the features."""
     bias = as_tensor(name, bias)
-    if bias.shape != y.shape[-1:]:
-        raise ShapeError(f"{name}: a bias of shape {bias.shape} for {y.shape[-1]} outputs.", f"shape {y.shape[-1:]}")
-    return y + for_products(bias)[0]
+    if bias.shape != (outputs,):
+        raise ShapeError(f"{name}: a bias of shape {bias.shape} for {outputs} outputs.", f"shape {(outputs,)}")
+    return bias

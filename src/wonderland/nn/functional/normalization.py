@@ -15,6 +15,7 @@ from ...core.cell import Cell
 from ...core.context import current
 from ...core.dtypes import float32, is_half
 from ...core.errors import InputError, ShapeError
+from ...core.fused import MANY, fused
 from ...core.tensor import Tensor
 from ...core.typing import Array, ArrayLike, ShapeLike
 from ...primitives.meeting import all_sum
@@ -40,7 +41,14 @@ def layer_norm(
     """
     x = as_real("layer_norm", x)
     axes = _last_axes("layer_norm", x, normalized_shape, weight, bias)
-    return _affine(_standardized(x, axes, eps), weight, bias)
+    if weight is None or bias is None:
+        return _affine(_standardized(x, axes=axes, eps=eps), weight, bias)
+    return _layer_norm(x, as_tensor("layer_norm", weight), as_tensor("layer_norm", bias), axes=axes, eps=eps)
+
+
+@fused(single=MANY)
+def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, axes: tuple[int, ...], eps: float) -> Tensor:
+    return _affine(_standardized.formula(x, axes=axes, eps=eps), weight, bias)
 
 
 def rms_norm(
@@ -57,9 +65,15 @@ def rms_norm(
     x = as_real("rms_norm", x)
     axes = _last_axes("rms_norm", x, normalized_shape, weight, None)
     eps = float(arrays.finfo(x.dtype).eps) if eps is None else eps
+    return _affine(_scaled(x, axes=axes, eps=eps), weight, None)
+
+
+@fused(single=MANY)
+def _scaled(x: Tensor, *, axes: tuple[int, ...], eps: float) -> Tensor:
+    """x with mean square 1 over the axes."""
     wide = _wide(x)
     scaled = wide * arrays.rsqrt(arrays.mean(arrays.square(wide), axis=axes, keepdims=True) + eps)
-    return _affine(convert(scaled, x.dtype), weight, None)
+    return convert(scaled, x.dtype)
 
 
 def batch_norm(
@@ -185,7 +199,7 @@ def instance_norm(
         every = (0, *axes)
         over_batch = arrays.mean(mean, axis=every), arrays.mean(variance, axis=every) * (n / (n - 1))
         _move("instance_norm", (running_mean, running_var), over_batch, momentum)
-    return _affine(_standardized(x, axes, eps), weight, bias)
+    return _affine(_standardized(x, axes=axes, eps=eps), weight, bias)
 
 
 def group_norm(
@@ -210,7 +224,7 @@ def group_norm(
             raise ShapeError(f"group_norm: a {what} of shape {shape} for {x.shape[-1]} channels.", "one each")
     grouped = arrays.reshape(x, (*x.shape[:-1], num_groups, x.shape[-1] // num_groups))
     axes = (*range(1, x.ndim - 1), x.ndim)
-    return _affine(arrays.reshape(_standardized(grouped, axes, eps), x.shape), weight, bias)
+    return _affine(arrays.reshape(_standardized(grouped, axes=axes, eps=eps), x.shape), weight, bias)
 
 
 def _shapes(name: str, **arguments: ArrayLike | None) -> list[tuple[str, tuple[int, ...]]]:
@@ -264,7 +278,8 @@ def _wide(x: Any) -> Any:
     return convert(x, float32) if is_half(x.dtype) else x
 
 
-def _standardized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
+@fused(single=MANY)
+def _standardized(x: Tensor, *, axes: tuple[int, ...], eps: float) -> Tensor:
     """x with mean 0 and variance 1 over the axes."""
     wide = _wide(x)
     mean, variance = _moments(wide, axes, keepdims=True)

@@ -8,6 +8,7 @@ from ...core import dtypes
 from ...core.errors import InputError, ShapeError
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike, DTypeLike, KeyLike
+from ..functional.affine import affine
 from ..init.naming import InitializerLike
 from ..module.parameter import Parameter
 from .weighted import Weighted, as_weight_dtype
@@ -108,8 +109,7 @@ class Linear(Weighted):
                 f"{self._describe()}: an input of shape {x.shape} {got}.",
                 f"an input of shape (..., {'features' if self.in_features is None else self.in_features})",
             )
-        y = arrays.matmul(x, self.weight)
-        return y if self.bias is None else y + self.bias
+        return arrays.matmul(x, self.weight) if self.bias is None else affine(x, self.weight, self.bias)
 
     @property
     def weight_dtype(self) -> dtypes.DType:

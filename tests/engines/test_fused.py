@@ -1,0 +1,105 @@
+"""Functions that are one operation where large tensors are computed with at once: the numbers of what they do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wonderland as wl
+from wonderland import nn
+from wonderland.core import evaluation
+from wonderland.nn import functional as F  # noqa: N812
+
+DRAWN = np.random.default_rng(0)
+X, W, B = (DRAWN.normal(size=shape) for shape in ((601, 65), (65,), (65,)))
+M = DRAWN.normal(size=(65, 65)) / 8
+
+FUNCTIONS = {
+    "gelu": lambda x, w, b: F.gelu(x),
+    "gelu_tanh": lambda x, w, b: F.gelu(x, approximate="tanh"),
+    "silu": lambda x, w, b: F.silu(x),
+    "mish": lambda x, w, b: F.mish(x),
+    "softmax": lambda x, w, b: wl.softmax(x, axis=0),
+    "log_softmax": lambda x, w, b: wl.log_softmax(x),
+    "layer_norm": lambda x, w, b: F.layer_norm(x, 65, w, b),
+    "standardized": lambda x, w, b: F.layer_norm(x, 65),
+    "rms_norm": lambda x, w, b: F.rms_norm(x, 65, w),
+    "affine": lambda x, w, b: F.linear(x, wl.asarray(M, dtype=x.dtype) * w[:, None], b),
+}
+
+
+KERNELS = {"gelu_tanh": "gelu", "rms_norm": "scaled"}  # where the name is another
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """A kernel at once."""
+    monkeypatch.setattr(evaluation._seen, "enough", lambda kind, work, together: True)
+    monkeypatch.setattr(evaluation, "_kernels", {})
+
+
+def names():
+    return {key[0].name for key in evaluation._kernels}
+
+
+def of_numpy(f, *args):
+    """What f gives with the reference, where nothing is fused."""
+    with wl.using_backend("numpy"):
+        return f(*args)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_derivatives_agree_with_the_formula(name, dtype):
+    f = FUNCTIONS[name]
+    args = [wl.asarray(a.astype(dtype)) for a in (X, W, B)]
+    slope = wl.asarray(DRAWN.normal(size=f(*args).shape).astype(dtype))
+
+    def loss(x, w, b):
+        return (f(x, w, b) * slope).sum()
+
+    assert KERNELS.get(name, name) in names()
+    close = {"rtol": 2e-4, "atol": 2e-4} if dtype is np.float32 else {"rtol": 1e-9, "atol": 1e-11}
+    np.testing.assert_allclose(f(*args), of_numpy(f, *args), **close)
+    for found, expected in zip(wl.grad(loss, (0, 1, 2))(*args), of_numpy(wl.grad(loss, (0, 1, 2)), *args), strict=True):
+        np.testing.assert_allclose(found, expected, **close)
+    along = [wl.asarray(DRAWN.normal(size=a.shape).astype(dtype)) for a in args]
+    for found, expected in zip(wl.jvp(f, args, along), of_numpy(wl.jvp, f, args, along), strict=True):
+        np.testing.assert_allclose(found, expected, **close)
+
+
+@pytest.mark.parametrize("name", ["gelu", "layer_norm", "affine"])
+def test_second_derivatives_are_those_of_the_formula(name):
+    f, args = FUNCTIONS[name], [wl.asarray(a) for a in (X[:9], W, B)]
+
+    def slope(x):
+        return wl.grad(lambda x: (f(x, *args[1:]) ** 2).sum())(x).sum()
+
+    np.testing.assert_allclose(wl.grad(slope)(args[0]), of_numpy(wl.grad(slope), args[0]), rtol=1e-9, atol=1e-9)
+
+
+def test_the_imperative_style_keeps_one_record():
+    x = wl.asarray(X).requires_grad_()
+    y = F.gelu(x)
+    assert y._node[0].name == "gelu"
+    assert y._node[0].args[0]._node[0].name == "leaf"
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad, of_numpy(wl.grad(lambda x: F.gelu(x).sum()), wl.asarray(X)), rtol=1e-9)
+
+
+def test_elsewhere_it_is_the_function_as_it_is_written():
+    x = wl.asarray(X)
+    assert "erf" in str(wl.make_graph(F.gelu)(x))
+    np.testing.assert_allclose(wl.vmap(F.gelu)(x), of_numpy(F.gelu, x), rtol=1e-12)
+    with wl.autocast("bfloat16"):
+        F.gelu(x)
+    assert not names()
+    with wl.debug.nans(), pytest.raises(wl.errors.NonFiniteError, match="multiply"):
+        F.gelu(wl.full_like(x, -wl.inf))  # -inf * 0
+
+
+def test_a_layer_is_one_operation():
+    layer = nn.Linear(65, 65)
+    x = wl.asarray(X.astype(np.float32))
+    np.testing.assert_allclose(layer(x), X @ layer.weight.numpy() + layer.bias.numpy(), rtol=1e-4, atol=1e-5)
+    assert names() == {"affine"}
