@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import wonderland as wl
-from wonderland.core.namespaces import offer
+from wonderland.core.naming import offer
 
 ELSEWHERE = {"functional", "init", "losses", "diagnostics", "regions"}  # packages and files with names of their own
 

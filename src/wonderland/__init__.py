@@ -20,6 +20,7 @@ from .arrays import arithmetic_methods as _arithmetic_methods  # these three giv
 from .arrays import methods as methods
 from .arrays import torch_methods as _torch_methods
 from .arrays.namespace import *  # noqa: F403 - its dunder names too, for type checkers
+from .core import __version__ as __version__
 from .core import tracebacks
 from .core.dtypes import (
     bfloat16,
@@ -43,7 +44,6 @@ from .core.naming import no_attribute as _no_attribute
 from .core.primitive import Aval as ShapeDtype
 from .core.tensor import Tensor
 from .core.tensor import moved_by as _moved_by
-from .core.version import __version__ as __version__
 from .transforms.batching import vmap
 from .transforms.custom import custom_jvp, custom_vjp
 from .transforms.forward import jvp

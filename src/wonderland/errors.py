@@ -3,6 +3,6 @@
 # ruff: noqa: F403 - the file has an exact `__all__`
 
 from .core.errors import *
-from .core.namespaces import offer as _offer
+from .core.naming import offer as _offer
 
 _offer(globals())

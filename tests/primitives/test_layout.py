@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wonderland as wl
-from wonderland.core.views import lie, memory
-from wonderland.primitives.layout import part
+from wonderland.core.views import lie, memory, part
+from wonderland.primitives.layout import part_of
 
 
 def seen(a):
     """What a part is of its memory; None if it has none."""
     found = part(a)
-    return None if found is None else found.of(wl.asarray(memory(a))).numpy()
+    return None if found is None else part_of(wl.asarray(memory(a)), found).numpy()
 
 
 @st.composite

@@ -2,7 +2,7 @@
 
 # ruff: noqa: F403 - every file has an exact `__all__`
 
-from ..core.namespaces import offer as _offer
+from ..core.naming import offer as _offer
 from ..core.tensor import Tensor
 from .activations import *
 from .arithmetic import *

@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..core import starting
+from ..core import __version__, starting
 from ..core.errors import WonderlandError
-from ..core.version import __version__
 from . import asking, examples, launch, listing, trace, training
 from .parsing import Parser, UsageError
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from .context import current, enter, leave
 from .evaluation import SMALL
@@ -50,7 +49,7 @@ class Fused(Primitive):
     def _declare(self) -> None:
         """It is in no table: no rule but these is needed."""
 
-    def __call__(self, *args: Tensor, **params: object) -> Any:
+    def __call__(self, *args: Tensor, **params: object) -> Tensor:
         """The result of the function."""
         x = args[0]
         if x.size > SMALL and x.dtype.kind == "f" and x.dtype.itemsize > 2 and _computes_at_once():

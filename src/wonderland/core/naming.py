@@ -1,8 +1,9 @@
-"""Names: what a table has under one, and hints for those that nothing has, from core/habits.py or near in spelling."""
+"""Names: what a package offers, what a table has under one, and hints for those that nothing has (core/habits.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from types import ModuleType
 from typing import Any, TypeVar
 
 from .arguments import shown
@@ -133,3 +134,20 @@ def without_hints(instance: object, names: Iterable[str]) -> list[str]:
     """Names of attributes without those that only have a hint, for `__dir__`."""
     hints = {name for kind in type(instance).__mro__ for name, v in vars(kind).items() if isinstance(v, Elsewhere)}
     return [name for name in names if name not in hints]
+
+
+def offer(names: dict[str, Any], also: Collection[str] = (), but: Collection[str] = ()) -> None:
+    """Give a package with these global names its `__all__`: all that is public and no module, `also` more, `but` some.
+
+    >>> import math
+    >>> names = {"sin": math.sin, "math": math, "_private": 1, "inner": 2}
+    >>> offer(names, but=["inner"])
+    >>> names["__all__"]
+    ['sin']
+
+    Type checkers follow the imports, which say the same; a list that they cannot read would be in their way. The
+    package then has a hint for names that it does not offer.
+    """
+    hidden = [name for name, value in names.items() if name.startswith("_") or isinstance(value, ModuleType)]
+    names["__all__"] = [*also, *(name for name in names if name not in hidden and name not in but)]
+    hints_for(names)

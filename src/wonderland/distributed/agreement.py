@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ..core import __version__
 from ..core.arguments import shown
 from ..core.errors import ProcessError
 from ..core.tensor import Distant, Far
-from ..core.version import __version__
 from .group import Group
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__))

@@ -11,10 +11,10 @@ from ..core.evaluation import Kernel, Results
 from ..core.primitive import Primitive, aval_of
 from ..core.tensor import Tensor
 from ..core.typing import Array
-from ..core.views import memory
+from ..core.views import memory, part
 from ..ir.deriving import pure
 from ..primitives.contraction import matmul
-from ..primitives.layout import part
+from ..primitives.layout import part_of
 from .choosing import get_backend, run
 
 WORTH_A_COPY = 16  # multiply-adds for each element that is copied
@@ -34,7 +34,7 @@ def kernel(primitive: Primitive, data: Sequence[Array], params: dict[str, object
         return None
 
     def f(*args: Tensor) -> list[Tensor]:
-        seen = [x if view is None else view.of(x) for x, view in zip(args, parts, strict=True)]
+        seen = [x if view is None else part_of(x, view) for x, view in zip(args, parts, strict=True)]
         out = primitive(*seen, **params)
         return out if primitive.multiple else [out]
 

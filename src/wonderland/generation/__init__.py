@@ -17,7 +17,7 @@ state`, or `new_cache`, `extend` and `step` with a `wl.nn.Cache`: convolutional,
 this code.
 """
 
-from ..core.namespaces import offer as _offer
+from ..core.naming import offer as _offer
 from .beam import Hypothesis, beam_search
 from .cached import Prefix, read_prefix
 from .filters import Sampling, min_p, repetition_penalty, temperature, top_k, top_p

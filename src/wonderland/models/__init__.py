@@ -1,6 +1,6 @@
 """Whole models, each readable from top to bottom."""
 
-from ..core.namespaces import offer as _offer
+from ..core.naming import offer as _offer
 from .classical.baselines import MajorityClassifier, MeanRegressor
 from .classical.classifier import Classifier
 from .classical.convex import ConvergenceWarning

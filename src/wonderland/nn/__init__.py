@@ -2,7 +2,7 @@
 
 # ruff: noqa: F403, I001 - every file has an exact `__all__`, and they are grouped by meaning
 
-from ..core.namespaces import offer as _offer
+from ..core.naming import offer as _offer
 from ..core.context import structure_version as structure_version
 from . import functional as functional, init as init
 from .analysis import diagnostics as diagnostics, regions as regions

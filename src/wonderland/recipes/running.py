@@ -26,11 +26,10 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from .. import nn, optim, random, train
-from ..core import trees
+from ..core import __version__, trees
 from ..core.cell import Cell
 from ..core.errors import InputError
 from ..core.room import check_room
-from ..core.version import __version__
 from ..data import DataLoader, RandomSampler, TensorDataset, transforms
 from ..distributed.joining import joined_if_launched
 from ..storage import save

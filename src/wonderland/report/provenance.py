@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
+from ..core import __version__
 from ..core.errors import InputError
-from ..core.version import __version__
 from ..engines.native.threads import get_threads
 from ..viz.marks import shortened
 from .page import table

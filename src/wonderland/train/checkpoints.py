@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ..core import __version__
 from ..core.arguments import shown
 from ..core.errors import FileError, InputError, WonderlandError
 from ..core.tensor import Distant, Tensor, wrap
-from ..core.version import __version__
 from ..distributed.group import Group
 from ..storage.atomic import write_atomically
 from ..storage.parsing import parse_json

@@ -17,6 +17,7 @@ from ..core.typing import Array, Tangents
 from ..engines.choosing import get_backend, run
 from ..ir.deriving import pure
 from ..ir.graph import Equation, carried
+from ..primitives.layout import part_of
 
 if TYPE_CHECKING:
     from .pulling import Kind, Linear, Slot, Whole
@@ -39,7 +40,7 @@ class Program:
 
         def f(*args: Tensor) -> list[Tensor]:
             values = {**numbers, **dict(zip(self._inputs, args, strict=True))}
-            values |= {i: part.of(values[whole]) for i, (part, whole) in parts.items()}
+            values |= {i: part_of(values[whole], part) for i, (part, whole) in parts.items()}
             seeds = [values[i] for i in range(len(kinds) - len(first), len(kinds))]
             adjoints = pull(steps, values, dict(zip(first, seeds, strict=True)))
             found = [adjoints.get(slot) for slot in last]

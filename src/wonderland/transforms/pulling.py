@@ -25,9 +25,8 @@ from ..core.tangents import add_tangents, tangent_of
 from ..core.tape import Record
 from ..core.tensor import Shape, Tensor
 from ..core.typing import Array, Tangents
-from ..core.views import address, memory
+from ..core.views import Part, address, memory, part
 from ..primitives.elementwise import conj
-from ..primitives.layout import Part, part
 
 Slot: TypeAlias = int  # which adjoint: that of an input, or of a result of an operation
 Params: TypeAlias = tuple[tuple[str, object], ...]

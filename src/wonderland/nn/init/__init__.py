@@ -10,7 +10,7 @@ nn.init.initialize(model, nn.init.orthogonal())  # by kind of layer
 
 # ruff: noqa: F403 - every file has an exact `__all__`
 
-from ...core.namespaces import offer as _offer
+from ...core.naming import offer as _offer
 from ..analysis.diagnostics import variance_report as variance_report
 from .application import *
 from .in_place import *

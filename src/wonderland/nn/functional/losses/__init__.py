@@ -8,7 +8,7 @@ Names say what a loss takes: `cross_entropy` and `..._with_logits` take logits, 
 
 # ruff: noqa: F403 - every file has an exact `__all__`
 
-from ....core.namespaces import offer as _offer
+from ....core.naming import offer as _offer
 from .alignment import *
 from .binary import *
 from .cautions import *
