@@ -152,6 +152,8 @@ KINDS = [
     (611, 19, 7, "columns rows"),
     (9, 2050, 515, "columns rows"),  # rows of y far apart: read along, in parts of the sum
     (515, 2051, 33, "columns rows"),  # the same, transposed on the way
+    (197, 384, 1000, "rows rows"),  # what lies in panels, or is copied, is asked for ahead
+    (40, 1200, 515, "rows inside"),  # the same in parts of the sum
 ]
 
 
@@ -324,6 +326,30 @@ def test_a_matrix_for_many_products_is_copied_to_panels_that_they_read_from_end_
         assert not step.copied
         assert step.y.strides[-2:] == (step.width, 1)
         assert pack.copy.buffer.size == k * -(-n // step.width) * step.width
+
+
+@pytest.mark.parametrize("k, n", [(384, 1000), (1200, 500)])
+def test_a_block_asks_for_a_share_of_the_panel_that_comes_after_its_own(k: int, n: int) -> None:
+    for m in (16, 100, 197):
+        step = checked(m, k, n, fixed=True)[-1]
+        lines = step.cut * step.width // step.ahead.turn
+        asked = len(step.ahead.places) * step.ahead.turns * -(-step.blocks.rows // step.rows)
+        assert lines <= asked < 2 * lines + len(step.ahead.places) * step.ahead.turns
+    assert not checked(100, 64, 100, fixed=True)[-1].ahead.places  # it stays in the cache
+
+
+def test_a_product_asks_for_what_is_added_to_it_where_that_is_large() -> None:
+    for n, large in ((64, False), (1024, True)):
+        memory: Memory = {}
+        (x, left), (y, right), (z, added) = (
+            matrix(memory, (), a, b, "rows") for a, b in ((256, 96), (96, n), (256, n))
+        )
+        hole = Hole((256, n), x.dtype)
+        out = whole(Buffer("output", 256 * n, x.dtype), hole.shape)
+        steps = product_steps(HOST, x, y, hole, [(out, Op("add", [z, hole], hole.shape, x.dtype))])
+        run(steps, memory)
+        np.testing.assert_allclose(memory[out.buffer].reshape(256, n), added + left @ right, rtol=1e-4, atol=1e-4)
+        assert steps[-1].ahead.sources == [z] * large
 
 
 def test_packing_depends_on_one_factor_alone() -> None:

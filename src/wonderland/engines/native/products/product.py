@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ....ir.sizes import Extent, VaryingError
 from ..labels import Work
@@ -24,7 +23,6 @@ from ..tuning import (
     CYCLES,
     FAR_ROWS,
     FETCHED_ROWS,
-    FETCHED_TERMS,
     GATHERED,
     INLINE,
     LARGE_ROWS,
@@ -33,25 +31,16 @@ from ..tuning import (
     PANEL,
 )
 from ..values import Shape, View
+from .ahead import LINE, Ahead, Place
 from .blocks import Blocks, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
 from .packing import Panels, transpose
 
-LINE, SETS, WAYS = 64, 64, 8  # of the first-level cache: bytes of a line, sets, lines in a set
+SETS, WAYS = 64, 8  # of the first-level cache: sets, lines in a set
 OPEN = 256  # terms of a sum over a batch that are added in one go
 EVEN = 240  # rows, a multiple of those of most blocks
 
 Terms = Callable[[str, "list[str] | None"], list[str]]  # accumulators with one more term
-
-
-class Place(NamedTuple):
-    """A rectangle of one of the matrices."""
-
-    lead: list[str]
-    row: str
-    row_end: str
-    column: str
-    column_end: str
 
 
 def lanes(cpu: Processor, view: View) -> int:
@@ -142,10 +131,13 @@ class Product(WithEpilogue):
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
         self.copied = height >= COPIED_ROWS and not panels and self._crowded()
-        # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
-        long = x.strides[-1] == 1 and not self.gathered and self.cut >= FETCHED_TERMS and height >= 2 * self.rows
-        self.fetches = long and 2 * self.rows <= WAYS * _places(abs(x.strides[-2]) * self.size)
         self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
+        # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
+        long = x.strides[-1] == 1 and not self.gathered and height >= 2 * self.rows
+        near_rows = 2 * self.rows <= WAYS * _places(abs(x.strides[-2]) * self.size)
+        below = x.strides[-2:] if long and near_rows else None
+        after = [] if self.tiled else epilogue.sources
+        self.ahead = Ahead(y, panels, self.copied, self.blocks, self.cut, below, after)
 
     def _crowded(self) -> bool:
         """Whether the rows of a panel of y need more pages than the processor remembers, or fall on too few places of
@@ -219,6 +211,7 @@ class Product(WithEpilogue):
             right = r.at(y, self.scalar, (self.panels.rows if self.panels else 1,), [j])
             if self.copied:
                 right = r.at(self.copies, self.scalar, (self.cut,), [difference(r, j, first)])
+            following = self.ahead.of_panel(r, place, y, j, k)
 
             def rows(i: str, height: int, last: bool = False) -> None:
                 lines = self._lines(r, place, i, height) if last else [i]
@@ -226,7 +219,7 @@ class Product(WithEpilogue):
                 left = [r.at(x, self.scalar, (1,), [start]) for start in starts]
                 terms = functools.partial(self._terms, r, left, right, x_steps, y_step, height, columns)
                 below = r.at(x, self.scalar, (1,), [line_at([difference(r, shifted(r, i, height), place.row)])])
-                fetch = functools.partial(self._fetch, r, below, x_steps) if self.fetches else None
+                fetch = self.ahead.of_block(r, place, i, j, below, following)
                 cells = [self._cell(r, place, i, j, a, c) for a in range(height) for c in range(0, columns, self.w)]
                 sums = self._sums(r, cells, k, length, terms, fetch)
                 for t, (cell, register) in enumerate(zip(cells, sums, strict=True)):
@@ -367,12 +360,6 @@ class Product(WithEpilogue):
                 mine = sums[a * len(row) : (a + 1) * len(row)]
                 made += [b.intrinsic("fmuladd", self.kind, one, v, s) for v, s in zip(row, mine, strict=True)]
         return made
-
-    def _fetch(self, r: Routine, below: str, x_steps: Shape, k: str) -> None:
-        """Ask for a line of each row of the next block."""
-        here = r.at(below, self.scalar, x_steps[1:], [k])
-        for a in range(self.rows):
-            r.prefetch(r.at(here, self.scalar, [], [], a * x_steps[0]))
 
     # --- memory of the chunk's own
 
