@@ -13,6 +13,7 @@ SECTIONS = (
     "native",
     "steps",
     "variety",
+    "large",
     "load",
     "recurrences",
     "sparse",

@@ -137,18 +137,22 @@ def stack(layers: list[Params], x: Array, heads: int, causal: bool = False, firs
     return x
 
 
-def vit(batch: int) -> Step:
+def vision() -> Params:
     params = {"patches": dense(16 * 16 * 3, 384), "token": normal(1, 1, 384), "places": normal(197, 384)}
-    params |= {"blocks": blocks(384), "norm": scale(384), "head": dense(384, 1000)}
+    return params | {"blocks": blocks(384), "norm": scale(384), "head": dense(384, 1000)}
 
-    def forward(p: Params, x: Array) -> Array:
-        n = SIDE // 16
-        x = x.reshape(-1, n, 16, n, 16, 3).transpose(0, 1, 3, 2, 4, 5).reshape(-1, n * n, 16 * 16 * 3)
-        x = linear(p["patches"], x)
-        x = jnp.concatenate([jnp.broadcast_to(p["token"], (len(x), 1, 384)), x], 1) + p["places"]
-        return linear(p["head"], normalize(p["norm"], stack(p["blocks"], x, 6), (-1,))[:, 0])
 
-    return answering(params, forward, images(batch))
+def seen(p: Params, x: Array) -> Array:
+    """The logits of a vision transformer."""
+    n = SIDE // 16
+    x = x.reshape(-1, n, 16, n, 16, 3).transpose(0, 1, 3, 2, 4, 5).reshape(-1, n * n, 16 * 16 * 3)
+    x = linear(p["patches"], x)
+    x = jnp.concatenate([jnp.broadcast_to(p["token"], (len(x), 1, 384)), x], 1) + p["places"]
+    return linear(p["head"], normalize(p["norm"], stack(p["blocks"], x, 6), (-1,))[:, 0])
+
+
+def vit(batch: int) -> Step:
+    return answering(vision(), seen, images(batch))
 
 
 def bert(batch: int) -> Step:

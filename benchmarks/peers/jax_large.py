@@ -8,8 +8,20 @@ import jax
 from jax import Array, lax
 
 from ..measuring import Step
+from .jax_inference import images, seen, vision
 from .jax_variety import batch_norm
-from .jax_workloads import Params, convolve, cross_entropy, dense, filters, labels, linear, normal, scale, training
+from .jax_workloads import (
+    Params,
+    convolve,
+    cross_entropy,
+    dense,
+    filters,
+    gpt,
+    labels,
+    linear,
+    scale,
+    training,
+)
 
 STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))  # blocks, channels inside them, stride of the first
 
@@ -44,7 +56,18 @@ def resnet50() -> Step:
             blocks.append(block | ({"short": layer(1, before, wide)} if i == 0 else {}))
             before = wide
     params = {"stem": layer(7, 3, 64), "blocks": blocks, "head": dense(2048, 1000)}
-    return training(params, loss_of, normal(2, 224, 224, 3), labels(1000, 2))
+    return training(params, loss_of, images(2), labels(1000, 2))
 
 
-LARGE: dict[str, Callable[[], Step]] = {"resnet50": resnet50}
+def gpt_512() -> Step:
+    return gpt(width=512, heads=8)
+
+
+def vit() -> Step:
+    def loss_of(p: Params, x: Array, y: Array) -> Array:
+        return cross_entropy(seen(p, x), y)
+
+    return training(vision(), loss_of, images(8), labels(1000, 8))
+
+
+LARGE: dict[str, Callable[[], Step]] = {f.__name__: f for f in (resnet50, gpt_512, vit)}

@@ -12,6 +12,7 @@ from .torch_convolutions import CONVOLUTIONS
 from .torch_eager import EAGER
 from .torch_fourier import FOURIER
 from .torch_inference import INFERENCE
+from .torch_large import LARGE
 from .torch_operations import OPERATIONS
 from .torch_products import PRODUCTS
 from .torch_recurrences import RECURRENCES
@@ -20,6 +21,7 @@ from .torch_variety import VARIETY
 from .torch_workloads import WORKLOADS
 
 ALL = WORKLOADS | EAGER | VARIETY | OPERATIONS | CONVOLUTIONS | PRODUCTS | RECURRENCES | SPARSE | FOURIER | INFERENCE
+ALL |= LARGE
 if importlib.util.find_spec("torch_geometric") is not None:
     from .torch_graphs import GRAPHS
 
