@@ -20,7 +20,7 @@ from ..values import View
 from .blocks import Blocks, difference, shifted, stepped
 from .elements import Elements, Span, listed, running, turned
 from .epilogue import Epilogue, WithEpilogue
-from .product import Place, block
+from .product import Place, block, finish
 
 HELD = 1 << 15  # elements of x that a chunk keeps: as many bytes as a second-level cache holds beside the rest
 FEWEST = 4  # rows: fewer do not pay for bringing y together
@@ -172,14 +172,10 @@ class Narrow(WithEpilogue):
     def _finish(self, r: Routine, place: Place) -> None:
         """The epilogue of a rectangle whose sums wait in the tile."""
 
-        def line(i: str) -> None:
-            def one(j: str, n: int) -> None:
-                sums = r.load_vector(self._cell(r, place, i, j), "float", 4, self.w, self.w)
-                self.epilogue.emit(r, [*place.lead, i, j], sums, self.w, n)
+        def load(i: str, j: str) -> str:
+            return r.load_vector(self._cell(r, place, i, j), "float", 4, self.w, self.w)
 
-            stepped(r, place.column, place.column_end, self.w, self.n, one)
-
-        r.b.loop(place.row_end, 1, line, place.row)
+        finish(r, self.epilogue, place, self.n, self.w, load)
 
 
 def dot(r: Routine, total: str, x: str, y: str, w: int) -> str:
