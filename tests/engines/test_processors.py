@@ -95,7 +95,7 @@ product("bfloat16", False), product("bfloat16", True), product("float16", False)
 
 
 def test_products_of_bfloat16_use_the_instruction_for_pairs() -> None:
-    plain, turned, other = map(int, run("sapphirerapids", "-c", PAIRS).split())
+    plain, turned, other = map(int, run("cooperlake", "-c", PAIRS).split())
     assert plain > 0
     assert turned > 0
     assert other == 0

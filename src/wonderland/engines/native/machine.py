@@ -114,7 +114,7 @@ class Machine:
             codes = self._codes(missing, purpose)
             if not self.runs:
                 raise CannotRun(
-                    f"{purpose}: compiled for {self.cpu.name}, which this processor cannot run.", "another host"
+                    f"{purpose}: compiled for {self.cpu.name}, which this machine cannot run.", "another host"
                 )
             library = Library(self.host.triple, codes, [n for m in missing for n in m.names])
             for module in missing:

@@ -6,6 +6,8 @@ looked at for machines that are not there.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from typing import NamedTuple
 
 from ...core.errors import InputError
@@ -23,6 +25,7 @@ class Processor(NamedTuple):
     converts_half: bool  # float16 from and to float32, by instructions
     pairs_of_bfloat16: bool = False  # multiplied and added to float32, by an instruction (AVX512-BF16)
     byte_products: str = ""  # the instruction that adds up products of int8, if any: see products/byte_products.py
+    tiles: bool = False  # multiplied in registers of their own, of bfloat16 and int8 (AMX): see products/amx.py
 
     def lanes(self, itemsize: int) -> int:
         """How many elements of so many bytes a vector holds."""
@@ -39,6 +42,7 @@ class Kind(NamedTuple):
     triple: str | None = None  # None: that of the host
     pairs_of_bfloat16: bool = False
     byte_products: str = ""
+    tiles: bool = False
 
 
 # WONDERLAND_CPU chooses one, to try its code where the host can run it and to compile it where it cannot. The first two
@@ -50,7 +54,8 @@ KINDS = {
     "alderlake": Kind(32, 16, True, "avxvnni", byte_products="vpdpbusd"),
     "x86-64-v4": Kind(64, 32, True, "avx512f", byte_products="pmaddwd"),
     "cascadelake": Kind(64, 32, True, "avx512vnni", byte_products="vpdpbusd"),
-    "sapphirerapids": Kind(64, 32, True, "avx512bf16", pairs_of_bfloat16=True, byte_products="vpdpbusd"),
+    "cooperlake": Kind(64, 32, True, "avx512bf16", pairs_of_bfloat16=True, byte_products="vpdpbusd"),
+    "sapphirerapids": Kind(64, 32, True, "amx-tile", pairs_of_bfloat16=True, byte_products="vpdpbusd", tiles=True),
     "neoverse-n1": Kind(16, 32, True, "neon", "aarch64-unknown-linux-gnu", byte_products="sdot"),
     "apple-m1": Kind(16, 32, True, "neon", "arm64-apple-macosx11.0.0", byte_products="sdot"),
 }
@@ -68,7 +73,18 @@ def of_host(host: Host) -> Processor:
     converts_half = has.get("f16c", "sse2" not in has)  # processors other than x86 do
     pairs = vector_bytes == 64 and has.get("avx512bf16", False)
     products = _byte_products(has, vector_bytes)
-    return Processor(host.triple, host.cpu, host.features, vector_bytes, registers, converts_half, pairs, products)
+    tiles = vector_bytes == 64 and all(has.get(f"amx-{part}") for part in ("tile", "bf16", "int8"))
+    return Processor(
+        host.triple,
+        host.cpu,
+        host.features,
+        vector_bytes,
+        registers,
+        converts_half,
+        pairs,
+        products,
+        tiles and tiles_granted(host),
+    )
 
 
 def _byte_products(has: dict[str, bool], vector_bytes: int) -> str:
@@ -77,6 +93,17 @@ def _byte_products(has: dict[str, bool], vector_bytes: int) -> str:
     pairs = {64: "avx512bw", 32: "avx2", 16: "sse4.1"}[vector_bytes]
     choices = ((fours, "vpdpbusd"), (pairs, "pmaddwd"), ("dotprod", "sdot"))
     return next((name for feature, name in choices if has.get(feature)), "")
+
+
+def tiles_granted(host: Host) -> bool:
+    """Whether the process may use tiles: they make the state of a thread so much larger that Linux wants to be asked.
+
+    The answer holds for all threads, and for processes that are forked.
+    """
+    if sys.platform != "linux" or not host.triple.startswith("x86_64"):
+        return False
+    arch_prctl, request, tile_data = map(ctypes.c_long, (158, 0x1023, 18))
+    return bool(ctypes.CDLL(None).syscall(arch_prctl, request, tile_data) == 0)
 
 
 def named(name: str, host: Host) -> tuple[Processor, bool]:
@@ -95,6 +122,8 @@ def named(name: str, host: Host) -> tuple[Processor, bool]:
         kind.converts_half,
         kind.pairs_of_bfloat16,
         kind.byte_products,
+        kind.tiles,
     )
     same_system = kind.triple is None or kind.triple.split("-")[0] == host.triple.split("-")[0]
-    return processor, same_system and host.has.get(kind.needs, False)
+    runs = same_system and host.has.get(kind.needs, False)
+    return processor, runs and (not kind.tiles or tiles_granted(host))

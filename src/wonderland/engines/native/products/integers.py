@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ....core import dtypes
 from ....core.dtypes import DType
 from ....ir.graph import Equation
+from ....ir.sizes import varying
 from ....primitives.quantized import wide
 from ....primitives.rounded import MOST, MOST_TERMS
 from .. import values
@@ -24,7 +25,9 @@ from ..processor import Processor
 from ..text.builder import computed, typed
 from ..text.routine import Routine
 from ..tuning import BYTE_COLUMNS, CYCLES, FAR_BYTES, STRETCHES
-from ..values import Const, Op, Value, View, strides_of
+from ..values import Const, Hole, Op, Value, View, strides_of
+from . import amx
+from .amx import Tiles
 from .blocks import Blocks, difference, shifted, stepped
 from .by_rows import CHAINS
 from .byte_products import RAISED, ByteProducts
@@ -227,11 +230,13 @@ def rounded_matmul(s: Schedule, e: Equation) -> bool:
     if len(x.shape) == 1:
         x = View(x.buffer, (1, *x.shape), (0, *x.strides), x.offset)
     lead, shape = x.shape[:-1], (*x.shape[:-1], matrix.shape[0])
-    needs_sums = ByteProducts(cpu, x.shape[-1]).raises
+    rows = next((size for size in reversed(lead) if size != 1), 1)
+    tiled = not varying(lead) and amx.suits(cpu, dtypes.int8, rows, x.shape[-1], matrix.shape[0])
+    needs_sums = ByteProducts(cpu, x.shape[-1]).raises and not tiled
     operands = [*_rounded(s, x, kind, needs_sums), matrix, scales]
     target = s.new(shape, kind) if kind != out.dtype or shape != out.shape else s.target(out)
 
-    def made(hole: values.Hole, stores: list[tuple[View, Value]]) -> list[Integers]:
+    def made(hole: Hole, stores: list[tuple[View, Value]]) -> list[Integers | Tiles]:
         epilogue = Epilogue(hole, stores)
         numbers, steps, *sums = operands[:-2]
         merged = epilogue.merged() if len(lead) > 1 else None
@@ -240,6 +245,8 @@ def rounded_matmul(s: Schedule, e: Equation) -> bool:
             numbers = View(numbers.buffer, (rows, x.shape[-1]), (x.shape[-1], 1))
             steps, *sums = (View(v.buffer, (rows,), (1,)) for v in (steps, *sums))
             epilogue = merged
+        if tiled:
+            return [_in_tiles(cpu, numbers, steps, matrix, scales, epilogue)]
         return [Integers(cpu, numbers, steps, sums[0] if sums else None, matrix, scales, epilogue)]
 
     s.wait(Contraction(target, operands, made))
@@ -249,6 +256,24 @@ def rounded_matmul(s: Schedule, e: Equation) -> bool:
         found = View(target.buffer, out.shape, strides_of(out.shape))
     s.bind(out, _as(found, out.dtype))
     return True
+
+
+def _in_tiles(cpu: Processor, x: View, steps: View, matrix: View, scales: View, epilogue: Epilogue) -> Tiles:
+    """The product by tiles: the epilogue begins with the scales."""
+    shape, kind, sums = epilogue.hole.shape, steps.dtype, Hole(epilogue.hole.shape, dtypes.int32)
+    made: Value = Op("astype", [sums], shape, kind)
+    n, k = matrix.shape
+    of_columns = View(scales.buffer, (n,), (1,), scales.offset)
+    of_rows = View(steps.buffer, (*steps.shape, 1), (*steps.strides, 0), steps.offset)
+    for factor in (of_columns, of_rows):
+        made = Op("multiply", [made, values.broadcast(factor, shape)], shape, kind)
+    done: dict[int, Value] = {}
+    stores = [
+        (target, values.replaced(value, lambda part: made if isinstance(part, Hole) else None, done))
+        for target, value in epilogue.stores
+    ]
+    y = View(matrix.buffer, (*x.shape[:-2], k, n), (*[0] * (len(x.shape) - 2), 1, k), matrix.offset)
+    return Tiles(cpu, x, y, Epilogue(sums, stores))
 
 
 def _rounded(s: Schedule, x: View, kind: DType, with_sums: bool) -> list[View]:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import cast
 
 from ....core import dtypes
 from ..labels import Work
 from ..processor import Processor
-from ..text.builder import STORED, splat, typed
+from ..text.builder import typed
 from ..text.routine import Routine
 from ..tuning import CYCLES, INLINE, LONGEST, NEAR_BYTES
-from ..values import View, transposed
+from ..values import View
 from .blocks import Blocks, difference, shifted, stepped
+from .elements import Elements, Span, listed, running, turned
 from .epilogue import Epilogue, WithEpilogue
-from .packing import transpose
-from .product import Place, block
+from .product import Place, block, finish
 
 HELD = 1 << 15  # elements of x that a chunk keeps: as many bytes as a second-level cache holds beside the rest
 FEWEST = 4  # rows: fewer do not pay for bringing y together
@@ -45,8 +44,10 @@ class Narrow(WithEpilogue):
         straight = all(1 in v.strides[-2:] for v in (x, y))
         self.paired = cpu.pairs_of_bfloat16 and x.dtype == dtypes.bfloat16 and straight
         self.terms = 2 if self.paired else 1  # that an element of what was brought together holds
-        self.scalar = "i32" if self.paired else "float"
-        self.x_along, self.y_along = x.strides[-1] == 1, y.strides[-2] == 1 and y.strides[-1] != 1
+        self.x_along, y_along = x.strides[-1] == 1, y.strides[-2] == 1 and y.strides[-1] != 1
+        self.lines = Elements(x, self.x_along, self.terms, self.w)
+        self.columns = Elements(turned(y), y_along, self.terms, self.w)
+        self.scalar = self.lines.scalar
         cycles, self.rows, self.vectors = block(cpu.registers, self.m, -(-self.n // self.w), self.k)
         self.width = self.vectors * self.w
         count = int(math.prod(x.shape[:-2]))
@@ -94,14 +95,15 @@ class Narrow(WithEpilogue):
 
     def _part(self, r: Routine, place: Place, k: str, k_end: str) -> None:
         """All of a rectangle, for some terms of the sum."""
-        self._gather(r, place, k, k_end)
-        terms = difference(r, k_end, k)
-        count = terms
-        if self.paired:
-            count = str(-(-int(terms) // 2)) if terms.isdigit() else r.b.emit(f"lshr i64 {shifted(r, terms, 1)}, 1")
+        span, lines = Span(k, k_end, self.k), Span(place.row, place.row_end, self.m)
+        if self.x_along:
+            self.lines.by_lines(r, self.left, self.length, place.lead, lines, span)
+        else:
+            self.lines.by_terms(r, self.left, self.height, place.lead, running(r, lines, self.w), span)
+        count = self.lines.count(r, difference(r, k_end, k))
 
         def panel(j: str, columns: int) -> None:
-            self._copy(r, place.lead, k, k_end, j, columns)
+            self.columns.by_terms(r, self.panel, self.width, place.lead, listed(r, j, columns, self.w), span)
             vectors = -(-columns // self.w)
 
             def rows(i: str, height: int) -> None:
@@ -138,96 +140,9 @@ class Narrow(WithEpilogue):
                 made += [b.intrinsic("fmuladd", self.kind, one, v, total) for v, total in mine]
         return made
 
-    # --- memory of the chunk's own
-
     def _steps(self) -> tuple[int, int]:
         """From row to row and from element to element in what was brought together of x."""
         return (self.length, 1) if self.x_along else (1, self.height)
-
-    def _gather(self, r: Routine, place: Place, k: str, k_end: str) -> None:
-        """Bring the rows of x that the rectangle needs together."""
-        w, steps = self.w, self._steps()
-
-        def row(i: str) -> None:
-            line = r.at(self.left, self.scalar, steps[:1], [difference(r, i, place.row)])
-
-            def some(t: str, n: int) -> None:
-                at = r.at(line, self.scalar, (1,), [self._elements(r, difference(r, t, k))])
-                r.store_vector(self._along(r, self.x, [*place.lead, i, t], n), at, self.scalar, 4, w, w)
-
-            stepped(r, k, k_end, w * self.terms, self.k, some)
-
-        def term(t: str, n: int) -> None:
-            line = r.at(self.left, self.scalar, steps[1:], [self._elements(r, difference(r, t, k))])
-
-            def some(i: str, count: int) -> None:
-                got = self._beside(r, _turned(self.x), place.lead, t, n, i, count)
-                at = r.at(line, self.scalar, (1,), [difference(r, i, place.row)])
-                r.store_vector(got, at, self.scalar, 4, w, w)
-
-            stepped(r, place.row, place.row_end, w, self.m, some)
-
-        if self.x_along:
-            r.b.loop(place.row_end, 1, row, place.row)
-        else:
-            stepped(r, k, k_end, self.terms, self.k, term)
-
-    def _copy(self, r: Routine, lead: list[str], k: str, k_end: str, j: str, columns: int) -> None:
-        """Bring a panel of y together: rows of the width of a block."""
-        w = self.w
-
-        def row(t: str, n: int) -> None:
-            line = r.at(self.panel, self.scalar, [self.width], [self._elements(r, difference(r, t, k))])
-            for c in range(0, columns, w):
-                got = self._beside(r, self.y, lead, t, n, shifted(r, j, c), min(w, columns - c))
-                r.store_vector(got, r.at(line, self.scalar, [], [], c), self.scalar, 4, w, w)
-
-        def square(t: str, n: int) -> None:
-            line = r.at(self.panel, self.scalar, [self.width], [self._elements(r, difference(r, t, k))])
-            for c in range(0, columns, w):
-                lines = [
-                    self._along(r, _turned(self.y), [*lead, shifted(r, j, c + a), t], n)
-                    if c + a < columns
-                    else "zeroinitializer"
-                    for a in range(w)
-                ]
-                for a, got in enumerate(transpose(r, lines, self.scalar)):
-                    at = r.at(line, self.scalar, [], [], a * self.width + c)
-                    r.store_vector(got, at, self.scalar, 4, w, w)
-
-        if self.y_along:
-            stepped(r, k, k_end, w * self.terms, self.k, square)
-        else:
-            stepped(r, k, k_end, self.terms, self.k, row)
-
-    def _elements(self, r: Routine, terms: str) -> str:
-        """Of so many terms, an even number."""
-        if not self.paired:
-            return terms
-        return str(int(terms) // 2) if terms.isdigit() else r.b.emit(f"lshr i64 {terms}, 1")
-
-    def _along(self, r: Routine, view: View, index: list[str], n: int) -> str:
-        """A vector of elements whose n terms follow each other along the last axis; what is not there is 0."""
-        if not self.paired:
-            return r.load(view, index, self.w, n)
-        place = r.at(r.pointer(view), "i16", view.strides, index)
-        halves = r.load_vector(place, "i16", 2, 2 * self.w, n)
-        return r.b.emit(f"bitcast <{2 * self.w} x i16> {halves} to {typed('i32', self.w)}")
-
-    def _beside(self, r: Routine, view: View, lead: list[str], t: str, n: int, j: str, count: int) -> str:
-        """A vector of elements whose n terms are in the rows t and t + 1 of a view, for some columns from j on."""
-        if not self.paired:
-            return r.load(view, [*lead, t, j], self.w, count)
-        b, kind = r.b, typed("i32", self.w)
-        found = []
-        for a in range(n):
-            place = r.at(r.pointer(view), STORED[view.dtype], view.strides, [*lead, shifted(r, t, a), j])
-            halves = r.load_vector(place, "i16", 2, self.w, count)
-            found.append(b.emit(f"zext {typed('i16', self.w)} {halves} to {kind}"))
-        if n == 1:
-            return found[0]
-        upper = b.emit(f"shl {kind} {found[1]}, {splat('16', 'i32', self.w)}")
-        return b.emit(f"or {kind} {found[0]}, {upper}")
 
     # --- sums in parts
 
@@ -257,19 +172,10 @@ class Narrow(WithEpilogue):
     def _finish(self, r: Routine, place: Place) -> None:
         """The epilogue of a rectangle whose sums wait in the tile."""
 
-        def line(i: str) -> None:
-            def one(j: str, n: int) -> None:
-                sums = r.load_vector(self._cell(r, place, i, j), "float", 4, self.w, self.w)
-                self.epilogue.emit(r, [*place.lead, i, j], sums, self.w, n)
+        def load(i: str, j: str) -> str:
+            return r.load_vector(self._cell(r, place, i, j), "float", 4, self.w, self.w)
 
-            stepped(r, place.column, place.column_end, self.w, self.n, one)
-
-        r.b.loop(place.row_end, 1, line, place.row)
-
-
-def _turned(view: View) -> View:
-    rank = len(view.shape)
-    return cast(View, transposed(view, (*range(rank - 2), rank - 1, rank - 2)))
+        finish(r, self.epilogue, place, self.n, self.w, load)
 
 
 def dot(r: Routine, total: str, x: str, y: str, w: int) -> str:

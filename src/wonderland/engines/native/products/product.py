@@ -421,14 +421,10 @@ class Product(WithEpilogue):
     def _finish(self, r: Routine, place: Place) -> None:
         """The epilogue of a rectangle whose sums wait in the tile."""
 
-        def line(i: str) -> None:
-            def one(j: str, n: int) -> None:
-                sums = r.load_vector(self._cell(r, place, i, j, 0, 0), self.scalar, self.size, self.w, self.w)
-                self.epilogue.emit(r, [*place.lead, i, j], sums, self.w, n)
+        def load(i: str, j: str) -> str:
+            return r.load_vector(self._cell(r, place, i, j, 0, 0), self.scalar, self.size, self.w, self.w)
 
-            stepped(r, place.column, place.column_end, self.w, self.n, one)
-
-        r.b.loop(place.row_end, 1, line, place.row)
+        finish(r, self.epilogue, place, self.n, self.w, load)
 
     def _finish_turned(self, r: Routine, place: Place) -> None:
         """The same for the transposed result: squares of the tile are transposed in registers."""
@@ -453,6 +449,18 @@ class Product(WithEpilogue):
             r.b.loop(place.column_end, self.w, columns, place.column)
 
         stepped(r, place.row, place.row_end, self.w, self.m, rows)
+
+
+def finish(r: Routine, epilogue: Epilogue, place: Place, n: int, w: int, load: Callable[[str, str], str]) -> None:
+    """The epilogue of a rectangle of a matrix of n columns whose sums wait: `load` gets a vector of them."""
+
+    def line(i: str) -> None:
+        def one(j: str, count: int) -> None:
+            epilogue.emit(r, [*place.lead, i, j], load(i, j), w, count)
+
+        stepped(r, place.column, place.column_end, w, n, one)
+
+    r.b.loop(place.row_end, 1, line, place.row)
 
 
 def _places(step: int) -> int:

@@ -13,6 +13,8 @@ from ..processor import Processor
 from ..text.builder import STORED, computed
 from ..tuning import FAR_FACTOR, FAR_PARTS, FAR_ROWS, LEAST_ROWS
 from ..values import Buffer, Hole, View, reshape_strides, transposed, whole
+from . import amx
+from .amx import Tiles
 from .blocks import Blocks
 from .by_rows import ByRows
 from .dots import Dots
@@ -24,8 +26,8 @@ from .product import Product, block, lanes
 from .streamed import Streamed, few_rows
 from .totals import Total
 
-Kind = Callable[[Processor, View, View, Epilogue], Product | Dots | Streamed | Narrow]
-Steps = list[Pack | Product | Dots | ByRows | Streamed | Narrow | Total]
+Kind = Callable[[Processor, View, View, Epilogue], Product | Dots | Streamed | Narrow | Tiles]
+Steps = list[Pack | Product | Dots | ByRows | Streamed | Narrow | Tiles | Total]
 
 
 def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, fixed: Container[Buffer] = ()) -> Steps:
@@ -51,6 +53,9 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
             if along:
                 return [*packs, ByRows(cpu, left, _turned(right), after)]
             return packs + _streamed(cpu, left, right, after)
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    if amx.suits(cpu, x.dtype, m, k, n) and all(1 in v.strides[-2:] for v in (x, y)):
+        return _shared(cpu, x, y, epilogue, Tiles)
     if suits(cpu, x, y):
         return _shared(cpu, x, y, epilogue, Narrow)
     across = (_turned(y), _turned(x))
@@ -205,7 +210,7 @@ def _parts(cpu: Processor, x: View, y: View, epilogue: Epilogue, kind: Kind, par
     size = (n, m) if turned else (m, n)
     sums = whole(buffer, (*lead, parts + (rest > 0), *size))
 
-    def piece(first: int, count: int, length: int) -> Product | Dots | Streamed | Narrow:
+    def piece(first: int, count: int, length: int) -> Product | Dots | Streamed | Narrow | Tiles:
         """Parts of the sum, as many matrices."""
         start = first * (k // parts)
         left, right = (
