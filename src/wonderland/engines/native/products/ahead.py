@@ -8,27 +8,16 @@ there when they are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ....ir.sizes import Extent
 from ..text.builder import STORED
 from ..text.routine import Routine
 from ..tuning import FETCHED_TERMS, LARGE
 from ..values import Shape, View
-from .blocks import Blocks, difference, shifted
+from .blocks import Blocks, Place, difference, shifted
 from .packing import Panels
 
 LINE = 64  # bytes of the cache
-
-
-class Place(NamedTuple):
-    """A rectangle of one of the matrices."""
-
-    lead: list[str]
-    row: str
-    row_end: str
-    column: str
-    column_end: str
 
 
 class Ahead:

@@ -25,10 +25,10 @@ from ..text.builder import typed
 from ..text.routine import Routine
 from ..tuning import CYCLES, LONGEST, NEAR_BYTES, PANEL
 from ..values import View
-from .blocks import Blocks, difference, shifted, stepped
+from .blocks import Blocks, Place, difference, shifted, stepped
 from .elements import Elements, Span, listed, turned
 from .epilogue import Epilogue, WithEpilogue
-from .product import Place, finish
+from .product import finish
 
 SIDE = 16  # rows of a tile, and elements of a row
 BYTES = 4 * SIDE  # of a row

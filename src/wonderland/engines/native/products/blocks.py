@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ....ir.sizes import Extent, pieces
 from ..text.routine import Routine
@@ -12,6 +13,16 @@ from ..tuning import RECTANGLE, SHORT
 from ..values import Shape
 
 Body = Callable[[list[str], str, str, str, str], None]  # leading index, first row, row after the last, columns likewise
+
+
+class Place(NamedTuple):
+    """A rectangle of one of the matrices."""
+
+    lead: list[str]
+    row: str
+    row_end: str
+    column: str
+    column_end: str
 
 
 class Blocks:

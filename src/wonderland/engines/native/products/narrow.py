@@ -17,10 +17,10 @@ from ..text.builder import typed
 from ..text.routine import Routine
 from ..tuning import CYCLES, INLINE, LONGEST, NEAR_BYTES
 from ..values import View
-from .blocks import Blocks, difference, shifted, stepped
+from .blocks import Blocks, Place, difference, shifted, stepped
 from .elements import Elements, Span, listed, running, turned
 from .epilogue import Epilogue, WithEpilogue
-from .product import Place, block, finish
+from .product import block, finish
 
 HELD = 1 << 15  # elements of x that a chunk keeps: as many bytes as a second-level cache holds beside the rest
 FEWEST = 4  # rows: fewer do not pay for bringing y together

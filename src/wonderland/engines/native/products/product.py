@@ -31,8 +31,8 @@ from ..tuning import (
     PANEL,
 )
 from ..values import Shape, View
-from .ahead import LINE, Ahead, Place
-from .blocks import Blocks, difference, shifted, stepped
+from .ahead import LINE, Ahead
+from .blocks import Blocks, Place, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue
 from .packing import Panels, transpose
 
