@@ -37,8 +37,12 @@ class Results:
     @property
     def megabytes(self) -> float | None:
         """The peak of memory, compiling included, above what the process had before it made its model."""
-        whole, base = self.whole, self._best(self.lines, "base_mb")
-        return None if whole is None or base is None else whole - base
+        return self._above_base(self.whole)
+
+    @property
+    def loaded(self) -> float | None:
+        """The same in a process that finds its compiled code on disk."""
+        return self._above_base(self._best(self.lines, "rss_mb"))
 
     @property
     def whole(self) -> float | None:
@@ -60,6 +64,10 @@ class Results:
     def best_cold(self, which: str) -> float | None:
         """The least of a figure of the first calls that compile."""
         return self._best(self.cold or self.lines, which)
+
+    def _above_base(self, peak: float | None) -> float | None:
+        base = self._best(self.lines, "base_mb")
+        return None if peak is None or base is None else peak - base
 
     def _best(self, lines: list[dict[str, Any]], which: str) -> float | None:
         return min((line[which] for line in lines), default=None)
@@ -84,6 +92,7 @@ MEASURES: list[tuple[str, str, bool, Callable[[Results], float | None]]] = [
     ("First call, nothing compiled before: the peer's / ours", "s", False, lambda r: r.first),
     ("Peak of memory of the process: the peer's / ours", "MB", True, lambda r: r.whole),
     ("Peak of memory, without the imports: the peer's / ours", "MB", True, lambda r: r.megabytes),
+    ("The same where compiled code is on disk: the peer's / ours", "MB", True, lambda r: r.loaded),
 ]
 
 
