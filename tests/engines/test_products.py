@@ -203,10 +203,10 @@ def test_a_large_matrix_with_few_rows_on_a_page_is_read_along_its_rows(m: int, n
     y, right = matrix(memory, (), k, n, "rows")
     got, steps = product(memory, x, y)
     assert_close(got, left, right)
-    assert steps[0].x.shape[:-2] == (FAR_PARTS,)
+    assert next(step for step in steps if isinstance(step, Product)).x.shape[:-2] == (FAR_PARTS,)
     assert type(steps[-1]).__name__ == "Total"
     few = checked(300, 64, 1433, (), "columns rows")  # a small one is not
-    assert [type(step).__name__ for step in few] == ["Product"]
+    assert [type(step).__name__ for step in few] == ["Pack", "Product"]
 
 
 def test_the_memory_of_a_chunk_is_bounded() -> None:
@@ -350,6 +350,13 @@ def test_a_product_asks_for_what_is_added_to_it_where_that_is_large() -> None:
         run(steps, memory)
         np.testing.assert_allclose(memory[out.buffer].reshape(256, n), added + left @ right, rtol=1e-4, atol=1e-4)
         assert steps[-1].ahead.sources == [z] * large
+
+
+def test_columns_are_brought_together_once_where_many_chunks_need_them() -> None:
+    for m, n, packs in ((512, 512, True), (784, 256, False)):
+        *before, step = checked(m, 512 if packs else 64, n, (), "columns rows")
+        assert [type(one) for one in before] == [Pack] * packs
+        assert step.gathered is not packs
 
 
 def test_packing_depends_on_one_factor_alone() -> None:

@@ -88,8 +88,12 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
         pack, x = packed(cpu, x)
         steps.append(pack)
     kind = functools.partial(Product, turned=turned, panels=panels)
-    if turned:
+    step = kind(cpu, x, y, epilogue)
+    if step.gathered and step.blocks.counts[2] >= 4:  # rather once than for every chunk of columns
+        pack, x = packed(cpu, x)
+        steps.append(pack)
         step = kind(cpu, x, y, epilogue)
+    if turned:
         parts = _along(step)
         return [*steps, *([step] if parts == 1 else _parts(cpu, x, y, epilogue, kind, parts, turned))]
     return steps + _shared(cpu, x, y, epilogue, kind)
