@@ -24,9 +24,12 @@ NAMES = (
     "of_dict",  # the next one, if its key is b
     "object",  # the register a is of type c
     "of_object",  # the register of the fourth word gets the attribute b of the register a
-    # the register a is a tensor of shape b and dtype c, for the place of the table that the fourth word says; if the
-    # fifth is not 0, nothing is recorded of it
+    # the register a is a tensor of shape b and dtype c, for the place of the table that the fourth word says; its array
+    # and what is recorded of it are the pair of the fifth word, or nobody asks (-1)
     "tensor",
+    # the function c makes a record of the a pairs and of the results: if the fifth word is 0 never, if 1 when something
+    # is recorded of one of them, if 2 always. Where there is no such function there must be nothing to record
+    "record",
 )
 NUMBERS = {name: i for i, name in enumerate(NAMES)}
 
@@ -55,14 +58,6 @@ define internal i1 @tensor(ptr %rec, ptr %object, ptr %i) {
   %tensor = LOAD ptr %rec TENSOR
   %isTensor = call i1 @is(ptr %object, ptr %tensor)
   GO no UNLESS %isTensor
-  %recorded = LOAD i64 %i 5
-  GO inner IF eq i64 %recorded, 0
-  %node = LOAD ptr %rec NODE
-  %none = LOAD ptr %rec NONE
-  %unrecorded = call i1 @has(ptr %object, ptr %node, ptr %none)
-  GO no UNLESS %unrecorded
-  br label %inner
-inner:
   %name = LOAD ptr %rec DATA
   %data = API PyObject_GetAttr(ptr %object, ptr %name) OR bad
   call void @hold(ptr %rec, ptr %data)
@@ -84,6 +79,18 @@ inner:
   API Py_DecRef(ptr %copy)
   GO no UNLESS eq ptr %copy, %data
   call void @place(ptr %rec, ptr %data, ptr %i, i64 4)
+  %pair = LOAD i64 %i 5
+  GO yes IF eq i64 %pair, -1
+  %nodeName = LOAD ptr %rec NODE
+  %node = API PyObject_GetAttr(ptr %object, ptr %nodeName) OR bad
+  call void @hold(ptr %rec, ptr %node)
+  %given = LOAD ptr %rec GIVEN
+  %first = mul i64 %pair, 2
+  %second = add i64 %first, 1
+  STORE ptr %data %given %first
+  STORE ptr %node %given %second
+  br label %yes
+yes:
   ret i1 true
 bad:
   API PyErr_Clear()
@@ -92,7 +99,59 @@ no:
   ret i1 false
 }
 
-; whether all guards hold
+; whether something is recorded of one of the n tensors among the arguments
+define internal i1 @recorded(ptr %rec, i64 %n) {
+  %given = LOAD ptr %rec GIVEN
+  %none = LOAD ptr %rec NONE
+  FOR %k TO %n
+    %first = mul i64 %k, 2
+    %second = add i64 %first, 1
+    %node = LOAD ptr %given %second
+    GO yes UNLESS eq ptr %node, %none
+  END
+  ret i1 false
+yes:
+  ret i1 true
+}
+
+; a tuple of n objects; null if there was no memory for it
+define internal ptr @tuple(ptr %objects, i64 %n) {
+  %tuple = API PyTuple_New(i64 %n) OR failed
+  FOR %k TO %n
+    %o = LOAD ptr %objects %k
+    API Py_IncRef(ptr %o)
+    %put = API PyTuple_SetItem(ptr %tuple, i64 %k, ptr %o)
+  END
+  ret ptr %tuple
+failed:
+  ret ptr null
+}
+
+; the record of the call, by a function; if there is none, an error is left
+define internal i1 @record(ptr %rec, ptr %function, i64 %n) {
+  %objects = LOAD ptr %rec GIVEN
+  %pairs = mul i64 %n, 2
+  %given = call ptr @tuple(ptr %objects, i64 %pairs)
+  GO failed IF eq ptr %given, null
+  %results = LOAD i64 %rec RESULTS
+  %arrays = LOAD ptr %rec OUTS
+  %outs = call ptr @tuple(ptr %arrays, i64 %results)
+  GO dropped IF eq ptr %outs, null
+  %made = API PyObject_CallFunctionObjArgs(ptr %function, ptr %given, ptr %outs, ptr null)
+  API Py_DecRef(ptr %outs)
+  API Py_DecRef(ptr %given)
+  GO failed IF eq ptr %made, null
+  call void @hold(ptr %rec, ptr %made)
+  STORE ptr %made %rec RECORD
+  ret i1 true
+dropped:
+  API Py_DecRef(ptr %given)
+  br label %failed
+failed:
+  ret i1 false
+}
+
+; whether all guards hold. If not, there may be an error: of what makes a record
 define internal i1 @guarded(ptr %rec) {
   %out = alloca ptr
   %key = alloca ptr
@@ -232,6 +291,18 @@ tensor:
   %tensor1 = LOAD ptr %registers %register
   %isLike = call i1 @tensor(ptr %rec, ptr %tensor1, ptr %i)
   GO fetch IF %isLike
+  br label %no
+record:
+  %when = LOAD i64 %i 5
+  GO fetch IF eq i64 %when, 0
+  GO wanted IF eq i64 %when, 2
+  %any = call i1 @recorded(ptr %rec, i64 %register)
+  GO fetch UNLESS %any
+  br label %wanted
+wanted:
+  GO no IF eq ptr %c, null
+  %isMade = call i1 @record(ptr %rec, ptr %c, i64 %register)
+  GO fetch IF %isMade
   br label %no
 clear:
   API PyErr_Clear()
