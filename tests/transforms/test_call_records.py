@@ -280,6 +280,7 @@ def test_derivatives_of_derivatives() -> None:
     at_rest(lambda: f(x, c))
     f(x, c).backward(create_graph=True)
     first = x.grad
+    assert first is not None
     np.testing.assert_allclose(first, 3 * np.array(c) * np.array(x) ** 2, rtol=1e-12)
     x.zero_grad()
     first.sum().backward()
@@ -368,6 +369,31 @@ def test_errors_and_debugging_know_where_a_call_was_made() -> None:
         assert loss.grad_fn.place is not None
     loss.backward()
     assert np.isinf(np.array(x.grad)).all()
+
+
+def test_a_record_without_state_is_in_nobodys_way() -> None:
+    f = wl.jit(lambda x: (x * x).sum())
+    x = numbers(3).requires_grad_()
+    kept = [f(x) for _ in range(4)]
+    assert kept[-1].requires_grad
+    assert not rest.snapshots
+
+
+def test_parameters_and_layers_in_the_arguments() -> None:
+    f, weight, layer, x = (
+        wl.jit(lambda w, d: (w * d["a"](d["x"])).sum()),
+        nn.Parameter(numbers(2)),
+        nn.Linear(3, 2),
+        numbers(3),
+    )
+    want = layer(x)
+    for w in (weight, wl.asarray(np.array(weight)).requires_grad_()):
+        at_rest(functools.partial(f, w, {"a": layer, "x": x}))
+        f(w, {"a": layer, "x": x}).backward()
+        np.testing.assert_allclose(grad_of(w), np.array(want), rtol=1e-5)
+        assert layer.bias is not None
+        np.testing.assert_allclose(grad_of(layer.bias), np.array(weight), rtol=1e-5)
+        layer.bias.zero_grad()
 
 
 # --- memory

@@ -254,11 +254,10 @@ class Resting:
             return rest
         return self._another()
 
-    def keep(self, snapshot: Snapshot) -> Snapshot:
+    def keep(self, snapshot: Snapshot) -> None:
         """List a snapshot while it lives."""
         # a function of C, as what Ctrl-C raises in one of ours would be lost: nobody has called it
         self.snapshots.add(weakref.ref(snapshot, self.snapshots.discard))
-        return snapshot
 
     def keeps(self, arrays: AbstractSet[int]) -> bool:
         """Whether a snapshot has one of these arrays, told by their identities."""

@@ -63,7 +63,7 @@ class Guards:
         self.arguments = arguments
         self.registers = arguments
         self.holds = 0  # how many references are held during a call
-        self.pairs = 0  # of tensors and what is recorded of them
+        self.noted = 0  # how many tensors are noted for a record
         self.code: list[list[int]] = []
         self.kept: list[object] = []
 
@@ -104,13 +104,13 @@ class Guards:
     def tensor(self, register: int, shape: tuple[int, ...], dtype: DType, place: int, recorded: bool) -> None:
         """It is a tensor of that type, for that place of the table. `recorded`: the record of the call has it."""
         self.holds += 1 + recorded
-        self._add("tensor", register, self._id(shape), self._id(dtype), place, self.pairs if recorded else -1)
-        self.pairs += recorded
+        self._add("tensor", register, self._id(shape), self._id(dtype), place, self.noted if recorded else -1)
+        self.noted += recorded
 
     def record(self) -> int:
         """Make a record of the call, when that is wanted: see `Entry.records`. What comes next are the surroundings."""
         self.holds += 1
-        return self._add("record", self.pairs)
+        return self._add("record", self.noted)
 
     # --- the surroundings; each gives its number, by which another value can be expected later
 
@@ -180,9 +180,9 @@ class Entry:
         self._guards = np.array([*guards.code, [NUMBERS["end"]] * 6], np.int64)
         kinds = [self._kind(program, bound, i, position) for i, position in enumerate(bound.fresh)]
         self._kinds = np.array([words for words, _ in kinds] or [[0] * 7], np.int64)
-        sizes = guards.registers, guards.holds, len(kinds), 2 * guards.pairs, AXES
+        sizes = guards.registers, guards.holds, len(kinds), guards.noted, guards.noted, AXES
         self._scratch = [np.zeros(max(n, 1), np.int64) for n in sizes]
-        registers, held, outs, given, zeros = [part.ctypes.data for part in self._scratch]
+        registers, held, outs, given, nodes, zeros = [part.ctypes.data for part in self._scratch]
         self._expected: dict[int, object] = {}  # by guards whose values were put in later
         words = {
             "ARGUMENTS": guards.arguments,
@@ -201,6 +201,7 @@ class Entry:
             "KINDS": self._kinds.ctypes.data,
             "OUTS": outs,
             "GIVEN": given,
+            "NODES": nodes,
             "ZEROS": zeros,
             "FORM": form,
         }

@@ -25,10 +25,10 @@ NAMES = (
     "object",  # the register a is of type c
     "of_object",  # the register of the fourth word gets the attribute b of the register a
     # the register a is a tensor of shape b and dtype c, for the place of the table that the fourth word says; its array
-    # and what is recorded of it are the pair of the fifth word, or nobody asks (-1)
+    # and what is recorded of it are noted at the fifth word, or nobody asks (-1)
     "tensor",
-    # the function c makes a record of the a pairs and of the results: if the fifth word is 0 never, if 1 when something
-    # is recorded of one of them, if 2 always. Where there is no such function there must be nothing to record
+    # the function c makes a record of the a tensors so noted and of the results: if the fifth word is 0 never, if 1
+    # when something is recorded of one of them, if 2 always. Where there is no such function nothing may be to record
     "record",
 )
 NUMBERS = {name: i for i, name in enumerate(NAMES)}
@@ -79,16 +79,15 @@ define internal i1 @tensor(ptr %rec, ptr %object, ptr %i) {
   API Py_DecRef(ptr %copy)
   GO no UNLESS eq ptr %copy, %data
   call void @place(ptr %rec, ptr %data, ptr %i, i64 4)
-  %pair = LOAD i64 %i 5
-  GO yes IF eq i64 %pair, -1
+  %number = LOAD i64 %i 5
+  GO yes IF eq i64 %number, -1
   %nodeName = LOAD ptr %rec NODE
   %node = API PyObject_GetAttr(ptr %object, ptr %nodeName) OR bad
   call void @hold(ptr %rec, ptr %node)
   %given = LOAD ptr %rec GIVEN
-  %first = mul i64 %pair, 2
-  %second = add i64 %first, 1
-  STORE ptr %data %given %first
-  STORE ptr %node %given %second
+  %nodes = LOAD ptr %rec NODES
+  STORE ptr %data %given %number
+  STORE ptr %node %nodes %number
   br label %yes
 yes:
   ret i1 true
@@ -101,12 +100,10 @@ no:
 
 ; whether something is recorded of one of the n tensors among the arguments
 define internal i1 @recorded(ptr %rec, i64 %n) {
-  %given = LOAD ptr %rec GIVEN
+  %nodes = LOAD ptr %rec NODES
   %none = LOAD ptr %rec NONE
   FOR %k TO %n
-    %first = mul i64 %k, 2
-    %second = add i64 %first, 1
-    %node = LOAD ptr %given %second
+    %node = LOAD ptr %nodes %k
     GO yes UNLESS eq ptr %node, %none
   END
   ret i1 false
@@ -129,26 +126,28 @@ failed:
 
 ; the record of the call, by a function; if there is none, an error is left
 define internal i1 @record(ptr %rec, ptr %function, i64 %n) {
-  %objects = LOAD ptr %rec GIVEN
-  %pairs = mul i64 %n, 2
-  %given = call ptr @tuple(ptr %objects, i64 %pairs)
-  GO failed IF eq ptr %given, null
-  %results = LOAD i64 %rec RESULTS
-  %arrays = LOAD ptr %rec OUTS
-  %outs = call ptr @tuple(ptr %arrays, i64 %results)
-  GO dropped IF eq ptr %outs, null
-  %made = API PyObject_CallFunctionObjArgs(ptr %function, ptr %given, ptr %outs, ptr null)
-  API Py_DecRef(ptr %outs)
-  API Py_DecRef(ptr %given)
-  GO failed IF eq ptr %made, null
+  %arrays = LOAD ptr %rec GIVEN
+  %recorded = LOAD ptr %rec NODES
+  %results = LOAD ptr %rec OUTS
+  %many = LOAD i64 %rec RESULTS
+  %given = call ptr @tuple(ptr %arrays, i64 %n)
+  %nodes = call ptr @tuple(ptr %recorded, i64 %n)
+  %outs = call ptr @tuple(ptr %results, i64 %many)
+  GO out IF eq ptr %given, null
+  GO out IF eq ptr %nodes, null
+  GO out IF eq ptr %outs, null
+  %made = API PyObject_CallFunctionObjArgs(ptr %function, ptr %given, ptr %nodes, ptr %outs, ptr null)
+  GO out IF eq ptr %made, null
   call void @hold(ptr %rec, ptr %made)
   STORE ptr %made %rec RECORD
-  ret i1 true
-dropped:
+  br label %out
+out:
   API Py_DecRef(ptr %given)
-  br label %failed
-failed:
-  ret i1 false
+  API Py_DecRef(ptr %nodes)
+  API Py_DecRef(ptr %outs)
+  %record = LOAD ptr %rec RECORD
+  %there = icmp ne ptr %record, null
+  ret i1 %there
 }
 
 ; whether all guards hold. If not, there may be an error: of what makes a record

@@ -92,7 +92,8 @@ WORDS = (
     "KINDS",
     "OUTS",  # the results themselves
     "MADE",  # how many of them are there
-    "GIVEN",  # pairs of the tensors among the arguments: the array, and what is recorded
+    "GIVEN",  # the arrays of the tensors among the arguments, if calls may be recorded,
+    "NODES",  # and what is recorded of these tensors
     "RECORD",  # that of this call; null: nothing is recorded
     "FORM",  # of the result: None, a tensor, or a tuple of them
     "TRY",  # functions that take and release the lock of all calls

@@ -28,7 +28,7 @@ from .arguments import Arguments
 from .constants import Opened, is_remembered, opened
 from .environment import Environment
 from .patience import Patience
-from .records import Recorder, pairs
+from .records import Recorder
 from .traced import LOCK, Traced, in_use, runs, waiting
 
 if TYPE_CHECKING:
@@ -449,7 +449,7 @@ class Recent:
         self._enter(bound, binding, found.version)
         self._used = True
         if snapshot is not None and recorder is not None:
-            record = recorder.record(pairs(operands, nodes), arrays, snapshot)
+            record = recorder.record(operands, nodes, arrays, snapshot)
             return traced.result(found.leaves, record.results(traced.count))
         if traced.alone:
             return wrap(arrays[0])

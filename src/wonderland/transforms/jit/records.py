@@ -8,10 +8,10 @@ made of these when `backward` comes. When the results are dropped, nobody holds 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
-from typing import TYPE_CHECKING, Any
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING
 
 from ...core.cell import Run, Snapshot, rest
 from ...core.context import current, next_order, place
@@ -25,14 +25,8 @@ from ...ir.graph import Graph
 if TYPE_CHECKING:
     from .traced import Traced
 
-Given = tuple[Any, ...]  # of each tensor among the arguments its array, and what was recorded of it: a0, n0, a1, n1 ...
 _node = attrgetter("_node")
-_written: Any = vars(Record)["args"]  # the slot
-
-
-def pairs(arrays: Iterable[Array], nodes: Iterable[Recorded]) -> Given:
-    """What a record keeps of the arguments."""
-    return tuple(chain.from_iterable(zip(arrays, nodes, strict=True)))
+_written: MemberDescriptorType = vars(Record)["args"]  # the slot
 
 
 def _none() -> None:
@@ -40,16 +34,25 @@ def _none() -> None:
 
 
 class CallRecord(Record):
-    """The record of a call. `state` is what the graph takes first, `given` the rest."""
+    """The record of a call: the state, which the graph takes first, and the arrays of the arguments with their records.
 
-    __slots__ = ("given", "state")
+    An object like this is made for every call, so it has nothing that is made of something else.
+    """
+
+    __slots__ = ("given", "nodes", "state")
 
     def __init__(
-        self, primitive: Primitive, graph: Graph, state: Snapshot, given: Given, outs: Sequence[Array] = ()
+        self,
+        primitive: Primitive,
+        graph: Graph,
+        state: Snapshot,
+        given: Sequence[Array],
+        nodes: Sequence[Recorded],
+        outs: Sequence[Array] = (),
     ) -> None:
         _written.__set__(self, None)
         self.state: Snapshot | None = state
-        self.given: Given | None = given
+        self.given, self.nodes = given, nodes
         self.primitive, self.params = primitive, {"graph": graph}
         self.outs = outs
         self.order = next_order()
@@ -57,26 +60,26 @@ class CallRecord(Record):
         self.grad, self.hooks, self.retained = {}, {}, set()
 
     @classmethod
-    def of(
-        cls, primitive: Primitive, graph: Graph, arrays: list[Array], nodes: list[Recorded], state: int
-    ) -> CallRecord:
-        """The record of a call that begins, from all that the graph takes; the first are state, so many."""
-        snapshot = rest.keep(Snapshot(arrays[:state], nodes[:state]))
-        return cls(primitive, graph, snapshot, pairs(arrays[state:], nodes[state:]))
+    def of(cls, primitive: Primitive, graph: Graph, arrays: list[Array], nodes: list[Recorded]) -> CallRecord:
+        """The record of a call that begins, from all that the graph takes."""
+        first = graph.constants + graph.cells
+        snapshot = Snapshot(arrays[:first], nodes[:first])
+        if graph.cells:
+            rest.keep(snapshot)
+        return cls(primitive, graph, snapshot, arrays[first:], nodes[first:])
 
     @property
     def arrays(self) -> list[Array]:
         """What the graph takes."""
-        assert self.state is not None and self.given is not None  # noqa: PT018 - it has not been released
-        return [*self.state.arrays, *self.given[::2]]
+        return [*(self.state.arrays if self.state is not None else ()), *self.given]
 
     @property
     def args(self) -> tuple[Tensor, ...] | None:  # a slot in Record, here filled when it is asked for
-        state, given = self.state, self.given
+        given, nodes, state = self.given, self.nodes, self.state  # the state last: it is released first
         written: tuple[Tensor, ...] | None = _written.__get__(self)
-        if written is None and state is not None and given is not None:
-            written = tuple(map(wrap, [*state.arrays, *given[::2]]))
-            for tensor, node in zip(written, [*state.nodes, *given[1::2]], strict=True):
+        if written is None and state is not None:
+            written = tuple(map(wrap, [*state.arrays, *given]))
+            for tensor, node in zip(written, [*state.nodes, *nodes], strict=True):
                 tensor._node = node
             _written.__set__(self, written)
         return written
@@ -85,7 +88,8 @@ class CallRecord(Record):
     def args(self, args: None) -> None:
         """The recording is released."""
         _written.__set__(self, args)
-        self.state = self.given = None
+        self.state = None
+        self.given = self.nodes = ()
 
     def results(self, count: int) -> list[Tensor]:
         """The first outputs, so many, as tensors that this record has made."""
@@ -112,7 +116,9 @@ class Recorder:
         if known is None:
             cells = self._run.touched()[0]  # a call goes on, which holds them
             arrays = [x._data for x in self._traced.captured] + [c._outside._data for c in cells]
-            known = rest.keep(Snapshot(arrays, [*self._nodes, *[c._leaf for c in cells]]))
+            known = Snapshot(arrays, [*self._nodes, *[c._leaf for c in cells]])
+            if cells:
+                rest.keep(known)
             self._snapshot = weakref.ref(known)
         return known
 
@@ -120,6 +126,8 @@ class Recorder:
         """Whether what the trace has captured is recorded as it was."""
         return all(map(is_, map(_node, self._traced.captured), self._nodes))
 
-    def record(self, given: Given, outs: Sequence[Array], state: Snapshot | None = None) -> CallRecord:
+    def record(
+        self, given: Sequence[Array], nodes: Sequence[Recorded], outs: Sequence[Array], state: Snapshot | None = None
+    ) -> CallRecord:
         """The record of a call."""
-        return CallRecord(self._primitive, self._traced.graph, state or self.snapshot(), given, outs)
+        return CallRecord(self._primitive, self._traced.graph, state or self.snapshot(), given, nodes, outs)

@@ -213,7 +213,7 @@ class Traced:
         nodes = [*map(_node, operands[:first]), *leaves, *map(_node, operands[first + len(cells) :])]
         if set(nodes) <= _NONE:
             return None
-        return CallRecord.of(primitive, self.graph, [o._data for o in operands], nodes, first + len(cells))
+        return CallRecord.of(primitive, self.graph, [o._data for o in operands], nodes)
 
     def _in_the_way(self, cells: list[Cell]) -> bool:
         """Whether a call is going on at once, see recent.py, that overwrites what we read or reads what we replace."""
