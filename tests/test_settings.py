@@ -166,28 +166,6 @@ def test_a_choice_inside_a_block_ends_with_it() -> None:
     assert current().settings.grad_enabled
 
 
-def test_after_a_block_there_is_the_state_before() -> None:
-    """Not one like it: compiled calls know it by its identity, and need not be prepared anew."""
-    before = current()
-    with wl.no_grad():
-        inside = current()
-        with wl.using_backend("numpy"), wl.enable_grad():
-            wl.grad(lambda x: x * x)(2.0)
-        assert current() is inside
-    assert current() is before
-    first, second = wl.no_grad(), wl.using_backend("numpy")
-    first.__enter__(), second.__enter__()
-    first.__exit__(None, None, None)
-    assert current().settings.grad_enabled
-    assert wl.get_backend() == "numpy"
-    second.__exit__(None, None, None)
-    assert current().settings.key == before.settings.key
-    with wl.no_grad():
-        wl.set_backend("numpy")
-    assert current().settings.grad_enabled
-    assert wl.get_backend() == "numpy"
-
-
 def test_a_choice_inside_a_transformed_function_stays() -> None:
     def f(x: Any) -> Any:
         wl.set_backend("numpy")

@@ -137,7 +137,7 @@ class Scope:
 class State:
     """What runs in a context. It is replaced and never changed, so a task that inherits it goes its own way."""
 
-    __slots__ = ("before", "outside", "plain", "scope", "settings", "trace")
+    __slots__ = ("key", "outside", "plain", "scope", "settings", "trace")
 
     def __init__(
         self,
@@ -152,8 +152,9 @@ class State:
         self.plain: bool = (
             (trace is None or not trace.staged) and settings.debug is None and not settings.strict_broadcast
         )
+        # outside of transformations the same for states that are the same, such as those in every `with wl.no_grad()`
+        self.key = settings.key if trace is None and scope is None else None
         self.outside: State | None = None  # the same under the parent of the interpreter, see `step_out`
-        self.before: State | None = None  # the one in which a block began that chose a setting
 
 
 STATE: ContextVar[State] = ContextVar("wonderland", default=State())  # noqa: B039 - never changed
@@ -197,23 +198,6 @@ def choose(choices: tuple[Choice, ...]) -> None:
     """Other settings for this context."""
     now = current()
     _replace(State(now.trace, now.scope, Settings(choices)))
-
-
-def choose_also(choice: Choice) -> None:
-    """One more setting, for a block."""
-    before = current()
-    choose((*before.settings.choices, choice))
-    current().before = before
-
-
-def take_back(place: int) -> None:
-    """The settings without the choice at that place. After a block this is the state before: others know it."""
-    now = current()
-    before, choices = now.before, now.settings.choices
-    if before is not None and place == len(choices) - 1:
-        _replace(before)
-    else:
-        choose((*choices[:place], *choices[place + 1 :]))
 
 
 class _Modules(threading.local):

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar, cast
 
-from .context import Choice, choose, choose_also, current, take_back
+from .context import Choice, choose, current
 from .errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,13 +27,13 @@ class setting:  # noqa: N801 - reads as `with setting(name, value):`
         self.value = value
 
     def __enter__(self) -> None:
-        choose_also(Choice(self, self.name, self.value))
+        choose((*current().settings.choices, Choice(self, self.name, self.value)))
 
     def __exit__(self, *exception: object) -> None:
         choices = current().settings.choices
         for i in reversed(range(len(choices))):  # none, if the block was entered in another context
             if choices[i].owner is self:
-                take_back(i)
+                choose(choices[:i] + choices[i + 1 :])
                 return
 
     def __call__(self, f: F) -> F:

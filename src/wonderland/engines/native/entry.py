@@ -147,7 +147,8 @@ class Guards:
             self._add("element", self._id(holder), i, self._id(value))
 
     def context(self, variable: ContextVar[State], value: State) -> int:
-        return self._add("context", self._id(variable), 0, self._id(value))
+        """It has this state, or one of the same key: none inside a transformation."""
+        return self._add("context", self._id(variable), 0, self._id(value), self._id(value.key))
 
     def attribute(self, holder: object, name: str, value: object) -> int:
         return self._add("attribute", self._id(holder), self._id(sys.intern(name)), self._id(value))
@@ -219,6 +220,7 @@ class Entry:
             "NODE": "_node",
             "DTYPE": "dtype",
             "SHAPE": "shape",
+            "KEY": "key",
             "NONE": None,
             "TRUE": True,
             "NO_ARGUMENTS": (),
@@ -258,6 +260,11 @@ class Entry:
         if guard is not None:
             self._guards[guard, 3] = id(value)
             self._expected[guard] = value
+
+    def outside(self, guard: int, state: State) -> None:
+        """Let the guard of the context expect a state outside of transformations."""
+        self.expect(guard, state)
+        self._guards[guard, 4] = id(state.key)
 
     def records(self, guard: int, when: int, function: Callable[..., object] | None) -> None:
         """From now on calls are recorded by a function: never (0), where an argument is (1), always (2)."""

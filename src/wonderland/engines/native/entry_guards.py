@@ -10,7 +10,7 @@ NAMES = (
     "count",  # the container a is of size b
     "pair",  # the next key of the dict a is b, and its value c; the first one if the fourth word is 1
     "element",  # what is at b in the list a is c
-    "context",  # the value of the context variable a is c
+    "context",  # the value of the context variable a is c, or has a key like the fourth word, of plain objects
     "attribute",  # the attribute b of a is c
     "alive",  # what the weak reference c tells is there; it is held during the call
     "true",  # the function a gives True for the arguments c; it must be one of C
@@ -209,7 +209,12 @@ context:
   %state = load ptr, ptr %out
   API Py_DecRef(ptr %state)
   GO fetch IF eq ptr %state, %c
-  br label %no
+  %keyName = LOAD ptr %rec KEY
+  %found1 = API PyObject_GetAttr(ptr %state, ptr %keyName) OR clear
+  %alike = API PyObject_RichCompareBool(ptr %found1, ptr %d, i32 2)
+  API Py_DecRef(ptr %found1)
+  GO fetch IF eq i32 %alike, 1
+  br label %clear
 attribute:
   %has = call i1 @has(ptr %a, ptr %b, ptr %c)
   GO fetch IF %has

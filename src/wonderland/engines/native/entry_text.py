@@ -113,6 +113,7 @@ WORDS = (
     "NODE",
     "DTYPE",
     "SHAPE",
+    "KEY",
     "NONE",  # objects
     "TRUE",
     "NO_ARGUMENTS",  # ()

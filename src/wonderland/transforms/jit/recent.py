@@ -213,7 +213,7 @@ class Entering:
         if self._entry is None:
             return None
         self._entry.renew(binding)
-        self._entry.expect(self._state, context.current())
+        self._entry.outside(self._state, context.current())
         self._entry.expect(self._version, version)
         self._entry.expect(self._now, binding.rest)
         if self._record is not None:
@@ -394,18 +394,17 @@ class Recent:
         used, self._used = self._entering.used() or self._used, False
         if not self._patience.prepares(used):
             return
+        state, traced = current(), self.traced
         whole = all(o._data.flags.c_contiguous for o in arguments.operands)  # others would be copied in vain
-        if not whole or current().settings.fill is not None:
+        if not whole or state.settings.fill is not None or state.key is None:
             return
-        traced = self.traced
         arrays = [*map(_data, (*traced.captured, *map(_outside, traced.pick_read(arguments.cells))))]
         if self._program is None or self._program() is not program:
             self._program, self._bound = weakref.ref(program), program.bound(len(arrays))
-        settings, recorder = current().settings, None
-        asked = traced.recorded and settings.grad_enabled
-        if asked and current().plain and not traced.changes:
+        asked, recorder = traced.recorded and state.settings.grad_enabled, None
+        if asked and state.plain and not traced.changes:
             recorder = Recorder(primitive, traced, self._run, snapshot)
-        binding = Binding(standing, settings.key, arrays[: len(traced.captured)], asked, recorder)
+        binding = Binding(standing, state.key, arrays[: len(traced.captured)], asked, recorder)
         if self._bound is not None and self._bound.hold(binding, arrays):
             self._binding = binding
             self._enter(self._bound, binding, version)
@@ -418,9 +417,7 @@ class Recent:
     def at_once(self, args: tuple[object, ...]) -> object:
         """The result for these arguments if the call can be repeated at once, or MISSED."""
         state, traced, bound, binding = current(), self.traced, self._bound, self._binding
-        if binding is None or bound is None or state.trace is not None or state.scope is not None:
-            return MISSED
-        if state.settings.key != binding.settings:
+        if binding is None or bound is None or state.key != binding.settings:
             return MISSED
         found = Found(traced)
         try:
