@@ -19,6 +19,7 @@ import pytest
 import wonderland as wl
 from tests.transforms.test_at_once import NATIVE, PYTHON, Slow
 from tests.transforms.test_interrupts import THROUGH, _interrupted
+from tools.interrupts import Twins, grown
 from wonderland import nn
 from wonderland.core.cell import rest
 from wonderland.engines.native import bound
@@ -145,18 +146,6 @@ def test_the_gradient_is_that_at_the_values_of_then(change: str, before: int) ->
         same(gradients(model), want)
 
 
-class Twins(nn.Module):
-    """Two parameters that are equal between calls, so that a gradient tells which moment it has seen."""
-
-    def __init__(self) -> None:
-        self.a, self.b = nn.Parameter(wl.ones(64)), nn.Parameter(wl.ones(64))
-
-
-def _grow(model: Any) -> Any:
-    for cell in (model.a, model.b):
-        cell.assign((cell + 1) % 500)  # so that float32 has all products and their sum
-
-
 def _dot(model: Any, x: Any) -> Any:
     return (model.a * model.b * x).sum()
 
@@ -165,7 +154,7 @@ def _dot(model: Any, x: Any) -> Any:
 @pytest.mark.parametrize("named", [False, True], ids=["positional", "named"])
 def test_a_step_at_rest_leaves_a_record_what_it_holds(calls: int, named: bool) -> None:
     """Nobody looks at the parameters in between, so only the record tells that they are held."""
-    model, step, f, x = Twins(), wl.jit(_grow), wl.jit(_dot), wl.ones(64)
+    model, step, f, x = Twins(), wl.jit(grown), wl.jit(_dot), wl.ones(16)
     for _ in range(calls):
         at_rest(lambda: step(model))
         loss = f(model, x=x) if named else f(model, x)
@@ -173,10 +162,10 @@ def test_a_step_at_rest_leaves_a_record_what_it_holds(calls: int, named: bool) -
     other = f(model, x)
     loss.backward()
     then = 1 + 3 * calls
-    np.testing.assert_array_equal(grad_of(model.a), np.full(64, then))
-    np.testing.assert_array_equal(grad_of(model.b), np.full(64, then))
+    np.testing.assert_array_equal(grad_of(model.a), np.full(16, then))
+    np.testing.assert_array_equal(grad_of(model.b), np.full(16, then))
     other.backward()
-    np.testing.assert_array_equal(grad_of(model.a), np.full(64, then + then + 3))
+    np.testing.assert_array_equal(grad_of(model.a), np.full(16, then + then + 3))
 
 
 def test_state_is_overwritten_in_place_when_no_record_lives(slow: Slow) -> None:
@@ -456,7 +445,7 @@ def test_models_are_freed_while_a_record_has_their_numbers() -> None:
 
 
 def test_records_of_one_thread_and_steps_of_another() -> None:
-    model, step, f, x = Twins(), wl.jit(_grow), wl.jit(_dot), wl.ones(64)
+    model, step, f, x = Twins(), wl.jit(grown), wl.jit(_dot), wl.ones(16)
     at_rest(lambda: (step(model), f(model, x)))
     ended, wrong = threading.Event(), []
 
@@ -493,7 +482,7 @@ def test_records_of_one_thread_and_steps_of_another() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupted_call_leaves_nothing_behind() -> None:
-    model, step, f, x, place, end = Twins(), wl.jit(_grow), wl.jit(_dot), wl.ones(64), 1, ""
+    model, step, f, x, place, end = Twins(), wl.jit(grown), wl.jit(_dot), wl.ones(16), 1, ""
     at_rest(lambda: (step(model), f(model, x)))
     while end != THROUGH:
         f(model, x), step(model), f(model, x)
