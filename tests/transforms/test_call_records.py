@@ -21,7 +21,7 @@ from tests.transforms.test_at_once import NATIVE, PYTHON, Slow
 from tests.transforms.test_interrupts import THROUGH, _interrupted
 from tools.interrupts import Twins, grown
 from wonderland import nn
-from wonderland.core.cell import rest
+from wonderland.core.cell import LISTED, rest
 from wonderland.engines.native import bound
 from wonderland.transforms.jit.traced import runs
 
@@ -203,6 +203,17 @@ def test_state_is_copied_once_while_a_record_lives(slow: Slow) -> None:
     assert places(model) == moved
     loss.backward()
     same(gradients(model), want)
+
+
+def test_many_records_of_calls_that_are_never_at_once() -> None:
+    """Each has a snapshot of its own; steps beside them do not become slower with their number."""
+    model, f, step, x = Twins(), wl.jit(_dot), wl.jit(grown), wl.ones(16)
+    kept = [f(model, x=x) for _ in range(3 * LISTED)]
+    assert 0 < len(rest.snapshots) <= LISTED + 1
+    at_rest(lambda: step(model))
+    kept[0].backward()
+    kept[-1].backward()
+    np.testing.assert_array_equal(grad_of(model.a), np.full(16, 2))
 
 
 def test_arguments_that_change_later() -> None:

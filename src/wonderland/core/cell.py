@@ -161,6 +161,9 @@ def _restore_cell(kind: type[Cell], data: Array, settings: tuple[tuple[str, Any]
 # --- cells at rest
 
 
+LISTED = 64  # snapshots: who overwrites state goes through them
+
+
 class Rest:
     """A time during which nobody looks into a cell or puts something in. Known by its identity."""
 
@@ -258,6 +261,8 @@ class Resting:
         """List a snapshot while it lives."""
         # a function of C, as what Ctrl-C raises in one of ours would be lost: nobody has called it
         self.snapshots.add(weakref.ref(snapshot, self.snapshots.discard))
+        if len(self.snapshots) > LISTED:
+            self.now = None  # so the list begins anew
 
     def keeps(self, arrays: AbstractSet[int]) -> bool:
         """Whether a snapshot has one of these arrays, told by their identities."""

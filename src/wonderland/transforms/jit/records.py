@@ -36,7 +36,7 @@ def _none() -> None:
 class CallRecord(Record):
     """The record of a call: the state, which the graph takes first, and the arrays of the arguments with their records.
 
-    An object like this is made for every call, so it has nothing that is made of something else.
+    One is made for every call, so it takes all as it is.
     """
 
     __slots__ = ("given", "nodes", "state")
