@@ -205,6 +205,52 @@ def test_state_is_copied_once_while_a_record_lives(slow: Slow) -> None:
     same(gradients(model), want)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_calls_steps_and_derivatives_in_any_order(seed: int) -> None:
+    """Two models whose parameters are counted; each record is to know the count of its call."""
+    chance = np.random.default_rng(seed)
+    step, f, x = wl.jit(grown), wl.jit(_dot), wl.ones(16)
+    models, counts = [Twins(), Twins()], [1, 1]
+    kept: list[tuple[wl.Tensor, int, int]] = []
+
+    def check(loss: wl.Tensor, which: int, count: int) -> None:
+        loss.backward()
+        for p in (models[which].a, models[which].b):
+            np.testing.assert_array_equal(grad_of(p), np.full(16, count))
+            p.zero_grad()
+
+    for _ in range(300):
+        which = int(chance.integers(2))
+        model = models[which]
+        match chance.choice(["call", "keep", "named", "quiet", "step", "assign", "look", "backward", "drop"]):
+            case "call":
+                assert f(model, x).item() == 16 * counts[which] ** 2
+            case "keep":
+                kept.append((f(model, x), which, counts[which]))
+            case "named":
+                kept.append((f(model, x=x), which, counts[which]))
+            case "quiet":
+                with wl.no_grad():
+                    assert not f(model, x).requires_grad
+            case "step":
+                step(model)
+                counts[which] += 1
+            case "assign":
+                counts[which] = int(chance.integers(1, 100))
+                for p in (model.a, model.b):
+                    p.assign(wl.full(16, float(counts[which])))
+            case "look":
+                assert model.a.numpy()[0] == counts[which]
+            case "backward" if kept:
+                check(*kept.pop(int(chance.integers(len(kept)))))
+            case "drop" if kept:
+                del kept[int(chance.integers(len(kept)))]
+    for loss, which, count in kept:
+        check(loss, which, count)
+    del kept, loss
+    assert not rest.snapshots
+
+
 def test_many_records_of_calls_that_are_never_at_once() -> None:
     """Each has a snapshot of its own; steps beside them do not become slower with their number."""
     model, f, step, x = Twins(), wl.jit(_dot), wl.jit(grown), wl.ones(16)
