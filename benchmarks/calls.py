@@ -23,7 +23,12 @@ from .rivals import ROOT, Rival, has
 
 LAYERS, WIDTH, BATCH = 50, 8, 4  # a hundred parameters
 ROWS, FEATURES = 128, 16  # of the logistic regression
-AIMS = {"a handful of tensors": "at most 8", "training step, 100 parameters": "at most 15"}
+AIMS = {
+    "a handful of tensors": "at most 8",
+    "a loss, recorded": "at most 8",
+    "forward, 100 parameters, recorded": "at most 15",
+    "training step, 100 parameters": "at most 15",
+}
 
 Call = Callable[[], object]
 
@@ -48,7 +53,9 @@ def ways() -> dict[str, tuple[Any, Call]]:
     return {
         "scalar addition": _addition(),
         "a handful of tensors": _logistic(),
+        "a loss, recorded": _loss(),
         "forward, 100 parameters": _forward(),
+        "forward, 100 parameters, recorded": _recorded(),
         "training step, 100 parameters": _training(),
     }
 
@@ -86,6 +93,19 @@ def _model() -> Any:
 def _forward() -> tuple[Any, Call]:
     model, x = _model(), wl.ones((BATCH, WIDTH))
     model.eval().requires_grad_(False)
+    forward = wl.jit(lambda model, x: model(x))
+    return forward, lambda: forward(model, x)
+
+
+def _loss() -> tuple[Any, Call]:
+    """A result that may be differentiated later, `loss.backward()`, and is not."""
+    model, x, y = nn.Linear(WIDTH, WIDTH), wl.ones((BATCH, WIDTH)), wl.zeros((BATCH, WIDTH))
+    loss = wl.jit(lambda model, x, y: ((model(x) - y) ** 2).mean())
+    return loss, lambda: loss(model, x, y)
+
+
+def _recorded() -> tuple[Any, Call]:
+    model, x = _model(), wl.ones((BATCH, WIDTH))
     forward = wl.jit(lambda model, x: model(x))
     return forward, lambda: forward(model, x)
 

@@ -241,6 +241,40 @@ class Eager:
         self.model.check()
 
 
+class Twins(wl.nn.Module):
+    """Parameters that are equal between calls."""
+
+    def __init__(self) -> None:
+        self.a, self.b = wl.nn.Parameter(wl.ones(16)), wl.nn.Parameter(wl.ones(16))
+
+
+def grown(model: Twins) -> None:
+    for cell in (model.a, model.b):
+        cell.assign((cell + 1) % 500)  # so that float32 has all products and their sum
+
+
+class Recording:
+    """Results that are differentiated after steps that have overwritten the parameters."""
+
+    def __init__(self, storm: Storm) -> None:
+        self.storm, self.model, self.x = storm, Twins(), wl.ones(16)
+        self.step, self.dot = wl.jit(grown), wl.jit(lambda model, x: (model.a * model.b * x).sum())
+
+    def go(self, several: int) -> None:
+        losses: list[wl.Tensor] = []
+        for _ in range(1 + several):
+            self.storm.attempt(lambda: losses.append(self.dot(self.model, self.x)))
+            self.storm.attempt(lambda: self.step(self.model))
+        for loss in losses:
+            loss.backward()
+            a, b = np.array(self.model.a.grad), np.array(self.model.b.grad)
+            assert (a == b).all(), (a, b)
+            assert (a * b).sum() == loss.item(), (a, loss)
+            for p in (self.model.a, self.model.b):
+                p.zero_grad()
+        np.testing.assert_array_equal(self.model.a.numpy(), self.model.b.numpy())
+
+
 class LazyLayers:
     """Layers whose parameters are made by the first call."""
 
@@ -291,6 +325,7 @@ def main(arguments: list[str] | None = None) -> None:
         "first calls, nested": lambda: Fresh(storm, with_inner(wl.jit(lambda x: wl.cos(x) * 2))),
         "eager": lambda: Eager(storm),
         "lazy layers": lambda: LazyLayers(storm),
+        "recorded": lambda: Recording(storm),
         "training": lambda: Training(storm),
         "two threads": lambda: Beside(storm),
         "number of threads": lambda: Threads(storm),

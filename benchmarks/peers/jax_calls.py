@@ -22,10 +22,13 @@ def ways() -> dict[str, Callable[[], object]]:
     x, y = jnp.ones((BATCH, WIDTH)), jnp.zeros((BATCH, WIDTH))
     params = _params()
     forward = jax.jit(_forward)
+    loss = jax.jit(lambda params, x, y: ((_forward(params, x) - y) ** 2).mean())
     return {
         "scalar addition": lambda: add(one, two).block_until_ready(),
         "a handful of tensors": _logistic(),
+        "a loss, recorded": lambda: loss(params[:1], x, y).block_until_ready(),
         "forward, 100 parameters": lambda: forward(params, x).block_until_ready(),
+        "forward, 100 parameters, recorded": lambda: forward(params, x).block_until_ready(),
         "training step, 100 parameters": _training(x, y),
     }
 

@@ -23,6 +23,7 @@ from wonderland import nn
 from wonderland.core.cell import rest
 from wonderland.engines.native import bound
 from wonderland.transforms.jit.environment import Environment
+from wonderland.transforms.jit.recent import Recent
 from wonderland.transforms.jit.traced import Traced, waiting
 
 NATIVE, PYTHON = "function of C", "Python"
@@ -277,6 +278,52 @@ def test_settings_and_records() -> None:
     _same(f, x)
     wl.set_threads(before)
     _same(f, x)
+
+
+def test_every_block_of_the_same_settings_is_the_same(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Native code knows them by what was chosen; nothing is prepared anew."""
+    prepared, real = [0], Recent._enter
+
+    def enter(self: Any, *args: Any) -> None:
+        prepared[0] += 1
+        real(self, *args)
+
+    monkeypatch.setattr(Recent, "_enter", enter)
+    f, x = wl.jit(lambda x: x * x), wl.ones(3).requires_grad_()
+
+    def block() -> Any:
+        with wl.no_grad():
+            return f(x)
+
+    assert not any(block().requires_grad for _ in range(3))
+    prepared[0] = 0
+    assert not any(block().requires_grad for _ in range(10))
+    assert prepared[0] == (0 if way == NATIVE else 10)
+    assert f(x).requires_grad
+    assert not block().requires_grad
+    assert [f(x).requires_grad, wl.vmap(f)(x).requires_grad, f(x).requires_grad] == [True] * 3
+    np.testing.assert_array_equal(wl.jacobian(f)(wl.ones(3)), 2 * np.eye(3))
+    with wl.using_backend("numpy"):
+        assert f(x).requires_grad
+
+
+def test_a_call_inside_a_rule_is_not_taken_for_one_outside() -> None:
+    f, seen = wl.jit(lambda x: x * 2), []
+
+    @wl.custom_vjp
+    def g(x: Any) -> Any:
+        return f(x)
+
+    def forward(x: Any) -> tuple[Any, None]:
+        seen.append([f(x) for _ in range(3)])
+        return f(x), None
+
+    g.defvjp(forward, lambda residuals, ct: (5 * f(ct),))
+    for _ in range(3):
+        f(wl.ones(3))
+        np.testing.assert_array_equal(wl.grad(lambda x: g(x).sum())(wl.ones(3)), np.full(3, 10))
+        np.testing.assert_array_equal(wl.jit(wl.grad(lambda x: g(x).sum()))(wl.ones(3)), np.full(3, 10))
+    assert len(seen) > 3
 
 
 def _pair() -> tuple[Any, Any, Any]:

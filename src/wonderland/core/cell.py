@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain, islice, repeat, starmap
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -159,10 +161,27 @@ def _restore_cell(kind: type[Cell], data: Array, settings: tuple[tuple[str, Any]
 # --- cells at rest
 
 
+LISTED = 64  # snapshots: who overwrites state goes through them
+
+
 class Rest:
     """A time during which nobody looks into a cell or puts something in. Known by its identity."""
 
     __slots__ = ()
+
+
+class Snapshot:
+    """The state that compiled calls have read whose results may be differentiated later, for their records.
+
+    While one of them lives, its arrays are not overwritten: they are shared, as reference counts show; and who does not
+    look at these, as the rest goes on, looks at the `snapshots` of the rest.
+    """
+
+    __slots__ = ("__weakref__", "arrays", "nodes")
+
+    def __init__(self, arrays: Sequence[Array], nodes: Sequence[Recorded]) -> None:
+        self.arrays = arrays
+        self.nodes = nodes  # what was recorded of each, and the leaves of parameters
 
 
 Replaced = tuple[Cell, str, Tensor]  # a cell, the name of its field, and what was there
@@ -206,11 +225,15 @@ class Resting:
 
     Such a call holds cells but not what is in them. So while it runs it is among the `runs`, and who replaces the value
     of a cell meanwhile hands them the old one (`replaced`): native code may be working on it.
+
+    A call that is recorded takes values out of cells for longer, and yet the rest goes on: that would end with every
+    such call. Its snapshot is listed instead, while it lives, for those that overwrite state.
     """
 
     def __init__(self) -> None:
         self.now: Rest | None = None
         self.runs: set[Run] = set()  # one thread at a time adds to it, see transforms/jit
+        self.snapshots: set[weakref.ref[Snapshot]] = set()  # of the rest that goes on
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.runs.clear)  # the runs of other threads end there
 
@@ -218,7 +241,13 @@ class Resting:
         """The rest that goes on, or a new one."""
         rest = self.now
         if rest is None:
-            rest = self.now = Rest()
+            rest = self._another()
+        return rest
+
+    def _another(self) -> Rest:
+        """A new rest. Who found state during those before looks at reference counts first, which show snapshots."""
+        self.snapshots.clear()
+        self.now = rest = Rest()
         return rest
 
     def renewed(self, rest: Rest) -> Rest:
@@ -226,8 +255,19 @@ class Resting:
         if self.now is not rest:
             self.now = None
             return rest
-        self.now = Rest()
-        return self.now
+        return self._another()
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """List a snapshot while it lives."""
+        # a function of C, as what Ctrl-C raises in one of ours would be lost: nobody has called it
+        self.snapshots.add(weakref.ref(snapshot, self.snapshots.discard))
+        if len(self.snapshots) > LISTED:
+            self.now = None  # so the list begins anew
+
+    def keeps(self, arrays: AbstractSet[int]) -> bool:
+        """Whether a snapshot has one of these arrays, told by their identities."""
+        snapshots = [reference() for reference in [*self.snapshots]]
+        return any(not arrays.isdisjoint(map(id, s.arrays)) for s in snapshots if s is not None)
 
     def replaced(self, cells: Iterable[Cell], old: Iterable[Tensor]) -> None:
         """Cells have got new values. Who calls this holds the old ones until it is done."""

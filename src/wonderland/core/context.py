@@ -137,7 +137,7 @@ class Scope:
 class State:
     """What runs in a context. It is replaced and never changed, so a task that inherits it goes its own way."""
 
-    __slots__ = ("outside", "plain", "scope", "settings", "trace")
+    __slots__ = ("key", "outside", "plain", "scope", "settings", "trace")
 
     def __init__(
         self,
@@ -152,6 +152,8 @@ class State:
         self.plain: bool = (
             (trace is None or not trace.staged) and settings.debug is None and not settings.strict_broadcast
         )
+        # outside of transformations the same for states that are the same, such as those in every `with wl.no_grad()`
+        self.key = settings.key if trace is None and scope is None else None
         self.outside: State | None = None  # the same under the parent of the interpreter, see `step_out`
 
 

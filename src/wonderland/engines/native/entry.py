@@ -19,6 +19,7 @@ import numpy as np
 
 from ...arrays.assignment import unheeded
 from ...core.context import exhaust
+from ...core.dtypes import is_inexact
 from ...core.tensor import Tensor
 from . import runtime, threads
 from .entry_guards import NUMBERS
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 FASTCALL = 0x80  # of CPython: a function of (itself, arguments, how many)
 AXES = 64  # that an array of NumPy's has at most
+_USED = WORDS.index("USED")
 
 
 class _Method(ctypes.Structure):
@@ -61,6 +63,7 @@ class Guards:
         self.arguments = arguments
         self.registers = arguments
         self.holds = 0  # how many references are held during a call
+        self.noted = 0  # how many tensors are noted for a record
         self.code: list[list[int]] = []
         self.kept: list[object] = []
 
@@ -98,10 +101,16 @@ class Guards:
         self.registers, self.holds = self.registers + 1, self.holds + 1
         return self.registers - 1
 
-    def tensor(self, register: int, shape: tuple[int, ...], dtype: DType, place: int, plain: bool) -> None:
-        """It is a tensor of that type, for that place of the table. Not `plain`: and no operation on it is recorded."""
+    def tensor(self, register: int, shape: tuple[int, ...], dtype: DType, place: int, recorded: bool) -> None:
+        """It is a tensor of that type, for that place of the table. `recorded`: the record of the call has it."""
+        self.holds += 1 + recorded
+        self._add("tensor", register, self._id(shape), self._id(dtype), place, self.noted if recorded else -1)
+        self.noted += recorded
+
+    def record(self) -> int:
+        """Make a record of the call, when that is wanted: see `Entry.records`. What comes next are the surroundings."""
         self.holds += 1
-        self._add("tensor", register, self._id(shape), self._id(dtype), place, not plain)
+        return self._add("record", self.noted)
 
     # --- the surroundings; each gives its number, by which another value can be expected later
 
@@ -138,7 +147,8 @@ class Guards:
             self._add("element", self._id(holder), i, self._id(value))
 
     def context(self, variable: ContextVar[State], value: State) -> int:
-        return self._add("context", self._id(variable), 0, self._id(value))
+        """It has this state, or one of the same key: none inside a transformation."""
+        return self._add("context", self._id(variable), 0, self._id(value), self._id(value.key))
 
     def attribute(self, holder: object, name: str, value: object) -> int:
         return self._add("attribute", self._id(holder), self._id(sys.intern(name)), self._id(value))
@@ -169,11 +179,11 @@ class Entry:
             for name, member in zip(("_pool", "_threads"), threads.crew(), strict=True):
                 guards.name(vars(threads), name, member)
         self._guards = np.array([*guards.code, [NUMBERS["end"]] * 6], np.int64)
-        kinds = [self._kind(program, bound, position) for position in bound.fresh]
-        self._kinds = np.array([words for words, _ in kinds] or [[0] * 6], np.int64)
-        sizes = guards.registers, guards.holds, len(kinds), AXES
+        kinds = [self._kind(program, bound, i, position) for i, position in enumerate(bound.fresh)]
+        self._kinds = np.array([words for words, _ in kinds] or [[0] * 7], np.int64)
+        sizes = guards.registers, guards.holds, len(kinds), guards.noted, guards.noted, AXES
         self._scratch = [np.zeros(max(n, 1), np.int64) for n in sizes]
-        registers, held, outs, zeros = [part.ctypes.data for part in self._scratch]
+        registers, held, outs, given, nodes, zeros = [part.ctypes.data for part in self._scratch]
         self._expected: dict[int, object] = {}  # by guards whose values were put in later
         words = {
             "ARGUMENTS": guards.arguments,
@@ -191,6 +201,8 @@ class Entry:
             "RESULTS": len(kinds),
             "KINDS": self._kinds.ctypes.data,
             "OUTS": outs,
+            "GIVEN": given,
+            "NODES": nodes,
             "ZEROS": zeros,
             "FORM": form,
         }
@@ -208,6 +220,7 @@ class Entry:
             "NODE": "_node",
             "DTYPE": "dtype",
             "SHAPE": "shape",
+            "KEY": "key",
             "NONE": None,
             "TRUE": True,
             "NO_ARGUMENTS": (),
@@ -224,22 +237,39 @@ class Entry:
         """A new function, which keeps this alive."""
         return _new_function((self._record.ctypes.data, self))
 
-    def _kind(self, program: Program, bound: Bound, position: int) -> tuple[list[int], object]:
+    def _kind(self, program: Program, bound: Bound, number: int, position: int) -> tuple[list[int], object]:
         """How the array of a result is made: by NumPy, or by the program, which keeps large ones."""
         shape, dtype, large = program.results[position]
         place = program.output_places[position]
+        told = id(number) if is_inexact(dtype) else 0
         if large:
             arguments = (position,)
             make = bound.make
-            return [0, 0, 0, place, id(make), id(arguments)], (make, arguments)
+            return [0, 0, 0, place, id(make), id(arguments), told], (make, arguments, number)
         sizes = np.array(shape or (0,), np.int64)
-        return [len(shape), sizes.ctypes.data, id(dtype), place, 0, 0], (sizes, dtype)
+        return [len(shape), sizes.ctypes.data, id(dtype), place, 0, 0, told], (sizes, dtype, number)
+
+    def used(self) -> bool:
+        """Whether a call has succeeded since this was asked the last time."""
+        used = bool(self._record[_USED])
+        self._record[_USED] = 0
+        return used
 
     def expect(self, guard: int | None, value: object) -> None:
         """Let a guard of the surroundings, if there is one, expect another value."""
         if guard is not None:
             self._guards[guard, 3] = id(value)
             self._expected[guard] = value
+
+    def outside(self, guard: int, state: State) -> None:
+        """Let the guard of the context expect a state outside of transformations."""
+        self.expect(guard, state)
+        self._guards[guard, 4] = id(state.key)
+
+    def records(self, guard: int, when: int, function: Callable[..., object] | None) -> None:
+        """From now on calls are recorded by a function: never (0), where an argument is (1), always (2)."""
+        self._guards[guard, [3, 5]] = 0 if function is None else id(function), when
+        self._expected[guard] = function
 
     def renew(self, binding: object) -> None:
         """The program has just run with the state of a binding."""

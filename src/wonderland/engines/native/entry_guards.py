@@ -10,7 +10,7 @@ NAMES = (
     "count",  # the container a is of size b
     "pair",  # the next key of the dict a is b, and its value c; the first one if the fourth word is 1
     "element",  # what is at b in the list a is c
-    "context",  # the value of the context variable a is c
+    "context",  # the value of the context variable a is c, or has a key like the fourth word, of plain objects
     "attribute",  # the attribute b of a is c
     "alive",  # what the weak reference c tells is there; it is held during the call
     "true",  # the function a gives True for the arguments c; it must be one of C
@@ -24,9 +24,12 @@ NAMES = (
     "of_dict",  # the next one, if its key is b
     "object",  # the register a is of type c
     "of_object",  # the register of the fourth word gets the attribute b of the register a
-    # the register a is a tensor of shape b and dtype c, for the place of the table that the fourth word says; if the
-    # fifth is not 0, nothing is recorded of it
+    # the register a is a tensor of shape b and dtype c, for the place of the table that the fourth word says; its array
+    # and what is recorded of it are noted at the fifth word, or nobody asks (-1)
     "tensor",
+    # the function c makes a record of the a tensors so noted and of the results: if the fifth word is 0 never, if 1
+    # when something is recorded of one of them, if 2 always. Where there is no such function nothing may be to record
+    "record",
 )
 NUMBERS = {name: i for i, name in enumerate(NAMES)}
 
@@ -55,14 +58,6 @@ define internal i1 @tensor(ptr %rec, ptr %object, ptr %i) {
   %tensor = LOAD ptr %rec TENSOR
   %isTensor = call i1 @is(ptr %object, ptr %tensor)
   GO no UNLESS %isTensor
-  %recorded = LOAD i64 %i 5
-  GO inner IF eq i64 %recorded, 0
-  %node = LOAD ptr %rec NODE
-  %none = LOAD ptr %rec NONE
-  %unrecorded = call i1 @has(ptr %object, ptr %node, ptr %none)
-  GO no UNLESS %unrecorded
-  br label %inner
-inner:
   %name = LOAD ptr %rec DATA
   %data = API PyObject_GetAttr(ptr %object, ptr %name) OR bad
   call void @hold(ptr %rec, ptr %data)
@@ -84,6 +79,17 @@ inner:
   API Py_DecRef(ptr %copy)
   GO no UNLESS eq ptr %copy, %data
   call void @place(ptr %rec, ptr %data, ptr %i, i64 4)
+  %number = LOAD i64 %i 5
+  GO yes IF eq i64 %number, -1
+  %nodeName = LOAD ptr %rec NODE
+  %node = API PyObject_GetAttr(ptr %object, ptr %nodeName) OR bad
+  call void @hold(ptr %rec, ptr %node)
+  %given = LOAD ptr %rec GIVEN
+  %nodes = LOAD ptr %rec NODES
+  STORE ptr %data %given %number
+  STORE ptr %node %nodes %number
+  br label %yes
+yes:
   ret i1 true
 bad:
   API PyErr_Clear()
@@ -92,7 +98,59 @@ no:
   ret i1 false
 }
 
-; whether all guards hold
+; whether something is recorded of one of the n tensors among the arguments
+define internal i1 @recorded(ptr %rec, i64 %n) {
+  %nodes = LOAD ptr %rec NODES
+  %none = LOAD ptr %rec NONE
+  FOR %k TO %n
+    %node = LOAD ptr %nodes %k
+    GO yes UNLESS eq ptr %node, %none
+  END
+  ret i1 false
+yes:
+  ret i1 true
+}
+
+; a tuple of n objects; null if there was no memory for it
+define internal ptr @tuple(ptr %objects, i64 %n) {
+  %tuple = API PyTuple_New(i64 %n) OR failed
+  FOR %k TO %n
+    %o = LOAD ptr %objects %k
+    API Py_IncRef(ptr %o)
+    %put = API PyTuple_SetItem(ptr %tuple, i64 %k, ptr %o)
+  END
+  ret ptr %tuple
+failed:
+  ret ptr null
+}
+
+; the record of the call, by a function; if there is none, an error is left
+define internal i1 @record(ptr %rec, ptr %function, i64 %n) {
+  %arrays = LOAD ptr %rec GIVEN
+  %recorded = LOAD ptr %rec NODES
+  %results = LOAD ptr %rec OUTS
+  %many = LOAD i64 %rec RESULTS
+  %given = call ptr @tuple(ptr %arrays, i64 %n)
+  %nodes = call ptr @tuple(ptr %recorded, i64 %n)
+  %outs = call ptr @tuple(ptr %results, i64 %many)
+  GO out IF eq ptr %given, null
+  GO out IF eq ptr %nodes, null
+  GO out IF eq ptr %outs, null
+  %made = API PyObject_CallFunctionObjArgs(ptr %function, ptr %given, ptr %nodes, ptr %outs, ptr null)
+  GO out IF eq ptr %made, null
+  call void @hold(ptr %rec, ptr %made)
+  STORE ptr %made %rec RECORD
+  br label %out
+out:
+  API Py_DecRef(ptr %given)
+  API Py_DecRef(ptr %nodes)
+  API Py_DecRef(ptr %outs)
+  %record = LOAD ptr %rec RECORD
+  %there = icmp ne ptr %record, null
+  ret i1 %there
+}
+
+; whether all guards hold. If not, there may be an error: of what makes a record
 define internal i1 @guarded(ptr %rec) {
   %out = alloca ptr
   %key = alloca ptr
@@ -151,7 +209,12 @@ context:
   %state = load ptr, ptr %out
   API Py_DecRef(ptr %state)
   GO fetch IF eq ptr %state, %c
-  br label %no
+  %keyName = LOAD ptr %rec KEY
+  %found1 = API PyObject_GetAttr(ptr %state, ptr %keyName) OR clear
+  %alike = API PyObject_RichCompareBool(ptr %found1, ptr %d, i32 2)
+  API Py_DecRef(ptr %found1)
+  GO fetch IF eq i32 %alike, 1
+  br label %clear
 attribute:
   %has = call i1 @has(ptr %a, ptr %b, ptr %c)
   GO fetch IF %has
@@ -232,6 +295,18 @@ tensor:
   %tensor1 = LOAD ptr %registers %register
   %isLike = call i1 @tensor(ptr %rec, ptr %tensor1, ptr %i)
   GO fetch IF %isLike
+  br label %no
+record:
+  %when = LOAD i64 %i 5
+  GO fetch IF eq i64 %when, 0
+  GO wanted IF eq i64 %when, 2
+  %any = call i1 @recorded(ptr %rec, i64 %register)
+  GO fetch UNLESS %any
+  br label %wanted
+wanted:
+  GO no IF eq ptr %c, null
+  %isMade = call i1 @record(ptr %rec, ptr %c, i64 %register)
+  GO fetch IF %isMade
   br label %no
 clear:
   API PyErr_Clear()

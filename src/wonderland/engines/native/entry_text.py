@@ -4,8 +4,9 @@ It is called with the arguments of a compiled function. First it takes the lock 
 the results. Then it goes through *guards* (`entry_guards.py`), instructions of six words that say what must be as it
 was; the addresses of the arguments' data go into the program's table on the way. If one does not hold, nothing has
 happened and it returns the object `missed`. Else it runs the program without the interpreter's lock, and wraps the
-results. From the last guards to the run nothing is called that could run code of Python's, so that what they have seen
-stays true: neither another thread, nor a signal, nor the garbage collector comes in between.
+results, which know the record of the call if it is to be differentiated later. From the last guards to the run nothing
+is called that could run code of Python's, so that what they have seen stays true: neither another thread, nor a signal,
+nor the garbage collector comes in between.
 
 Nothing here knows how an object is laid out: all is asked of functions of CPython's and NumPy's C interfaces. The text
 is LLVM's but for some shorthands, which `expanded` takes apart:
@@ -35,6 +36,7 @@ PYTHON = {
     "PyDict_Size": "i64",
     "PyErr_Clear": "void",
     "PyErr_Fetch": "void",
+    "PyErr_Occurred": "ptr",
     "PyErr_Restore": "void",
     "PyEval_RestoreThread": "void",
     "PyEval_SaveThread": "ptr",
@@ -69,6 +71,7 @@ RETURNS = PYTHON | {name: result for name, (result, _) in NUMPY.items()}
 # The words of a record.
 WORDS = (
     "BUSY",  # whether a call is going on
+    "USED",  # whether one has succeeded since this was wiped
     "ARGUMENTS",  # how many
     "GUARDS",
     "MISSED",
@@ -84,9 +87,14 @@ WORDS = (
     "STATUS",  # where checks leave what they find
     "STATUS_BYTES",
     "RESULTS",  # how many
-    "KINDS",  # of the results, six words each: axes, sizes, dtype, place in the table; or a function and its arguments
+    # of the results, seven words each: axes, sizes, dtype, place in the table; or a function and its arguments; and its
+    # number, as an object, if it may be differentiated
+    "KINDS",
     "OUTS",  # the results themselves
     "MADE",  # how many of them are there
+    "GIVEN",  # the arrays of the tensors among the arguments, if calls may be recorded,
+    "NODES",  # and what is recorded of these tensors
+    "RECORD",  # that of this call; null: nothing is recorded
     "FORM",  # of the result: None, a tensor, or a tuple of them
     "TRY",  # functions that take and release the lock of all calls
     "OPEN",
@@ -105,6 +113,7 @@ WORDS = (
     "NODE",
     "DTYPE",
     "SHAPE",
+    "KEY",
     "NONE",  # objects
     "TRUE",
     "NO_ARGUMENTS",  # ()
@@ -195,7 +204,7 @@ define internal i1 @results(ptr %rec) {
   %kinds = LOAD ptr %rec KINDS
   %outs = LOAD ptr %rec OUTS
   FOR %k TO %n
-    %offset = mul i64 %k, 6
+    %offset = mul i64 %k, 7
     %i = getelementptr i64, ptr %kinds, i64 %offset
     %make = LOAD ptr %i 4
     GO asked UNLESS eq ptr %make, null
@@ -247,22 +256,47 @@ over:
   ret void
 }
 
+; note in a tensor that the record has made it, if there is one and this result may be differentiated
+define internal i1 @note(ptr %rec, ptr %tensor, ptr %number) {
+  %name = LOAD ptr %rec NODE
+  %none = LOAD ptr %rec NONE
+  %record = LOAD ptr %rec RECORD
+  GO nothing IF eq ptr %record, null
+  GO nothing IF eq ptr %number, null
+  %pair = API PyTuple_New(i64 2) OR failed
+  API Py_IncRef(ptr %record)
+  API Py_IncRef(ptr %number)
+  %a = API PyTuple_SetItem(ptr %pair, i64 0, ptr %record)
+  %b = API PyTuple_SetItem(ptr %pair, i64 1, ptr %number)
+  %x = API PyObject_SetAttr(ptr %tensor, ptr %name, ptr %pair)
+  API Py_DecRef(ptr %pair)
+  ret i1 true
+nothing:
+  %y = API PyObject_SetAttr(ptr %tensor, ptr %name, ptr %none)
+  ret i1 true
+failed:
+  ret i1 false
+}
+
 ; a tensor for every array of the results, in its place
 define internal i1 @wrap(ptr %rec) {
   %n = LOAD i64 %rec RESULTS
+  %kinds = LOAD ptr %rec KINDS
   %outs = LOAD ptr %rec OUTS
   %type = LOAD ptr %rec TENSOR
   %nothing = LOAD ptr %rec NO_ARGUMENTS
   %data = LOAD ptr %rec DATA
-  %node = LOAD ptr %rec NODE
-  %none = LOAD ptr %rec NONE
   FOR %k TO %n
     %array = LOAD ptr %outs %k
     %t = API PyType_GenericNew(ptr %type, ptr %nothing, ptr null) OR failed
     %x = API PyObject_SetAttr(ptr %t, ptr %data, ptr %array)
-    %y = API PyObject_SetAttr(ptr %t, ptr %node, ptr %none)
     API Py_DecRef(ptr %array)
     STORE ptr %t %outs %k
+    %offset = mul i64 %k, 7
+    %i = getelementptr i64, ptr %kinds, i64 %offset
+    %number = LOAD ptr %i 6
+    %noted = call i1 @note(ptr %rec, ptr %t, ptr %number)
+    GO failed UNLESS %noted
   END
   ret i1 true
 failed:
@@ -304,6 +338,7 @@ define ptr @enter(ptr %self, ptr %args, i64 %nargs) {
   STORE i64 1 %rec BUSY
   STORE i64 0 %rec HOLDS
   STORE i64 0 %rec MADE
+  STORE ptr null %rec RECORD
   %registers = LOAD ptr %rec REGISTERS
   FOR %k TO %nargs
     %argument = LOAD ptr %args %k
@@ -354,6 +389,7 @@ ran:
   GO fail UNLESS %wrapped
   %result = call ptr @formed(ptr %rec)
   GO fail IF eq ptr %result, null
+  STORE i64 1 %rec USED
   call void @end(ptr %rec)
   ret ptr %result
 wrong:
@@ -369,6 +405,8 @@ fail:
   ret ptr null
 leave:
   call void @release(ptr %release)
+  %error = API PyErr_Occurred()
+  GO fail UNLESS eq ptr %error, null
   br label %miss
 miss:
   call void @give_up(ptr %rec)

@@ -17,15 +17,18 @@ import numpy as np
 
 from ...arrays.conversion import SCALAR_KIND, asarray, from_scalar
 from ...core import context, trees
-from ...core.cell import Cell, Rest, Run, rest
+from ...core.cell import Cell, Rest, Run, Snapshot, rest
 from ...core.context import current, structure_version
 from ...core.dtypes import DType
+from ...core.primitive import Primitive
 from ...core.tensor import Distant, Shape, Tensor, wrap
 from ...core.typing import Array
 from ...ir.stage import EXACT
 from .arguments import Arguments
 from .constants import Opened, is_remembered, opened
 from .environment import Environment
+from .patience import Patience
+from .records import Recorder
 from .traced import LOCK, Traced, in_use, runs, waiting
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from ...engines.native.entry import Entry, Guards
     from ...engines.native.program import Program
 
-_data, _outside = attrgetter("_data"), attrgetter("_outside")
+_data, _node, _outside = attrgetter("_data"), attrgetter("_node"), attrgetter("_outside")
 MISSED = object()  # instead of a result
 
 
@@ -184,6 +187,8 @@ class Binding(NamedTuple):
     rest: Rest
     settings: object  # all of them
     captured: list[Array]  # the constants of the trace
+    asked: bool  # whether results may be differentiated later
+    recorder: Recorder | None  # None: of such calls none is recorded here, they take the long way
 
 
 class Entering:
@@ -200,17 +205,26 @@ class Entering:
         """The function for calls with a binding and with structures of a version; None if there is none."""
         if any(whole.version != version for whole in wholes(self._kinds)):
             return None  # it may change unnoticed, or has just done so
-        made_for = (bound, bound.crew(), *[id(whole.reference) for whole in wholes(self._kinds)])
+        nodes = [captured._node for captured in self._traced.captured]
+        made_for = (bound, bound.crew(), *[id(whole.reference) for whole in wholes(self._kinds)], *nodes)
         if made_for != self._made_for:
             self._made_for, self._entry = made_for, self._made(bound)
             self._function = None if self._entry is None else self._entry.function()
         if self._entry is None:
             return None
         self._entry.renew(binding)
-        self._entry.expect(self._state, context.current())
+        self._entry.outside(self._state, context.current())
         self._entry.expect(self._version, version)
         self._entry.expect(self._now, binding.rest)
+        if self._record is not None:
+            recorder = binding.recorder
+            when = 0 if not binding.asked else 2 if recorder and recorder.always else 1
+            self._entry.records(self._record, when, recorder.record if recorder else None)
         return self._function
+
+    def used(self) -> bool:
+        """Whether a call has been made by the function since this was asked the last time."""
+        return self._entry is not None and self._entry.used()
 
     def _made(self, bound: Bound) -> Entry | None:
         traced = self._traced
@@ -219,25 +233,30 @@ class Entering:
         if guards is None or form is None:
             return None
         places = iter(bound.moving)
-        if not all(_guard(guards, i, kind, places, not traced.recorded) for i, kind in enumerate(self._kinds)):
+        if not all(_guard(guards, i, kind, places, traced.recorded) for i, kind in enumerate(self._kinds)):
             return None
+        self._record = guards.record() if traced.recorded else None
         self._state = guards.context(context.STATE, context.current())
         self._version = guards.name(vars(context), "_version", None)
         self._now = guards.attribute(rest, "now", None) if traced.read_cells else None
         guards.empty(runs)
         guards.empty(rest.runs)
         guards.empty(waiting)
+        if traced.changes:
+            guards.empty(rest.snapshots)
         if not self._environment.guard(guards):
             return None
         for captured in traced.captured:
             guards.attribute(captured, "_data", captured._data)
+            if traced.recorded:
+                guards.attribute(captured, "_node", captured._node)
         return bound.entry(guards, form, MISSED, LOCK, self._run if traced.read_cells else None, rest.runs)
 
 
-def _guard(guards: Guards, register: int, kind: Kind, places: Iterator[int], plain: bool) -> bool:
+def _guard(guards: Guards, register: int, kind: Kind, places: Iterator[int], recorded: bool) -> bool:
     """Let an argument be of its kind. False: native code cannot tell."""
     if isinstance(kind, tuple):
-        guards.tensor(register, *kind, next(places), plain)
+        guards.tensor(register, *kind, next(places), recorded)
     elif isinstance(kind, Whole):
         guards.module(register, kind.reference, kind.parts)
     elif isinstance(kind, Inner):
@@ -246,7 +265,7 @@ def _guard(guards: Guards, register: int, kind: Kind, places: Iterator[int], pla
             return False
         if kind.order:
             inside = [inside[kind.order.index(name)] for name in kind.names]
-        return all(_guard(guards, i, inner, places, plain) for i, inner in zip(inside, kind.kinds, strict=True))
+        return all(_guard(guards, i, inner, places, recorded) for i, inner in zip(inside, kind.kinds, strict=True))
     elif kind is None or isinstance(kind, trees.Static):
         guards.same(register, None if kind is None else kind.value)
     else:
@@ -313,8 +332,11 @@ class Recent:
         "_binding",
         "_bound",
         "_entering",
+        "_patience",
         "_program",
+        "_run",
         "_traced",
+        "_used",
         "arguments",
         "enter",
         "environment",
@@ -331,7 +353,10 @@ class Recent:
         self._binding: Binding | None = None  # what is in the table of the bound program
         self._program: weakref.ref[Program] | None = None
         self._bound: Bound | None = None
-        self._entering = Entering(traced, kinds, environment, Standing(self))
+        self._patience = Patience()
+        self._used = False  # whether a call was repeated at once by Python
+        self._run = Standing(self)
+        self._entering = Entering(traced, kinds, environment, self._run)
         self.enter: Callable[..., object] | None = None  # the call as a function of C: its result, or MISSED
 
     @classmethod
@@ -354,17 +379,32 @@ class Recent:
 
     # --- at once
 
-    def stand(self, standing: Rest, version: int, program: Program, arguments: Arguments) -> None:
-        """A call has succeeded during a rest, with state that is nobody else's and structures of a version."""
+    def stand(
+        self,
+        standing: Rest,
+        version: int,
+        program: Program,
+        arguments: Arguments,
+        primitive: Primitive,
+        snapshot: Snapshot | None,
+    ) -> None:
+        """A call has succeeded during a rest, with structures of a version, and state of which that is nobody else's
+        which it has written. The snapshot is that of its record."""
         self.enter = self._binding = None
-        whole = all(o._data.flags.c_contiguous for o in arguments.operands)  # others would be copied in vain
-        if not whole or current().settings.fill is not None:
+        used, self._used = self._entering.used() or self._used, False
+        if not self._patience.prepares(used):
             return
-        traced = self.traced
+        state, traced = current(), self.traced
+        whole = all(o._data.flags.c_contiguous for o in arguments.operands)  # others would be copied in vain
+        if not whole or state.settings.fill is not None or state.key is None:
+            return
         arrays = [*map(_data, (*traced.captured, *map(_outside, traced.pick_read(arguments.cells))))]
         if self._program is None or self._program() is not program:
             self._program, self._bound = weakref.ref(program), program.bound(len(arrays))
-        binding = Binding(standing, current().settings.key, arrays[: len(traced.captured)])
+        asked, recorder = traced.recorded and state.settings.grad_enabled, None
+        if asked and state.plain and not traced.changes:
+            recorder = Recorder(primitive, traced, self._run, snapshot)
+        binding = Binding(standing, state.key, arrays[: len(traced.captured)], asked, recorder)
         if self._bound is not None and self._bound.hold(binding, arrays):
             self._binding = binding
             self._enter(self._bound, binding, version)
@@ -377,9 +417,7 @@ class Recent:
     def at_once(self, args: tuple[object, ...]) -> object:
         """The result for these arguments if the call can be repeated at once, or MISSED."""
         state, traced, bound, binding = current(), self.traced, self._bound, self._binding
-        if binding is None or bound is None or state.trace is not None or state.scope is not None:
-            return MISSED
-        if state.settings.key != binding.settings:
+        if binding is None or bound is None or state.key != binding.settings:
             return MISSED
         found = Found(traced)
         try:
@@ -390,19 +428,26 @@ class Recent:
                     return MISSED
                 if traced.captured and not all(map(is_, map(_data, traced.captured), binding.captured)):
                     return MISSED
-                operands = found.operands
-                if traced.recorded and state.settings.grad_enabled and any(o._node is not None for o in operands):
-                    return MISSED
+                operands, recorder, snapshot = [*map(_data, found.operands)], binding.recorder, None
+                nodes = [*map(_node, found.operands)] if binding.asked else []
+                if (recorder and recorder.always) or any(node is not None for node in nodes):
+                    if recorder is None or not recorder.fits():
+                        return MISSED
+                    snapshot = recorder.snapshot()
                 if traced.read_cells:
                     rest.runs.add(found)  # first, see core/cell.py
-                    if rest.now is not binding.rest:
+                    if rest.now is not binding.rest or (traced.changes and rest.keeps(bound.overwritten)):
                         return MISSED
-            arrays = bound(binding, [o._data for o in operands], found.delivery() if traced.changes else ())
+            arrays = bound(binding, operands, found.delivery() if traced.changes else ())
         finally:
             rest.runs.discard(found)
         if arrays is None:
             return MISSED
         self._enter(bound, binding, found.version)
+        self._used = True
+        if snapshot is not None and recorder is not None:
+            record = recorder.record(operands, nodes, arrays, snapshot)
+            return traced.result(found.leaves, record.results(traced.count))
         if traced.alone:
             return wrap(arrays[0])
         return traced.result(found.leaves, [wrap(a) for a in arrays])

@@ -33,6 +33,7 @@ from ..call import call
 from .arguments import Arguments
 from .distant import Stay
 from .ownership import InUse, unshared, unshared_far
+from .records import CallRecord
 
 if TYPE_CHECKING:
     from .recent import Recent
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 LOCK = open_after_fork(threading.RLock())  # tracing puts tracers into cells, so one thread at a time may look at them
 WAIT = 1e-4  # seconds between two looks at whether another thread is done with state that we need
 _TENSORS = {*VALUES}
-_inside, _outside, _leaf = attrgetter("_inside"), attrgetter("_outside"), attrgetter("_leaf")
+_inside, _outside, _leaf, _node = map(attrgetter, ("_inside", "_outside", "_leaf", "_node"))
 _NONE = {None}
 
 
@@ -143,6 +144,8 @@ class Traced:
         operands: list[Tensor] = []
         owned: list[int] = []
         distant, far = TABLE[engine_name()].distant, None
+        ours = state.trace is None and state.plain and not distant  # whether we make the record, if there is one
+        record: CallRecord | None = None
         key = id(operands)
         try:
             if stateful and waiting:
@@ -152,14 +155,17 @@ class Traced:
                     others = [*runs.values()] if runs else ()
                     standing = [rest.begin()]
                     operands += self.captured
-                    whole = self._read(readers, plain, operands)
+                    whole = self._read(readers, plain or ours, operands)
                     operands += arguments.operands
                     if whole and not (others and in_use.overwrote(operands, others)) and not self._in_the_way(cells):
                         simple = state.trace is None and set(map(type, operands)) <= _TENSORS
-                        simple = simple and (plain or all(o._node is None for o in operands))
+                        simple = simple and (plain or ours or all(o._node is None for o in operands))
+                        if simple and ours and not plain:
+                            record = self._record(primitive, operands, readers)
                         if simple and distant:
                             far = Stay(self, operands, readers)
-                        owned = (unshared_far if distant else unshared)(operands, self.states) if simple else []
+                        alone = simple and record is None
+                        owned = (unshared_far if distant else unshared)(operands, self.states) if alone else []
                         if owned and not self._still_there(readers, operands):
                             owned = []  # whoever else holds the old values, it is not their cells
                         if stateful:
@@ -172,13 +178,16 @@ class Traced:
                 if far is not None and (stayed := far.run(operands, owned, deliver)) is not None:
                     rest.now = None
                     return self.result(arguments.leaves, stayed[: self.count])
-                arrays = run(self.graph, [o._data for o in operands], owned, deliver)
+                arrays = run(self.graph, record.arrays if record else [o._data for o in operands], owned, deliver)
                 program = self.graph.programs.get(engine_name())
                 if program is None or not hasattr(program, "bound"):
                     rest.now = None  # its results may be views of what cells hold
                 elif recent is not None and len(owned) == len(self.written_cells) + len(self.made_cells):
-                    recent.stand(standing[0], version, program, arguments)
-                return self.result(arguments.leaves, [wrap(a) for a in arrays[: self.count]])
+                    recent.stand(standing[0], version, program, arguments, primitive, record.state if record else None)
+                if record is None:
+                    return self.result(arguments.leaves, [wrap(a) for a in arrays[: self.count]])
+                record.outs = arrays
+                return self.result(arguments.leaves, record.results(self.count))
         finally:
             if stateful:
                 runs.pop(key, None)  # nothing is called before this, so no signal is heard before it either
@@ -196,6 +205,15 @@ class Traced:
         before = [*map(_outside, cells)]
         operands += [cell.value if plain else read(cell) for cell in cells]
         return all(map(is_, before, map(_outside, cells)))
+
+    def _record(self, primitive: Primitive, operands: list[Tensor], cells: Sequence[Cell]) -> CallRecord | None:
+        """The record of a call outside of transformations, if something is recorded of what it is given."""
+        leaves = [cell._node for cell in cells] if any(map(_inside, cells)) else [*map(_leaf, cells)]
+        first = len(self.captured)
+        nodes = [*map(_node, operands[:first]), *leaves, *map(_node, operands[first + len(cells) :])]
+        if set(nodes) <= _NONE:
+            return None
+        return CallRecord.of(primitive, self.graph, [o._data for o in operands], nodes)
 
     def _in_the_way(self, cells: list[Cell]) -> bool:
         """Whether a call is going on at once, see recent.py, that overwrites what we read or reads what we replace."""
