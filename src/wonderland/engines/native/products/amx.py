@@ -27,8 +27,7 @@ from ..tuning import CYCLES, LONGEST, NEAR_BYTES, PANEL
 from ..values import View
 from .blocks import Blocks, Place, difference, shifted, stepped
 from .elements import Elements, Span, listed, turned
-from .epilogue import Epilogue, WithEpilogue
-from .product import finish
+from .epilogue import Epilogue, WithEpilogue, finish
 
 SIDE = 16  # rows of a tile, and elements of a row
 BYTES = 4 * SIDE  # of a row

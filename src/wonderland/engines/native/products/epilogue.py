@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from ....core import dtypes
@@ -12,6 +12,7 @@ from ..text.describe import Description
 from ..text.operations import cost_of, rounded
 from ..text.routine import Routine, slots_of
 from ..values import Buffer, Hole, Op, Take, Value, View, accesses, leaves, parts, regrouped, transposed
+from .blocks import Place, stepped
 
 Stores = list[tuple[View, Value]]
 
@@ -83,3 +84,15 @@ class WithEpilogue:
         factors = [description.view(v) for v in self.factors]
         stores = [f"{description.view(t)} = {description.value(v)}" for t, v in self.epilogue.stores]
         return "\n".join([f"{type(self).__name__} {self.epilogue.hole.dtype}", *factors, *stores, *description.lines])
+
+
+def finish(r: Routine, epilogue: Epilogue, place: Place, n: int, w: int, load: Callable[[str, str], str]) -> None:
+    """The epilogue of a rectangle of a matrix of n columns whose sums wait: `load` gets a vector of them."""
+
+    def line(i: str) -> None:
+        def one(j: str, count: int) -> None:
+            epilogue.emit(r, [*place.lead, i, j], load(i, j), w, count)
+
+        stepped(r, place.column, place.column_end, w, n, one)
+
+    r.b.loop(place.row_end, 1, line, place.row)

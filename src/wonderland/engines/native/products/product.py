@@ -33,7 +33,7 @@ from ..tuning import (
 from ..values import Shape, View
 from .ahead import LINE, Ahead
 from .blocks import Blocks, Place, difference, shifted, stepped
-from .epilogue import Epilogue, WithEpilogue
+from .epilogue import Epilogue, WithEpilogue, finish
 from .packing import Panels, transpose
 
 SETS, WAYS = 64, 8  # of the first-level cache: sets, lines in a set
@@ -449,18 +449,6 @@ class Product(WithEpilogue):
             r.b.loop(place.column_end, self.w, columns, place.column)
 
         stepped(r, place.row, place.row_end, self.w, self.m, rows)
-
-
-def finish(r: Routine, epilogue: Epilogue, place: Place, n: int, w: int, load: Callable[[str, str], str]) -> None:
-    """The epilogue of a rectangle of a matrix of n columns whose sums wait: `load` gets a vector of them."""
-
-    def line(i: str) -> None:
-        def one(j: str, count: int) -> None:
-            epilogue.emit(r, [*place.lead, i, j], load(i, j), w, count)
-
-        stepped(r, place.column, place.column_end, w, n, one)
-
-    r.b.loop(place.row_end, 1, line, place.row)
 
 
 def _places(step: int) -> int:
