@@ -23,7 +23,8 @@ from ...core.dtypes import is_inexact
 from ...core.tensor import Tensor
 from . import runtime, threads
 from .entry_guards import NUMBERS
-from .entry_text import NUMPY, PYTHON, RETURNS, WORDS, text
+from .entry_shorthand import NUMPY, PYTHON, RETURNS, WORDS
+from .entry_text import text
 from .keeping import kept
 from .machine import Module, machine
 
