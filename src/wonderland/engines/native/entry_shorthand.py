@@ -1,11 +1,11 @@
 """Functions of C that work with objects of Python's, written as LLVM's text but for some shorthands.
 
-    %r = API name(...)              call a function of the interfaces; their addresses are in a table
-    %r = API name(...) OR there     and go there if it returns null
-    %v = LOAD type base n           the n-th word from a base on; words of the record that describes a call (`entry.py`)
-    STORE type v base n             have names, see `WORDS`
-    GO there IF condition           a variable, or a comparison: eq ptr %a, %b
-    FOR %k TO %n ... END            k from 0 to n - 1
+%r = API name(...)              call a function of the interfaces; their addresses are in a table
+%r = API name(...) OR there     and go there if it returns null
+%v = LOAD type base n           the n-th word from a base on; words of the record that describes a call (`entry.py`)
+STORE type v base n             have names, see `WORDS`
+GO there IF condition           a variable, or a comparison: eq ptr %a, %b
+FOR %k TO %n ... END            k from 0 to n - 1
 """
 
 from __future__ import annotations
