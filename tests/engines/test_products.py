@@ -333,8 +333,8 @@ def test_a_block_asks_for_a_share_of_the_panel_that_comes_after_its_own(k: int, 
     for m in (16, 100, 197):
         step = next(step for step in checked(m, k, n, fixed=True) if isinstance(step, Product))
         lines = step.cut * step.width // step.ahead.turn
-        asked = len(step.ahead.places) * step.ahead.turns * -(-step.blocks.rows // step.rows)
-        assert lines <= asked < 2 * lines + len(step.ahead.places) * step.ahead.turns
+        turns = step.ahead.turns * -(-step.blocks.rows // step.rows)
+        assert lines <= turns * len(step.ahead.places) < lines + turns
     assert not checked(100, 64, 100, fixed=True)[-1].ahead.places  # it stays in the cache
 
 
