@@ -294,7 +294,7 @@ def promote(name: str, *xs: ArrayLike) -> list[Tensor]:
     """The operands as tensors of one dtype. Python numbers take the dtype of the tensors."""
     if len(xs) == 2:  # a tensor and a number, the frequent case
         x, y = xs
-        if type(x) is Tensor and type(y) is Tensor and x._data.dtype is y._data.dtype:
+        if isinstance(x, Tensor) and isinstance(y, Tensor) and x.dtype is y.dtype:
             return [x, y]
         if type(x) is Tensor and SCALAR_KIND.get(type(y), 4) <= KIND[x.dtype]:
             return [x, from_scalar(y, x.dtype)]  # type: ignore[arg-type]  # its type is that of a number
