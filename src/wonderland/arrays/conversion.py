@@ -296,9 +296,10 @@ def promote(name: str, *xs: ArrayLike) -> list[Tensor]:
         x, y = xs
         if isinstance(x, Tensor) and isinstance(y, Tensor) and x.dtype is y.dtype:
             return [x, y]
-        if type(x) is Tensor and SCALAR_KIND.get(type(y), 4) <= KIND[x.dtype]:
-            return [x, from_scalar(y, x.dtype)]  # type: ignore[arg-type]  # its type is that of a number
-        if type(y) is Tensor and SCALAR_KIND.get(type(x), 4) <= KIND[y.dtype]:
+        if isinstance(x, Tensor):
+            if SCALAR_KIND.get(type(y), 4) <= KIND[x.dtype] and scalar_kind(x) is None:
+                return [x, from_scalar(y, x.dtype)]  # type: ignore[arg-type]  # its type is that of a number
+        elif isinstance(y, Tensor) and SCALAR_KIND.get(type(x), 4) <= KIND[y.dtype] and scalar_kind(y) is None:
             return [from_scalar(x, y.dtype), y]  # type: ignore[arg-type]  # as above
     xs_ = [as_operand(name, x) for x in xs]
     common: DType | None = None

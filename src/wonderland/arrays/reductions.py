@@ -27,7 +27,7 @@ from ..primitives.creation import full, ones_like, zeros_like
 from ..primitives.structure import SUMMED_IN
 from .arithmetic import abs as abs_
 from .arithmetic import square
-from .conversion import as_inexact, as_ordered, as_result, as_tensor, for_sums
+from .conversion import as_inexact, as_ordered, as_result, as_tensor, convert, for_sums
 from .joining import concat
 from .manipulation import astype, broadcast_to, expand_dims, ravel, reshape
 
@@ -78,6 +78,8 @@ def prod(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, 
 
 
 def _count(x: Tensor, axis: Axes, name: str) -> int:
+    if axis is None:
+        return x.size
     return math.prod(x.shape[a] for a in normalize_axes(name, axis, x.ndim))
 
 
@@ -94,10 +96,10 @@ def mean(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tenso
     if is_half(x.dtype):  # the sum may be too large for the type of the mean
         return astype(mean(astype(x, dtypes.float32), axis=axis, keepdims=keepdims), x.dtype)
     n = _count(x, axis, "mean")
-    total = sum(x, axis=axis, keepdims=keepdims)
+    total = sum(x, axis=axis, keepdims=keepdims) if keepdims else sum(x, axis)
     if n == 0:
         return _undefined(total, f"mean: the reduction of shape {x.shape} over axis {axis} has no elements.")
-    return total / n
+    return pe.divide(total, convert(n, total.dtype))
 
 
 def _undefined(total: Tensor, why: str) -> Tensor:

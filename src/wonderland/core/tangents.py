@@ -11,12 +11,15 @@ from typing import Any
 
 from .cell import Cell
 from .context import BACKWARD, FORWARD, FORWARD_MODE, Trace, current, current_pass, leave, step_out
-from .dtypes import DType, is_inexact
+from .dtypes import COMPLEXES, FLOATS, DType, is_inexact
 from .errors import GradientError, TraceError
 from .interpreter import Later, Tangent, apply_linear, bind
 from .primitive import LINEAR, ZERO, Primitive
 from .tensor import VALUES, Shape, Tensor, Tracer, format_array, noun
 from .typing import Array
+
+FEW = 1 << 12  # elements that are kept for the backward pass sooner than a recording of linear operations is made
+_INEXACT = frozenset(FLOATS + COMPLEXES)
 
 
 class JVPTracer(Tracer):
@@ -91,7 +94,7 @@ class JVPTrace:
                 out, tangent = primitive.linearize(primals, tangents, **params)
             else:
                 out = bind(primitive, *primals, **params)
-                if self.later and _takes_computing(primitive, tangents, out):
+                if self.later and _waits(primitive, primals, tangents, out):
                     tangent = Tangent(out.shape, out.dtype, Later(primitive, tangents, params, primals, out))
                 else:
                     tangent = tangent_of(primitive, primals, tangents, out, params)
@@ -126,13 +129,31 @@ class JVPTrace:
         return value, None
 
 
-def _takes_computing(primitive: Primitive, tangents: Sequence[Tensor | None], out: Tensor) -> bool:
-    """Whether the derivative of an operation needs numbers that are not there yet."""
+def _waits(primitive: Primitive, primals: Sequence[Tensor], tangents: Sequence[Tensor | None], out: Tensor) -> bool:
+    """Whether a derivative is better worked out in the backward pass: if it needs numbers that are not there yet.
+
+    That of a small operation is, too: to keep its numbers is quicker than to record linear operations.
+    """
     rules = primitive.jvp
-    if callable(rules) or primitive.multiple or not is_inexact(out.dtype):
+    if primitive.multiple or out.dtype not in _INEXACT:
         return False
-    used = [rules[min(i, len(rules) - 1)] if rules else None for i, t in enumerate(tangents) if t is not None]
-    return None not in used and any(callable(rule) for rule in used)
+    linear = callable(rules)
+    if not callable(rules):
+        last = len(rules) - 1
+        for i, tangent in enumerate(tangents):
+            if tangent is not None:
+                rule = rules[i if i < last else last] if rules else None
+                if rule is None:
+                    return False  # there is none, and an error says so
+                if callable(rule):
+                    return True
+                linear = linear or rule is LINEAR
+    if not linear or out.size > FEW:
+        return False
+    for primal in primals:  # noqa: SIM110 - every operation asks
+        if primal.size > FEW:
+            return False
+    return True
 
 
 def tangent_of(

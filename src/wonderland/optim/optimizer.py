@@ -216,27 +216,28 @@ class Optimizer(Rated):
             self._step_group(group, dict(zip(group.params, left, strict=False)))
 
     def _step_group(self, group: Group, gradients: dict[str, Tensor | None]) -> None:
-        keep = self.kept(group)
-        exact = (*self.scalars(group), *keep)
-        cast: dict[dtypes.DType, Scalars] = {}  # each scalar is rounded once per dtype, not once per parameter
+        exact, keep = self.scalars(group), self.kept(group)
+        cast: dict[dtypes.DType, tuple[Scalars, Scalars]] = {}  # rounded once per dtype, not once per parameter
         for name, parameter in group.params.items():
             g = gradients[name]
             if g is None:
                 continue
             cells = {kind: buffers[name] for kind, buffers in group.state.items() if name in buffers}
-            values: dict[str, Tensor] = dict(cells)
-            w: Tensor = parameter
+            before = {kind: read(cell) for kind, cell in cells.items()}
+            values = dict(before)
+            w = read(parameter)
             master = values.pop("master", None)
             if master is not None:
                 # somebody else may have set the parameter since
                 w = arrays.where(arrays.astype(master, w.dtype) == w, master, arrays.astype(w, master.dtype))
                 g = arrays.astype(g, master.dtype)
             if w.dtype not in cast:
-                cast[w.dtype] = tuple(arrays.astype(s, dtypes.real_of(w.dtype)) for s in exact)
-            scalars = cast[w.dtype]
-            w, g = self.decayed(group, w, g, *scalars[len(exact) - len(keep) :])
+                real = dtypes.real_of(w.dtype)
+                cast[w.dtype] = _rounded(exact, real), _rounded(keep, real)
+            scalars, kept = cast[w.dtype]
+            w, g = self.decayed(group, w, g, *kept)
             try:
-                new = self.update(group, w, g, values, *scalars[: len(exact) - len(keep)])
+                new = self.update(group, w, g, values, *scalars)
             except KeyError as missing:
                 raise InputError(
                     f"{type(self).__name__}: a setting that was changed needs the state {missing}, which was not made.",
@@ -247,7 +248,7 @@ class Optimizer(Rated):
                 new = arrays.astype(new, parameter.dtype)
             parameter.assign(new)
             for kind, cell in cells.items():
-                if values[kind] is not cell:
+                if values[kind] is not before[kind]:
                     cell.assign(values[kind])
 
     def kept(self, group: Group) -> Scalars:
@@ -404,6 +405,10 @@ class State(Module):
 def _widened(value: Tensor) -> Tensor:
     """State in 16 bits would lose small squares and small steps."""
     return arrays.astype(value, dtypes.float32) if dtypes.is_half(value.dtype) else value
+
+
+def _rounded(scalars: Scalars, dtype: dtypes.DType) -> Scalars:
+    return tuple([arrays.astype(s, dtype) for s in scalars])
 
 
 def _rate(name: str, lr: Any) -> Buffer:
