@@ -96,7 +96,7 @@ def mean(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tenso
     if is_half(x.dtype):  # the sum may be too large for the type of the mean
         return astype(mean(astype(x, dtypes.float32), axis=axis, keepdims=keepdims), x.dtype)
     n = _count(x, axis, "mean")
-    total = sum(x, axis=axis, keepdims=keepdims) if keepdims else sum(x, axis)
+    total = _reduce("mean", p.sum_, x, axis, keepdims)
     if n == 0:
         return _undefined(total, f"mean: the reduction of shape {x.shape} over axis {axis} has no elements.")
     return pe.divide(total, convert(n, total.dtype))

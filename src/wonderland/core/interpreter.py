@@ -118,7 +118,8 @@ def assign(cell: Cell, value: Tensor) -> None:
         value = read(value)
     if value._node is not None:
         value = unrecorded(value)
-    if value.shape != cell.shape or value.dtype != cell.dtype:
+    held = cell._held
+    if value.shape != held.shape or value.dtype != held.dtype:
         raise ShapeError(
             f"assign: a {type(cell).__name__} of {cell.dtype}{list(cell.shape)} cannot take a value of "
             f"{value.dtype}{list(value.shape)}.",

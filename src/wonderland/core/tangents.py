@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .cell import Cell
 from .context import BACKWARD, FORWARD, FORWARD_MODE, Trace, current, current_pass, leave, step_out
 from .dtypes import COMPLEXES, FLOATS, DType, is_inexact
@@ -16,7 +18,7 @@ from .errors import GradientError, TraceError
 from .interpreter import Later, Tangent, apply_linear, bind
 from .primitive import LINEAR, ZERO, Primitive
 from .tensor import VALUES, Shape, Tensor, Tracer, format_array, noun
-from .typing import Array
+from .typing import Array, Tangents
 
 FEW = 1 << 12  # elements that are kept for the backward pass sooner than a recording of linear operations is made
 _INEXACT = frozenset(FLOATS + COMPLEXES)
@@ -76,17 +78,19 @@ class JVPTrace:
         return self.parent is None or self.parent.concrete
 
     def process(self, primitive: Primitive, args: Sequence[Tensor], params: dict[str, object]) -> Any:
-        primals, tangents, active = [], [], False
+        primals: list[Tensor] = []
+        tangents: Tangents = []
+        active, plain = False, self.later and primitive.linearize is None and not primitive.foreign
         for arg in args:
+            tangent = None
             if type(arg) is JVPTracer and arg.trace is self:
-                primals.append(arg.primal)
-                tangent = arg.tangent
-                tangents.append(tangent)
+                tangent, arg = arg.tangent, arg.primal
                 active = active or tangent is not None
-            else:
-                primals.append(arg)
-                tangents.append(None)
-        inside = step_out()
+            primals.append(arg)
+            tangents.append(tangent)
+            plain = plain and type(arg) is Tensor and arg._node is None
+        # numbers and tangents that record themselves need no other interpreter
+        inside = None if plain and current().plain else step_out()
         try:
             if not active:
                 return bind(primitive, *primals, **params)
@@ -99,7 +103,8 @@ class JVPTrace:
                 else:
                     tangent = tangent_of(primitive, primals, tangents, out, params)
         finally:
-            leave(inside)
+            if inside is not None:
+                leave(inside)
         if primitive.multiple:
             return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
         return out if tangent is None else JVPTracer(self, out, tangent)
@@ -148,12 +153,20 @@ def _waits(primitive: Primitive, primals: Sequence[Tensor], tangents: Sequence[T
                 if callable(rule):
                     return True
                 linear = linear or rule is LINEAR
-    if not linear or out.size > FEW:
+    if not linear or not _is_small(out):
         return False
     for primal in primals:  # noqa: SIM110 - every operation asks
-        if primal.size > FEW:
+        if not _is_small(primal):
             return False
     return True
+
+
+def _is_small(x: Tensor) -> bool:
+    """Whether keeping x keeps little memory; a view keeps what it is a view of."""
+    if type(x) is not Tensor:
+        return False
+    base = x._data.base
+    return x._data.size <= FEW and (base is None or (type(base) is np.ndarray and base.size <= FEW))
 
 
 def tangent_of(

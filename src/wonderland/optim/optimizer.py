@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from .. import arrays
 from ..core import dtypes, trees
 from ..core.errors import GradientError, InputError, ModuleError, ShapeError
-from ..core.interpreter import read
+from ..core.interpreter import assign, read
 from ..core.tensor import Tensor
 from ..core.typing import ArrayLike
 from ..nn.module.module import Module
@@ -210,7 +210,7 @@ class Optimizer(Rated):
 
     def _advance(self, gradients: Sequence[Tensor | None]) -> None:
         """One step of all groups, with a gradient for each of their parameters in order; None: it stays."""
-        self.count.assign(self.count + 1)
+        assign(self.count, read(self.count) + 1)
         left = iter(gradients)
         for group in self.groups:
             self._step_group(group, dict(zip(group.params, left, strict=False)))
@@ -246,10 +246,10 @@ class Optimizer(Rated):
             if master is not None:
                 values["master"] = new
                 new = arrays.astype(new, parameter.dtype)
-            parameter.assign(new)
+            assign(parameter, new)
             for kind, cell in cells.items():
                 if values[kind] is not before[kind]:
-                    cell.assign(values[kind])
+                    assign(cell, values[kind])
 
     def kept(self, group: Group) -> Scalars:
         """What a decay beside the step leaves of the weights, in float64; empty without one."""
@@ -278,12 +278,12 @@ class Optimizer(Rated):
 
     def _matched(self, grads: object) -> dict[int, Tensor]:
         """The gradients by the identity of their parameters."""
-        if type(grads) is dict and all(type(g) is Tensor for g in grads.values()):
+        if type(grads) is dict and set(map(type, grads.values())) == {Tensor}:
             given = {str(name): g for name, g in grads.items()}  # as `grad` gives them
         else:
             given = {".".join(map(str, path)): g for path, g in trees.flatten_with_paths(grads)[0]}
         for table in self._tables():
-            if all(name in given for name in table):
+            if given.keys() >= table.keys():
                 return {id(p): _checked(self, name, p, given[name]) for name, p in table.items()}
         trained = {name: p for name, p in self.groups[0].params.items() if p.trainable}
         if self._ordered and len(trained) == len(given):
