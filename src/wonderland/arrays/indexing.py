@@ -56,7 +56,8 @@ def getitem(x: Tensor, index: Index) -> Tensor:
     (tensor([5, 4, 3]), (2, 2), tensor([4, 5]))
     """
     if is_plain(x):
-        entries = plain_entries(index, x._data.nbytes)
+        simple = type(index) is int or type(index) is slice
+        entries = index if simple else plain_entries(index, x._data.nbytes)
         if entries is not None:
             try:
                 return wrap(x._data[entries])

@@ -20,6 +20,12 @@ class Stateful(Protocol):
     def __tree_parts__(self) -> tuple[Mapping[str, object], object]: ...
 
 
+class Steady(Stateful, Protocol):
+    """One that knows whether a change other than in cells always shows in `structure_version`."""
+
+    def __tree_steady__(self) -> bool: ...
+
+
 Member: TypeAlias = Cell | Lazy | Stateful
 DEEPEST = 10_000  # levels of modules; the paths of more would fill the memory
 
@@ -33,7 +39,7 @@ def members(owner: Any) -> dict[str, Member]:
     return found
 
 
-def walk(root: Any, *, again: bool = False) -> list[tuple[str, Member]]:
+def walk(root: Stateful, *, again: bool = False) -> list[tuple[str, Member]]:
     """All members of `root` and of its members, itself included, in the order of their attributes.
 
     What is reached twice is listed once, under its first path; with `again`, under each of them.
@@ -62,10 +68,10 @@ def walk(root: Any, *, again: bool = False) -> list[tuple[str, Member]]:
 
 Ends: TypeAlias = list[tuple[str, Cell | Lazy]]
 # By the identity of a module: it, the version of all structures, and its cells; None if they may change unnoticed.
-_known: dict[int, tuple[weakref.ref[Any], int, Ends | None]] = {}
+_known: dict[int, tuple[weakref.ref[Steady], int, Ends | None]] = {}
 
 
-def ends(root: Any) -> Ends:
+def ends(root: Steady) -> Ends:
     """The cells in a module, lazy ones, too, by path: remembered while no module changes, if changes show."""
     version = structure_version()
     known = _known.get(id(root))
