@@ -132,6 +132,31 @@ def test_what_is_no_operand(word: object) -> None:
             right(word, x)
 
 
+SHAPES: list[Any] = [
+    *((6,), (-1,), (2, -1), (3, 2), (-1, -1), (-2, 3), (0, -1), (), (7,), (True, 6), (1, 6, 1), (2.0, 3), ("2", 3)),
+    *(None, (None,), 6, -1, -2, [2, 3], np.array([2, 3]), (np.int64(2), 3), (wl.tensor(2), 3), "6", 6.0),
+]
+INDICES: list[Any] = [0, -1, 1, 2, -3, True, None, ..., slice(1), slice(None, None, -1), slice(5, 9), slice(0, 2, 0)]
+
+
+def test_views() -> None:
+    """A strict check of shapes sends them the long way."""
+    for data in (sample(dtypes.float32), sample(dtypes.float32, (3, 2)).T, sample(dtypes.int8, (0, 3)), wl.tensor(1.0)):
+        calls: list[Function] = [
+            lambda x: x.T,
+            lambda x: x.transpose(),
+            lambda x: x.reshape(),
+            lambda x: x.reshape(2, 3),
+        ]
+        calls += [lambda x, shape=shape: wl.reshape(x, shape) for shape in SHAPES]
+        calls += [lambda x, shape=shape: x.reshape(shape) for shape in SHAPES]
+        calls += [lambda x, index=index: x[index] for index in [*INDICES, np.int64(1), wl.tensor(0), (0, 1), "0", 1.0]]
+        for f in calls:
+            found = outcome(f, data)
+            with wl.shape.strict():
+                assert found == outcome(f, data)
+
+
 def test_types_stay() -> None:
     for dtype in dtypes.ALL:
         x = sample(dtype)

@@ -66,7 +66,7 @@ class JVPTrace:
     __slots__ = ("later", "parent", "staged", "written")
 
     def __init__(self, parent: Trace | None, later: bool = False) -> None:
-        """`later`: in reverse mode, derivatives that take computing are left to the backward pass."""
+        """`later`: in reverse mode, derivatives may be left to the backward pass, see `_waits`."""
         self.parent = parent
         self.later = later
         self.staged: bool = parent is not None and parent.staged
