@@ -4,9 +4,9 @@
     def _silu(x: Tensor) -> Tensor:
         return x * sigmoid(x)
 
-Without `jit`, on large tensors, this is one native kernel (evaluation.py) and one record. On small ones it is one record
-of `grad`, if its derivative is known. Elsewhere, as under `jit` and `vmap` and for a debugger, it is the function as it
-is written. Positional parameters are tensors.
+Without `jit`, on large tensors, this is one native kernel (evaluation.py) and one record; on small ones it is one
+record of `grad` if its derivative is known. Elsewhere, as under `jit` and `vmap` and for a debugger, it is the function
+as it is written. Positional parameters are tensors.
 """
 
 from __future__ import annotations
