@@ -144,6 +144,15 @@ def test_nested_derivatives():
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_backward_goes_through_gradients_that_came_before():
+    for _ in range(4):
+        x = X.copy().requires_grad_()
+        factor = wl.ones(6).requires_grad_()
+        wl.grad(lambda y: ((y * factor) ** 3).sum())(x).sum().backward()  # noqa: B023 - called at once
+        np.testing.assert_allclose(x.grad, 6 * X.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(factor.grad, (9 * X.numpy() ** 2).sum(axis=0), rtol=1e-5)
+
+
 def test_outlines_of_one_hash_have_programs_of_their_own():
     made = []
 

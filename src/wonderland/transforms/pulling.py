@@ -238,6 +238,9 @@ def of_tangents(seeds: Sequence[tuple[Tangent, Tensor]], wanted: Sequence[Tangen
     for order in sorted(nodes, reverse=True):
         node = nodes[order]
         primitive, params = node.primitive, tuple(node.params.items())
+        for number in node.primals if type(node) is Later else node.args:
+            if number._node is not None:
+                return None  # `backward()` wants to know what becomes of it
         if type(node) is Later:
             args = tuple([None if a is None else slot((a.order, a.index)) for a in node.args])
             primals = tuple([place(p._data) for p in node.primals])
