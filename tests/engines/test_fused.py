@@ -9,6 +9,8 @@ import wonderland as wl
 from wonderland import nn
 from wonderland.core import evaluation
 from wonderland.nn import functional as F  # noqa: N812
+from wonderland.transforms import reverse
+from wonderland.transforms.pulling import recorded
 
 DRAWN = np.random.default_rng(0)
 X, W, B = (DRAWN.normal(size=shape) for shape in ((601, 65), (65,), (65,)))
@@ -103,3 +105,17 @@ def test_a_layer_is_one_operation():
     x = wl.asarray(X.astype(np.float32))
     np.testing.assert_allclose(layer(x), X @ layer.weight.numpy() + layer.bias.numpy(), rtol=1e-4, atol=1e-5)
     assert names() == {"affine"}
+
+
+def test_small_ones_with_a_known_derivative_are_one_record_of_grad(monkeypatch):
+    counts = []
+    monkeypatch.setattr(reverse, "of_tangents", lambda seeds, wanted: counts.append(len(recorded([seeds[0][0]]))))
+    x, w, b = wl.ones((2, 3)), wl.ones((3, 4)), wl.ones(4)
+    gradients = wl.grad(lambda w, b: F.linear(x, w, b).sum(), argnums=(0, 1))(w, b)
+    assert counts == [2]  # the affine map and the sum
+    assert [g.tolist() for g in gradients] == [[[2.0] * 4] * 3, [2.0] * 4]
+    wl.grad(lambda x: F.silu(x).sum())(x)
+    assert counts[1] > 2
+    with wl.autocast("bfloat16"):
+        wl.grad(lambda w: F.linear(x, w, b).sum())(w)
+    assert counts[2] > 2

@@ -112,6 +112,34 @@ def test_arrays_given_to_parameters_are_copied():
     assert weight.tolist() == [1, 1]
 
 
+def test_parameters_are_listed_as_they_are_now():
+    """The list is remembered, but for modules that can be changed without notice."""
+
+    def names(model):
+        assert [name for name, _ in model.named_parameters()] == list(model.state_dict())
+        return list(wl.grad(lambda m: sum((p * p).sum() for p in m.parameters()))(model))
+
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+    assert names(model) == names(model) == ["0.weight", "0.bias"]
+    model[0].bias = None
+    assert names(model) == ["0.weight"]
+    model[0].weight.trainable = False
+    model[0].extra = nn.Parameter(wl.ones(1))
+    assert list(dict(model.named_parameters())) == ["0.weight", "0.extra"]
+
+    class Branches(nn.Module):
+        def __init__(self):
+            self.parts = [nn.Linear(1, 1, bias=False)]
+
+    model = Branches()
+    assert names(model) == ["parts.0.weight"]
+    model.parts.append(nn.Linear(1, 1, bias=False))
+    assert names(model) == ["parts.0.weight", "parts.1.weight"]
+    other = Branches()
+    del model
+    assert names(other) == ["parts.0.weight"]
+
+
 def test_structure_version_counts_changes_that_are_not_in_cells():
     model = Model()
     before = nn.structure_version()

@@ -12,6 +12,7 @@ import pytest
 import wonderland as wl
 from tests.transforms.counting import operations
 from wonderland import errors, nn
+from wonderland.core.tangents import FEW
 
 F64 = wl.float64
 
@@ -422,7 +423,7 @@ def test_residuals_do_not_hold_arguments_that_nobody_needs() -> None:
         assert reference() is None
         return result
 
-    assert wl.grad(loss)(wl.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    assert (wl.grad(loss)(wl.ones(FEW + 1)) == 2.0).all()
 
 
 # --- mistakes

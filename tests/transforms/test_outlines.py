@@ -21,6 +21,8 @@ FUNCTIONS = {
     "parts": lambda x, w: wl.concatenate([x[:2] @ w, wl.exp(x[2:])], axis=0).max(axis=1).sum(),
     "attention": lambda x, w: nn.functional.softmax(x @ w @ x.T, axis=-1).log().mean() * (x * 0.3).sum(),
     "loss": lambda x, w: nn.functional.cross_entropy(nn.functional.gelu(x @ w), LABELS),
+    "linear": lambda x, w: (wl.concatenate([x.T, w[:, :2] - x[:2].T], axis=1)[1:] * 3).reshape(-1).cumsum().mean(),
+    "steps": lambda x, w: (wl.sign(x) * x).sum() + (wl.floor(w) + wl.where(w > 0.5, w, 2.0)).sum() + wl.sign(w).max(),
     "svd": lambda x, w: wl.linalg.svdvals(x @ w).sum(),
     "scan": lambda x, w: wl.scan(lambda c, r: (wl.tanh(c @ w + r), c.sum()), x[0], x)[1].sum(),
     "jitted": lambda x, w: wl.jit(lambda a: wl.sin(a) * a)(x @ w).sum(),
@@ -140,3 +142,29 @@ def test_nested_derivatives():
     x = X.numpy().astype(np.float64)
     expected = 6 * np.sin(x) * np.cos(x) ** 2 - 3 * np.sin(x) ** 3
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_backward_goes_through_gradients_that_came_before():
+    for _ in range(4):
+        x = X.copy().requires_grad_()
+        factor = wl.ones(6).requires_grad_()
+        wl.grad(lambda y: ((y * factor) ** 3).sum())(x).sum().backward()  # noqa: B023 - called at once
+        np.testing.assert_allclose(x.grad, 6 * X.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(factor.grad, (9 * X.numpy() ** 2).sum(axis=0), rtol=1e-5)
+
+
+def test_outlines_of_one_hash_have_programs_of_their_own():
+    made = []
+
+    def outline(scale):
+        return ((wl.core.primitive.TABLE["multiply"], (("scale", scale),), (), True, ()),)
+
+    def pull(steps, values, adjoints):
+        made.append(steps)
+        return adjoints
+
+    for scale in (1, 2, 1):
+        outlines.program(7, (outline(scale), (((), np.dtype("float32")),), (0,), (0,)), pull)
+    assert [dict(steps[0][1])["scale"] for steps in made] == [1, 2, 1]
+    outlines.program(7, (outline(1), (((), np.dtype("float32")),), (0,), (0,)), pull)
+    assert len(made) == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import pytest
 
 import wonderland as wl
 from tests.transforms.counting import operations, values_alive
+from wonderland.core.tangents import FEW
 from wonderland.errors import GradientError, TraceError, TreeError
 
 rng = np.random.default_rng(0)
@@ -283,6 +285,25 @@ def test_values_are_kept_for_the_backward_pass_and_released_as_it_walks() -> Non
     assert max(alive.history) <= 3  # without a derivative nothing is kept
 
 
+@pytest.mark.parametrize("few", [True, False])
+def test_what_holds_its_arguments_until_the_backward_pass(few: bool) -> None:
+    """A linear operation needs no numbers for its derivative; only few of them are kept, as that is quicker."""
+    held = []
+
+    def f(x: Any) -> wl.Tensor:
+        y = x + 1
+        reference = weakref.ref(y.primal._data)
+        total = y.sum() + y[:3].sum()
+        del y
+        held.append(reference() is not None)
+        return total
+
+    x = wl.zeros(10 if few else FEW + 1)
+    gradient = wl.grad(f)(x)
+    assert held == [few]
+    assert gradient[:4].tolist() == [2, 2, 2, 1]
+
+
 def test_peak_memory_of_the_backward_pass() -> None:
     n, depth = 200_000, 20
 
@@ -292,7 +313,7 @@ def test_peak_memory_of_the_backward_pass() -> None:
         return x.sum()
 
     x = wl.ones(n)
-    wl.grad(deep)(wl.ones(3))
+    wl.grad(deep)(x)  # loads what it needs
     tracemalloc.start()
     try:
         wl.grad(deep)(x)

@@ -6,6 +6,7 @@ import math
 
 from ..core.errors import InputError
 from ..core.fused import MANY, fused
+from ..core.shortcuts import of_one
 from ..core.tensor import Tensor, Tracer
 from ..core.typing import ArrayLike, Axes
 from ..primitives import elementwise as p
@@ -21,6 +22,7 @@ from .stopping import stop_gradient
 __all__ = ["log_sigmoid", "log_softmax", "logit", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "xlogy"]
 
 
+@of_one(p.sigmoid)
 def sigmoid(x: ArrayLike, /) -> Tensor:
     r"""\(\sigma(x) = 1/(1 + e^{-x})\), with \(\sigma' = \sigma(1-\sigma) \le 1/4\). Book, section 6.4.3.
 
@@ -31,6 +33,7 @@ def sigmoid(x: ArrayLike, /) -> Tensor:
     return p.sigmoid(as_real("sigmoid", x))
 
 
+@of_one(p.relu)
 def relu(x: ArrayLike, /) -> Tensor:
     r"""\(\max(0, x)\), with derivative 0 at 0. Book, sections 6.4.3 and 6.4.4.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..core import dtypes
 from ..core.arguments import as_int
-from ..core.dtypes import KIND, is_inexact
-from ..core.interpreter import bind
+from ..core.dtypes import KIND
 from ..core.primitive import Primitive
+from ..core.shortcuts import of_one, of_two
 from ..core.tensor import Tensor
 from ..core.typing import ArrayLike
 from ..primitives import elementwise as p
@@ -26,6 +26,7 @@ __all__ = [
 # --- the four operations
 
 
+@of_two(p.add)
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 + x2; for bools, at least one true.
 
@@ -33,15 +34,13 @@ def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> wl.add(wl.ones(3), 2)
     tensor([3., 3., 3.])
     """
-    if type(x1) is Tensor and type(x2) is Tensor and (dtype := x1._data.dtype) is x2._data.dtype and dtype.kind == "f":
-        return bind(p.add, x1, x2)  # the frequent case
-    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
-        x1, x2 = promote("add", x1, x2)
+    x1, x2 = promote("add", x1, x2)
     if x1.dtype is dtypes.bool_:
         return p.bitwise_or(x1, x2)
-    return bind(p.add, x1, x2)
+    return p.add(x1, x2)
 
 
+@of_two(p.subtract)
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 - x2.
 
@@ -49,13 +48,10 @@ def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> wl.subtract(wl.tensor([5, 7]), 1)
     tensor([4, 6])
     """
-    if type(x1) is Tensor and type(x2) is Tensor and (dtype := x1._data.dtype) is x2._data.dtype and dtype.kind == "f":
-        return bind(p.subtract, x1, x2)  # the frequent case
-    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
-        x1, x2 = promote("subtract", x1, x2)
-    return bind(p.subtract, x1, x2)
+    return p.subtract(*promote("subtract", x1, x2))
 
 
+@of_two(p.multiply)
 def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""The Hadamard product \([X \odot Y]_{ij} = X_{ij} Y_{ij}\); for bools, both true. Book, D.2.4.
 
@@ -63,15 +59,13 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> wl.multiply(wl.tensor([1.0, 2.0]), wl.tensor([3.0, 0.0]))
     tensor([3., 0.])
     """
-    if type(x1) is Tensor and type(x2) is Tensor and (dtype := x1._data.dtype) is x2._data.dtype and dtype.kind == "f":
-        return bind(p.multiply, x1, x2)  # the frequent case
-    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype):
-        x1, x2 = promote("multiply", x1, x2)
+    x1, x2 = promote("multiply", x1, x2)
     if x1.dtype is dtypes.bool_:
         return p.bitwise_and(x1, x2)
-    return bind(p.multiply, x1, x2)
+    return p.multiply(x1, x2)
 
 
+@of_two(p.divide)
 def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 / x2; integers become floating first.
 
@@ -79,13 +73,10 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> wl.divide(wl.tensor([1, 3]), 2)
     tensor([0.5, 1.5])
     """
-    if type(x1) is Tensor and type(x2) is Tensor and (dtype := x1._data.dtype) is x2._data.dtype and dtype.kind == "f":
-        return bind(p.divide, x1, x2)
-    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and is_inexact(x1.dtype)):
-        x1, x2 = promote_inexact("divide", x1, x2)
-    return bind(p.divide, x1, x2)
+    return p.divide(*promote_inexact("divide", x1, x2))
 
 
+@of_two(p.floor_divide)
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(\lfloor x_1 / x_2 \rfloor\); derivative zero.
 
@@ -96,6 +87,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.floor_divide(*promote_kind("floor_divide", p.NUMERIC, x1, x2))
 
 
+@of_two(p.remainder)
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(x_1 - \lfloor x_1 / x_2 \rfloor x_2\): the sign is that of x2.
 
@@ -109,6 +101,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 # --- powers and roots
 
 
+@of_two(p.power)
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(x_1^{x_2}\). Book, section 2.2.1.
 
@@ -120,13 +113,14 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     derivative with respect to the exponent is 0 there.
     """
     if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not dtypes.bool_:
-        return p.square(x1)
+        return square(x1)
     return p.power(*promote_kind("pow", p.NUMERIC, x1, x2))
 
 
 power = pow
 
 
+@of_one(p.square)
 def square(x: ArrayLike, /) -> Tensor:
     r"""\(x^2\).
 
@@ -139,6 +133,7 @@ def square(x: ArrayLike, /) -> Tensor:
     return p.square(x)
 
 
+@of_one(p.sqrt)
 def sqrt(x: ArrayLike, /) -> Tensor:
     r"""\(\sqrt{x}\); NaN for negative numbers, and the derivative \(1/(2\sqrt x)\) is infinite at 0.
 
@@ -170,6 +165,7 @@ def reciprocal(x: ArrayLike, /) -> Tensor:
     return p.divide(ones_like(x), x)
 
 
+@of_two(p.hypot)
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(\sqrt{x_1^2 + x_2^2}\) without overflow; the derivative at the origin is 0.
 
@@ -183,6 +179,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 # --- signs and sizes
 
 
+@of_one(p.negative)
 def negative(x: ArrayLike, /) -> Tensor:
     """-x.
 
@@ -203,6 +200,7 @@ def positive(x: ArrayLike, /) -> Tensor:
     return as_result(as_tensor("positive", x))
 
 
+@of_one(p.abs_)
 def abs(x: ArrayLike, /) -> Tensor:
     r"""\(|x|\), for complex numbers the modulus. The derivative at 0 is 0. Book, section 6.4.4.
 
@@ -217,6 +215,7 @@ def abs(x: ArrayLike, /) -> Tensor:
 absolute = abs
 
 
+@of_one(p.sign)
 def sign(x: ArrayLike, /) -> Tensor:
     r"""-1, 0 or 1, with derivative zero; for complex numbers \(x / |x|\), and 0 at 0.
 
@@ -227,6 +226,7 @@ def sign(x: ArrayLike, /) -> Tensor:
     return p.sign(as_tensor("sign", x))
 
 
+@of_one(p.signbit)
 def signbit(x: ArrayLike, /) -> Tensor:
     """Whether the sign bit is set: true for negative numbers and for -0.0.
 
@@ -237,6 +237,7 @@ def signbit(x: ArrayLike, /) -> Tensor:
     return p.signbit(as_real("signbit", x))
 
 
+@of_two(p.copysign)
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The size of x1 with the sign of x2.
 
@@ -247,6 +248,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.copysign(*promote_inexact("copysign", x1, x2))
 
 
+@of_two(p.nextafter)
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The next floating-point number after x1 towards x2.
 
@@ -320,6 +322,7 @@ def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
 # --- the larger and the smaller
 
 
+@of_two(p.maximum)
 def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The larger of two, NaN if one is NaN; equal arguments share the derivative.
 
@@ -330,6 +333,7 @@ def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.maximum(*promote_kind("maximum", p.REAL, x1, x2))
 
 
+@of_two(p.minimum)
 def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The smaller of two, NaN if one is NaN; equal arguments share the derivative.
 

@@ -294,11 +294,12 @@ def promote(name: str, *xs: ArrayLike) -> list[Tensor]:
     """The operands as tensors of one dtype. Python numbers take the dtype of the tensors."""
     if len(xs) == 2:  # a tensor and a number, the frequent case
         x, y = xs
-        if type(x) is Tensor and type(y) is Tensor and x._data.dtype is y._data.dtype:
+        if isinstance(x, Tensor) and isinstance(y, Tensor) and x.dtype is y.dtype:
             return [x, y]
-        if type(x) is Tensor and SCALAR_KIND.get(type(y), 4) <= KIND[x.dtype]:
-            return [x, from_scalar(y, x.dtype)]  # type: ignore[arg-type]  # its type is that of a number
-        if type(y) is Tensor and SCALAR_KIND.get(type(x), 4) <= KIND[y.dtype]:
+        if isinstance(x, Tensor):
+            if SCALAR_KIND.get(type(y), 4) <= KIND[x.dtype] and scalar_kind(x) is None:
+                return [x, from_scalar(y, x.dtype)]  # type: ignore[arg-type]  # its type is that of a number
+        elif isinstance(y, Tensor) and SCALAR_KIND.get(type(x), 4) <= KIND[y.dtype] and scalar_kind(y) is None:
             return [from_scalar(x, y.dtype), y]  # type: ignore[arg-type]  # as above
     xs_ = [as_operand(name, x) for x in xs]
     common: DType | None = None

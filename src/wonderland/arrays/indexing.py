@@ -14,9 +14,9 @@ import numpy as np
 from ..core import dtypes, interpreter
 from ..core.broadcasting import broadcast_shapes
 from ..core.cell import Cell
-from ..core.context import current
 from ..core.dtypes import is_integer
 from ..core.errors import AxisError, DTypeError, IndexOutOfRange, ShapeError
+from ..core.shortcuts import is_plain
 from ..core.tensor import Tensor, wrap
 from ..core.typing import Index
 from ..primitives import indexing as p
@@ -55,8 +55,9 @@ def getitem(x: Tensor, index: Index) -> Tensor:
     >>> x[1, ::-1], x[:, wl.tensor([0, 0])].shape, x[x > 3]
     (tensor([5, 4, 3]), (2, 2), tensor([4, 5]))
     """
-    if type(x) is Tensor and x._node is None and current().plain:
-        entries = plain_entries(index, x._data.nbytes)
+    if is_plain(x):
+        simple = type(index) is int or type(index) is slice
+        entries = index if simple else plain_entries(index, x._data.nbytes)
         if entries is not None:
             try:
                 return wrap(x._data[entries])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core import dtypes
+from ..core.shortcuts import of_one, of_two
 from ..core.tensor import Tensor
 from ..core.typing import ArrayLike
 from ..primitives import elementwise as p
@@ -19,6 +20,7 @@ __all__ = [
 # --- comparisons
 
 
+@of_two(p.equal)
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 == x2, element by element; NaN equals nothing.
 
@@ -29,6 +31,7 @@ def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.equal(*promote("equal", x1, x2))
 
 
+@of_two(p.not_equal)
 def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 != x2.
 
@@ -39,6 +42,7 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.not_equal(*promote("not_equal", x1, x2))
 
 
+@of_two(p.less)
 def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 < x2.
 
@@ -49,6 +53,7 @@ def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.less(*promote_kind("less", p.REAL, x1, x2))
 
 
+@of_two(p.less_equal)
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 <= x2.
 
@@ -59,6 +64,7 @@ def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.less_equal(*promote_kind("less_equal", p.REAL, x1, x2))
 
 
+@of_two(p.greater)
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 > x2.
 
@@ -69,6 +75,7 @@ def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.greater(*promote_kind("greater", p.REAL, x1, x2))
 
 
+@of_two(p.greater_equal)
 def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 >= x2.
 
@@ -120,6 +127,7 @@ def array_equal(x1: ArrayLike, x2: ArrayLike, /) -> bool:
 # --- predicates
 
 
+@of_one(p.isfinite)
 def isfinite(x: ArrayLike, /) -> Tensor:
     """Neither NaN nor infinite.
 
@@ -130,6 +138,7 @@ def isfinite(x: ArrayLike, /) -> Tensor:
     return p.isfinite(as_tensor("isfinite", x))
 
 
+@of_one(p.isinf)
 def isinf(x: ArrayLike, /) -> Tensor:
     """Infinite.
 
@@ -140,6 +149,7 @@ def isinf(x: ArrayLike, /) -> Tensor:
     return p.isinf(as_tensor("isinf", x))
 
 
+@of_one(p.isnan)
 def isnan(x: ArrayLike, /) -> Tensor:
     """Not a number.
 
@@ -201,6 +211,7 @@ def logical_not(x: ArrayLike, /) -> Tensor:
 # --- bits
 
 
+@of_two(p.bitwise_and)
 def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The bits set in both.
 
@@ -211,6 +222,7 @@ def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.bitwise_and(*promote("bitwise_and", x1, x2))
 
 
+@of_two(p.bitwise_or)
 def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The bits set in either.
 
@@ -221,6 +233,7 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.bitwise_or(*promote("bitwise_or", x1, x2))
 
 
+@of_two(p.bitwise_xor)
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The bits set in exactly one.
 
@@ -231,6 +244,7 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.bitwise_xor(*promote("bitwise_xor", x1, x2))
 
 
+@of_one(p.bitwise_invert)
 def bitwise_invert(x: ArrayLike, /) -> Tensor:
     """Every bit flipped; logical not for bool.
 
@@ -241,6 +255,7 @@ def bitwise_invert(x: ArrayLike, /) -> Tensor:
     return p.bitwise_invert(as_tensor("bitwise_invert", x))
 
 
+@of_two(p.bitwise_left_shift)
 def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 shifted left by x2 bits.
 
@@ -251,6 +266,7 @@ def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return p.bitwise_left_shift(*promote_kind("bitwise_left_shift", p.INTEGER, x1, x2))
 
 
+@of_two(p.bitwise_right_shift)
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 shifted right by x2 bits; the sign stays.
 

@@ -11,7 +11,8 @@ from ..core.broadcasting import normalize_axes, normalize_axis, without_axes
 from ..core.cell import Cell
 from ..core.dtypes import as_dtype
 from ..core.errors import AxisError, ShapeError
-from ..core.tensor import Tensor
+from ..core.shortcuts import is_plain
+from ..core.tensor import Tensor, wrap
 from ..core.typing import ArrayLike, Axes, DTypeLike, Ints, ShapeLike
 from ..primitives import elementwise as pe
 from ..primitives import structure as p
@@ -52,6 +53,12 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
     >>> wl.arange(6).reshape(2, -1).shape
     (2, 3)
     """
+    if type(shape) is tuple and shape and is_plain(x):
+        try:
+            if min(shape) >= -1:
+                return wrap(x._data.reshape(shape))
+        except Exception:
+            pass  # the general case says what is wrong
     x = as_tensor("reshape", x)
     sizes = as_shape("reshape", shape)
     if -1 in sizes:
@@ -163,6 +170,8 @@ def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
 
     A vector has one axis and no orientation, so its transpose is itself; x[:, None] is a column.
     """
+    if axes is None and is_plain(x):
+        return wrap(x._data.transpose())
     x = as_tensor("transpose", x)
     if axes is None:
         axes = tuple(range(x.ndim))[::-1]

@@ -14,8 +14,12 @@ from ..core.context import current
 from ..core.errors import InputError, TraceError
 from ..core.giving import given_to
 from ..core.naming import without_hints
+from ..core.shortcuts import of_axes, of_one, of_two
 from ..core.tensor import Tensor, Tracer, unrecorded
 from ..core.typing import Array, ArrayLike, Axes, DTypeLike, Index, ShapeLike
+from ..primitives import elementwise as p
+from ..primitives import reduction as r
+from ..primitives.structure import sum_
 from . import numpy_functions
 from .updates import At
 
@@ -135,7 +139,8 @@ class Methods:
         return arrays.pow(other, self)
 
     def __matmul__(self, other: ArrayLike) -> Tensor:
-        if getattr(type(other), "__array_ufunc__", self) is None:  # it knows better, as sparse matrices do
+        if not isinstance(other, Tensor) and getattr(type(other), "__array_ufunc__", self) is None:
+            # it knows better, as sparse matrices do
             return cast(Tensor, NotImplemented)
         return arrays.matmul(self, other)
 
@@ -227,7 +232,8 @@ class Methods:
         return arrays.astype(self, dtype, copy=copy)
 
     def reshape(self, *shape: ShapeLike) -> Tensor:
-        return arrays.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]  # or sizes
+        sizes = shape if len(shape) != 1 or type(shape[0]) is int else shape[0]
+        return arrays.reshape(self, sizes)  # type: ignore[arg-type]  # or a tuple of them
 
     view = reshape
 
@@ -362,6 +368,34 @@ class Methods:
     def detach(self: Any) -> Tensor:
         """The same value, cut off from the recorded operations."""
         return arrays.stop_gradient(self)
+
+
+SHORT = {
+    of_one: {"__neg__": p.negative, "__abs__": p.abs_, "__invert__": p.bitwise_invert},
+    of_two: {
+        "__add__": p.add,
+        "__sub__": p.subtract,
+        "__mul__": p.multiply,
+        "__truediv__": p.divide,
+        "__floordiv__": p.floor_divide,
+        "__mod__": p.remainder,
+        "__and__": p.bitwise_and,
+        "__or__": p.bitwise_or,
+        "__xor__": p.bitwise_xor,
+        "__lshift__": p.bitwise_left_shift,
+        "__rshift__": p.bitwise_right_shift,
+        "__eq__": p.equal,
+        "__ne__": p.not_equal,
+        "__lt__": p.less,
+        "__le__": p.less_equal,
+        "__gt__": p.greater,
+        "__ge__": p.greater_equal,
+    },
+    of_axes: {"sum": sum_, "prod": r.prod, "max": r.max_, "min": r.min_, "any": r.any_, "all": r.all_},
+}
+for _shortened, _methods in SHORT.items():
+    for _name, _primitive in _methods.items():
+        setattr(Tensor, _name, _shortened(_primitive)(getattr(Tensor, _name)))
 
 
 @given_to(Cell)

@@ -15,17 +15,19 @@ from ..core import dtypes
 from ..core.arguments import as_int, as_number
 from ..core.broadcasting import normalize_axes, normalize_axis
 from ..core.context import user_level
-from ..core.dtypes import is_complex, is_half, is_integer
+from ..core.dtypes import is_complex, is_half
 from ..core.errors import InputError
 from ..core.primitive import Primitive
+from ..core.shortcuts import of_axes
 from ..core.tensor import Tensor
 from ..core.typing import ArrayLike, Axes, DTypeLike
 from ..primitives import elementwise as pe
 from ..primitives import reduction as p
 from ..primitives.creation import full, ones_like, zeros_like
+from ..primitives.structure import SUMMED_IN
 from .arithmetic import abs as abs_
 from .arithmetic import square
-from .conversion import as_inexact, as_ordered, as_result, as_tensor, for_sums
+from .conversion import as_inexact, as_ordered, as_result, as_tensor, convert, for_sums
 from .joining import concat
 from .manipulation import astype, broadcast_to, expand_dims, ravel, reshape
 
@@ -45,16 +47,14 @@ def _reduce(name: str, primitive: Primitive, x: Tensor, axis: Axes, keepdims: bo
 
 
 def _accumulator(x: Tensor, dtype: DTypeLike | None) -> Tensor:
-    """The type in which integers are summed: small ones become the widest of their sign."""
+    """x in the type in which it is summed."""
     if dtype is not None:
         return astype(x, dtype)
-    if x.dtype == dtypes.bool_:
-        return astype(x, dtypes.default_int)
-    if is_integer(x.dtype) and x.dtype.itemsize < 8:
-        return astype(x, dtypes.uint64 if x.dtype.kind == "u" else dtypes.default_int)
-    return for_sums(x)
+    wide = SUMMED_IN.get(x.dtype)
+    return for_sums(x) if wide is None else pe.astype(x, dtype=wide)
 
 
+@of_axes(p.sum_)
 def sum(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     r"""\(\sum_i x_i\) over the axes (all of them if none is named); 0 if there is nothing to sum.
 
@@ -65,6 +65,7 @@ def sum(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, k
     return _reduce("sum", p.sum_, _accumulator(as_tensor("sum", x), dtype), axis, keepdims)
 
 
+@of_axes(p.prod)
 def prod(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     r"""\(\prod_i x_i\) over the axes; its derivative is exact also where factors are zero.
 
@@ -77,6 +78,8 @@ def prod(x: ArrayLike, /, axis: Axes = None, *, dtype: DTypeLike | None = None, 
 
 
 def _count(x: Tensor, axis: Axes, name: str) -> int:
+    if axis is None:
+        return x.size
     return math.prod(x.shape[a] for a in normalize_axes(name, axis, x.ndim))
 
 
@@ -93,10 +96,10 @@ def mean(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tenso
     if is_half(x.dtype):  # the sum may be too large for the type of the mean
         return astype(mean(astype(x, dtypes.float32), axis=axis, keepdims=keepdims), x.dtype)
     n = _count(x, axis, "mean")
-    total = sum(x, axis=axis, keepdims=keepdims)
+    total = _reduce("mean", p.sum_, x, axis, keepdims)
     if n == 0:
         return _undefined(total, f"mean: the reduction of shape {x.shape} over axis {axis} has no elements.")
-    return total / n
+    return pe.divide(total, convert(n, total.dtype))
 
 
 def _undefined(total: Tensor, why: str) -> Tensor:
@@ -151,6 +154,7 @@ def root(x: Tensor) -> Tensor:
 # --- extremes
 
 
+@of_axes(p.max_)
 def max(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The largest element, NaN if there is one; several largest ones share the derivative evenly.
 
@@ -162,6 +166,7 @@ def max(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor
     return _reduce("max", p.max_, as_ordered("max", x), axis, keepdims)
 
 
+@of_axes(p.min_)
 def min(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element, NaN if there is one; several smallest ones share the derivative evenly.
 
@@ -208,6 +213,7 @@ def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
 # --- logic
 
 
+@of_axes(p.any_)
 def any(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Whether some element is true (not zero); false if there is none.
 
@@ -218,6 +224,7 @@ def any(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor
     return _reduce("any", p.any_, as_tensor("any", x), axis, keepdims)
 
 
+@of_axes(p.all_)
 def all(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Whether all elements are true (not zero); true if there is none.
 

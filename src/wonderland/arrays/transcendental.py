@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.shortcuts import of_one, of_two
 from ..core.tensor import Tensor
 from ..core.typing import ArrayLike
 from ..primitives import elementwise as p
@@ -16,6 +17,7 @@ __all__ = [
 # --- exponentials and logarithms
 
 
+@of_one(p.exp)
 def exp(x: ArrayLike, /) -> Tensor:
     r"""\(e^x\), element by element: \([\exp X]_{ij} = e^{X_{ij}}\). Book, E.2.6.
 
@@ -39,6 +41,7 @@ def exp2(x: ArrayLike, /) -> Tensor:
     return p.power(full_like(x, 2), x)
 
 
+@of_one(p.expm1)
 def expm1(x: ArrayLike, /) -> Tensor:
     r"""\(e^x - 1\), exact for small x.
 
@@ -49,6 +52,7 @@ def expm1(x: ArrayLike, /) -> Tensor:
     return p.expm1(as_inexact("expm1", x))
 
 
+@of_one(p.log)
 def log(x: ArrayLike, /) -> Tensor:
     r"""\(\ln x\).
 
@@ -59,6 +63,7 @@ def log(x: ArrayLike, /) -> Tensor:
     return p.log(as_inexact("log", x))
 
 
+@of_one(p.log1p)
 def log1p(x: ArrayLike, /) -> Tensor:
     r"""\(\ln(1 + x)\), exact for small x.
 
@@ -69,6 +74,7 @@ def log1p(x: ArrayLike, /) -> Tensor:
     return p.log1p(as_inexact("log1p", x))
 
 
+@of_one(p.log2)
 def log2(x: ArrayLike, /) -> Tensor:
     r"""\(\log_2 x\).
 
@@ -79,6 +85,7 @@ def log2(x: ArrayLike, /) -> Tensor:
     return p.log2(as_inexact("log2", x))
 
 
+@of_one(p.log10)
 def log10(x: ArrayLike, /) -> Tensor:
     r"""\(\log_{10} x\).
 
@@ -89,6 +96,7 @@ def log10(x: ArrayLike, /) -> Tensor:
     return p.log10(as_inexact("log10", x))
 
 
+@of_two(p.logaddexp)
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     r"""\(\ln(e^{x_1} + e^{x_2})\) without overflow.
 
@@ -102,6 +110,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 # --- trigonometric
 
 
+@of_one(p.sin)
 def sin(x: ArrayLike, /) -> Tensor:
     """The sine.
 
@@ -112,6 +121,7 @@ def sin(x: ArrayLike, /) -> Tensor:
     return p.sin(as_inexact("sin", x))
 
 
+@of_one(p.cos)
 def cos(x: ArrayLike, /) -> Tensor:
     """The cosine.
 
@@ -122,6 +132,7 @@ def cos(x: ArrayLike, /) -> Tensor:
     return p.cos(as_inexact("cos", x))
 
 
+@of_one(p.tan)
 def tan(x: ArrayLike, /) -> Tensor:
     """The tangent.
 
@@ -132,6 +143,7 @@ def tan(x: ArrayLike, /) -> Tensor:
     return p.tan(as_inexact("tan", x))
 
 
+@of_one(p.asin)
 def asin(x: ArrayLike, /) -> Tensor:
     """The angle with sine x, in [-pi/2, pi/2].
 
@@ -142,6 +154,7 @@ def asin(x: ArrayLike, /) -> Tensor:
     return p.asin(as_inexact("asin", x))
 
 
+@of_one(p.acos)
 def acos(x: ArrayLike, /) -> Tensor:
     """The angle with cosine x, in [0, pi].
 
@@ -152,6 +165,7 @@ def acos(x: ArrayLike, /) -> Tensor:
     return p.acos(as_inexact("acos", x))
 
 
+@of_one(p.atan)
 def atan(x: ArrayLike, /) -> Tensor:
     """The angle with tangent x, in [-pi/2, pi/2].
 
@@ -162,6 +176,7 @@ def atan(x: ArrayLike, /) -> Tensor:
     return p.atan(as_inexact("atan", x))
 
 
+@of_two(p.atan2)
 def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The angle of the point with coordinates (x2, x1), in [-pi, pi].
 
@@ -175,6 +190,7 @@ def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 # --- hyperbolic
 
 
+@of_one(p.sinh)
 def sinh(x: ArrayLike, /) -> Tensor:
     r"""\((e^x - e^{-x})/2\).
 
@@ -185,6 +201,7 @@ def sinh(x: ArrayLike, /) -> Tensor:
     return p.sinh(as_inexact("sinh", x))
 
 
+@of_one(p.cosh)
 def cosh(x: ArrayLike, /) -> Tensor:
     r"""\((e^x + e^{-x})/2\).
 
@@ -195,6 +212,7 @@ def cosh(x: ArrayLike, /) -> Tensor:
     return p.cosh(as_inexact("cosh", x))
 
 
+@of_one(p.tanh)
 def tanh(x: ArrayLike, /) -> Tensor:
     r"""\(\sinh x / \cosh x\), in (-1, 1), with derivative \(1 - \tanh^2 x\).
 
@@ -205,6 +223,7 @@ def tanh(x: ArrayLike, /) -> Tensor:
     return p.tanh(as_inexact("tanh", x))
 
 
+@of_one(p.asinh)
 def asinh(x: ArrayLike, /) -> Tensor:
     """The inverse of sinh.
 
@@ -215,6 +234,7 @@ def asinh(x: ArrayLike, /) -> Tensor:
     return p.asinh(as_inexact("asinh", x))
 
 
+@of_one(p.acosh)
 def acosh(x: ArrayLike, /) -> Tensor:
     """The inverse of cosh on [1, inf).
 
@@ -225,6 +245,7 @@ def acosh(x: ArrayLike, /) -> Tensor:
     return p.acosh(as_inexact("acosh", x))
 
 
+@of_one(p.atanh)
 def atanh(x: ArrayLike, /) -> Tensor:
     """The inverse of tanh on (-1, 1).
 
@@ -238,6 +259,7 @@ def atanh(x: ArrayLike, /) -> Tensor:
 # --- the error function
 
 
+@of_one(p.erf)
 def erf(x: ArrayLike, /) -> Tensor:
     r"""The error function \(\frac{2}{\sqrt\pi}\int_0^x e^{-t^2}\,dt\).
 
@@ -248,6 +270,7 @@ def erf(x: ArrayLike, /) -> Tensor:
     return p.erf(as_real("erf", x))
 
 
+@of_one(p.erfc)
 def erfc(x: ArrayLike, /) -> Tensor:
     """1 - erf(x), exact also where erf(x) is nearly 1.
 
@@ -258,6 +281,7 @@ def erfc(x: ArrayLike, /) -> Tensor:
     return p.erfc(as_real("erfc", x))
 
 
+@of_one(p.erfinv)
 def erfinv(x: ArrayLike, /) -> Tensor:
     """The inverse of erf on [-1, 1].
 

@@ -73,7 +73,7 @@ def _arguments(name: str, traceback: TracebackType | None) -> list[str] | None:
         found: object = module
         for part in name.split("."):
             found = vars(found).get(part) if hasattr(found, "__dict__") else None
-        code = getattr(found, "__code__", None)
+        code = getattr(getattr(found, "__wrapped__", found), "__code__", None)
         if code is not None and str(getattr(found, "__module__", "")).partition(".")[0] == "wonderland":
             return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     return None

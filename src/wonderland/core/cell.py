@@ -42,8 +42,9 @@ class Cell(Given):
     def value(self) -> Tensor:
         """What the cell holds, in this context."""
         rest.now = None  # see `Resting`
-        inside = self.inside
-        return self._outside if inside is None else inside
+        if self._inside and (inside := self._inside.get(current().scope)) is not None:  # type: ignore[arg-type]
+            return inside
+        return self._outside
 
     @value.setter
     def value(self, value: Tensor) -> None:
@@ -55,8 +56,9 @@ class Cell(Given):
     @property
     def _held(self) -> Tensor:
         """The value for a look that leaves nobody with it."""
-        inside = self.inside
-        return self._outside if inside is None else inside
+        if self._inside and (inside := self._inside.get(current().scope)) is not None:  # type: ignore[arg-type]
+            return inside
+        return self._outside
 
     @property
     def inside(self) -> Tensor | None:
@@ -91,7 +93,8 @@ class Cell(Given):
 
     def settle(self, value: Tensor) -> None:
         """Make this the value outside, and for this context."""
-        self.release()
+        if self._inside:
+            self.release()
         self.put(alias(value))  # what becomes of the tensor that was given is no matter of the cell's
 
     def put(self, value: Tensor) -> None:
@@ -99,7 +102,9 @@ class Cell(Given):
         old = self._outside
         rest.now = None
         self._outside = value
-        rest.replaced([self], [old])
+        rest.now = None  # and after, for a thread that looked in between
+        if rest.runs:
+            rest.replaced([self], [old])
 
     @property
     def _data(self) -> Array:  # type: ignore[override]  # a slot in Tensor, here computed

@@ -128,6 +128,9 @@ class Settings:
         self.traced = (self.strict_broadcast, self.autocast, self.group)
 
 
+DEFAULTS = Settings()
+
+
 class Scope:
     """Stands for an outermost transformation: what is put into cells inside it belongs to it, see `Cell`."""
 
@@ -143,7 +146,7 @@ class State:
         self,
         trace: Trace | None = None,  # the current interpreter; None means: compute at once with NumPy
         scope: Scope | None = None,  # None: outside of all transformations
-        settings: Settings = Settings(),  # noqa: B008 - never changed
+        settings: Settings = DEFAULTS,
     ) -> None:
         self.trace = trace
         self.scope = scope
@@ -197,7 +200,7 @@ def leave(before: State) -> None:
 def choose(choices: tuple[Choice, ...]) -> None:
     """Other settings for this context."""
     now = current()
-    _replace(State(now.trace, now.scope, Settings(choices)))
+    _replace(State(now.trace, now.scope, Settings(choices) if choices else DEFAULTS))
 
 
 class _Modules(threading.local):

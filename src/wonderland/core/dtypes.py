@@ -36,6 +36,8 @@ SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
 FLOATS = (float16, bfloat16, float32, float64)
 COMPLEXES = (complex64, complex128)
+_REAL = {complex64: float32, complex128: float64}
+HALVES = frozenset((float16, bfloat16))
 SHORT = (float16, bfloat16, float32)  # what `wl.autocast` converts between
 
 # 0 bool, 1 integer, 2 floating, 3 complex: an operation's result has the highest kind of its inputs.
@@ -80,7 +82,7 @@ def is_floating(dtype: DType) -> bool:
 
 def is_half(dtype: DType) -> bool:
     """Whether the type is so short that sums of it are accumulated in float32."""
-    return dtype in (float16, bfloat16)
+    return dtype in HALVES
 
 
 def is_foreign(dtype: DType) -> bool:
@@ -142,7 +144,7 @@ def with_scalar(dtype: DType, scalar_kind: int) -> DType:
 
 def real_of(dtype: DType) -> DType:
     """The type of the real part."""
-    return {complex64: float32, complex128: float64}.get(dtype, dtype)
+    return _REAL.get(dtype, dtype)
 
 
 def complex_of(dtype: DType) -> DType:

@@ -4,8 +4,9 @@
     def _silu(x: Tensor) -> Tensor:
         return x * sigmoid(x)
 
-Without `jit`, on large tensors, this is one native kernel (evaluation.py) and one record; elsewhere, as under `jit` and
-`vmap`, for a debugger and on small tensors, it is the function as it is written. Positional parameters are tensors.
+Without `jit`, on large tensors, this is one native kernel (evaluation.py) and one record; on small ones it is one
+record of `grad` if its derivative is known. Elsewhere, as under `jit` and `vmap` and for a debugger, it is the function
+as it is written. Positional parameters are tensors.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TENSORS = 3  # at most, of which derivatives are asked
 class Fused(Primitive):
     """A function as a primitive that no engine knows: it is expanded wherever a graph is made."""
 
-    __slots__ = ("formula",)
+    __slots__ = ("formula", "known")
 
     def __init__(
         self, formula: Callable[..., Tensor], single: int, cost: Rule | None, jvp: Sequence[Rule] | None
@@ -37,6 +38,7 @@ class Fused(Primitive):
             return formula(*map(wrap, args), **params)._data
 
         self.formula = formula
+        self.known = jvp is not None  # whether its derivative is known without computing the function once more
         super().__init__(
             formula.__name__.strip("_"),
             impl,
@@ -52,9 +54,12 @@ class Fused(Primitive):
     def __call__(self, *args: Tensor, **params: object) -> Tensor:
         """The result of the function."""
         x = args[0]
-        if x.size > SMALL and x.dtype.kind == "f" and x.dtype.itemsize > 2 and _computes_at_once():
-            return bind(self, *args, **params)
-        return self.formula(*args, **params)
+        if x.size > SMALL:
+            at_once = x.dtype.kind == "f" and x.dtype.itemsize > 2 and _computes_at_once()
+        else:  # there is no kernel, but one record is less than several
+            trace = current().trace
+            at_once = type(trace) is JVPTrace and trace.later and self.known and _computes_at_once()
+        return bind(self, *args, **params) if at_once else self.formula(*args, **params)
 
     def _tangent(self, place: int, t: Tensor, out: Tensor, *args: Tensor, **params: object) -> Tensor | None:
         """The tangent of the result for that of one argument."""

@@ -27,7 +27,8 @@ def given_to(kind: type) -> Callable[[Given], Given]:
         for name, value in vars(methods).items():
             if name not in _OF_EVERY_CLASS:
                 setattr(kind, name, value)
-                if isinstance(value, FunctionType):  # as errors call it
+                if isinstance(value, FunctionType) and value.__qualname__.startswith(f"{methods.__qualname__}."):
+                    # as errors call it
                     value.__qualname__ = f"{kind.__name__}.{value.__name__}"
         return methods
 

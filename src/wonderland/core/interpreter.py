@@ -55,22 +55,25 @@ def bind(primitive: Primitive, *args: Tensor, **params: object) -> Any:
 
 def _bind(primitive: Primitive, args: tuple[Tensor, ...], params: dict[str, object]) -> Any:
     """The general case: cells, tangents, tracers, recorded tensors, checks."""
-    if current().settings.strict_broadcast and primitive.elementwise:
+    state = current()
+    if state.settings.strict_broadcast and primitive.elementwise:
         return _bind_strictly(primitive, args, params)
     values = []
     for arg in args:
-        if isinstance(arg, Cell):
-            arg = read(arg)
-        if type(arg) is Tangent:
-            return record(primitive, [read(a) if isinstance(a, Cell) else a for a in args], params)
+        if type(arg) is not Tensor:
+            if isinstance(arg, Cell):
+                arg = read(arg)
+            if type(arg) is Tangent:
+                return record(primitive, [read(a) if isinstance(a, Cell) else a for a in args], params)
         values.append(arg)
-    trace = current().trace
-    if trace is not None:
-        return trace.process(primitive, values, params)
+    if state.trace is not None:
+        return state.trace.process(primitive, values, params)
+    recorded = False
     for value in values:
         if isinstance(value, Tracer):
             raise leaked(primitive, value)
-    if current().settings.grad_enabled and any(value._node is not None for value in values):
+        recorded = recorded or value._node is not None
+    if recorded and state.settings.grad_enabled:
         return tape.record(primitive, values, params)
     return evaluate(primitive, values, params)
 
@@ -98,9 +101,10 @@ def leaked(primitive: Primitive, tracer: Tracer) -> TraceError:
 def read(cell: Cell) -> Tensor:
     """The value that a cell has under the current interpreter."""
     value = cell.value
-    trace = current().trace
+    state = current()
+    trace = state.trace
     if trace is None:
-        if cell._leaf is not None and current().settings.grad_enabled and not isinstance(value, Tracer) and cell._node:
+        if cell._leaf is not None and state.settings.grad_enabled and not isinstance(value, Tracer) and cell._node:
             leaf = alias(value)
             leaf._node = cell._leaf
             return leaf
@@ -110,11 +114,12 @@ def read(cell: Cell) -> Tensor:
 
 def assign(cell: Cell, value: Tensor) -> None:
     """Put a new value into a cell and tell the interpreter, which cleans up or writes back when it ends."""
-    if isinstance(value, Cell):
+    if type(value) is not Tensor and isinstance(value, Cell):
         value = read(value)
     if value._node is not None:
         value = unrecorded(value)
-    if value.shape != cell.shape or value.dtype != cell.dtype:
+    held = cell._held
+    if value.shape != held.shape or value.dtype != held.dtype:
         raise ShapeError(
             f"assign: a {type(cell).__name__} of {cell.dtype}{list(cell.shape)} cannot take a value of "
             f"{value.dtype}{list(value.shape)}.",

@@ -25,6 +25,7 @@ and facts:
     foreign       it runs a function of the user's, whose errors are his own
     single        from how many elements (or what `cost`) on a kernel for it alone is faster than NumPy; 0: never
     effect        it does something besides giving a result: it stays where it is, though nobody needs its result
+    takes         the types of arguments, one for all, that functions hand to it as they are; see shortcuts.py
 
 Reverse mode is derived from jvp and transpose; there is no third rule to keep in step.
 """
@@ -106,6 +107,7 @@ class Primitive:
         "multiple",
         "name",
         "single",
+        "takes",
         "transpose",
         "view",
     )
@@ -128,6 +130,7 @@ class Primitive:
         foreign: bool = False,
         effect: bool = False,
         single: int = 0,
+        takes: frozenset[DType] = frozenset(),
     ) -> None:
         self.name = name
         self.impl = impl
@@ -145,6 +148,7 @@ class Primitive:
         self.foreign = foreign
         self.effect = effect
         self.single = single
+        self.takes = takes
         self._declare()
 
     def _declare(self) -> None:

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .cell import Cell
 from .context import BACKWARD, FORWARD, FORWARD_MODE, Trace, current, current_pass, leave, step_out
-from .dtypes import DType, is_inexact
+from .dtypes import COMPLEXES, FLOATS, DType, is_inexact
 from .errors import GradientError, TraceError
 from .interpreter import Later, Tangent, apply_linear, bind
 from .primitive import LINEAR, ZERO, Primitive
 from .tensor import VALUES, Shape, Tensor, Tracer, format_array, noun
-from .typing import Array
+from .typing import Array, Tangents
+
+FEW = 1 << 12  # elements that are kept for the backward pass sooner than a recording of linear operations is made
+_INEXACT = frozenset(FLOATS + COMPLEXES)
 
 
 class JVPTracer(Tracer):
@@ -61,7 +66,7 @@ class JVPTrace:
     __slots__ = ("later", "parent", "staged", "written")
 
     def __init__(self, parent: Trace | None, later: bool = False) -> None:
-        """`later`: in reverse mode, derivatives that take computing are left to the backward pass."""
+        """`later`: in reverse mode, derivatives may be left to the backward pass, see `_waits`."""
         self.parent = parent
         self.later = later
         self.staged: bool = parent is not None and parent.staged
@@ -73,17 +78,19 @@ class JVPTrace:
         return self.parent is None or self.parent.concrete
 
     def process(self, primitive: Primitive, args: Sequence[Tensor], params: dict[str, object]) -> Any:
-        primals, tangents, active = [], [], False
+        primals: list[Tensor] = []
+        tangents: Tangents = []
+        active, plain = False, self.later and primitive.linearize is None and not primitive.foreign
         for arg in args:
+            tangent = None
             if type(arg) is JVPTracer and arg.trace is self:
-                primals.append(arg.primal)
-                tangent = arg.tangent
-                tangents.append(tangent)
+                tangent, arg = arg.tangent, arg.primal
                 active = active or tangent is not None
-            else:
-                primals.append(arg)
-                tangents.append(None)
-        inside = step_out()
+            primals.append(arg)
+            tangents.append(tangent)
+            plain = plain and type(arg) is Tensor and arg._node is None
+        # numbers and tangents that record themselves need no other interpreter
+        inside = None if plain and current().plain else step_out()
         try:
             if not active:
                 return bind(primitive, *primals, **params)
@@ -91,12 +98,13 @@ class JVPTrace:
                 out, tangent = primitive.linearize(primals, tangents, **params)
             else:
                 out = bind(primitive, *primals, **params)
-                if self.later and _takes_computing(primitive, tangents, out):
+                if self.later and _waits(primitive, primals, tangents, out):
                     tangent = Tangent(out.shape, out.dtype, Later(primitive, tangents, params, primals, out))
                 else:
                     tangent = tangent_of(primitive, primals, tangents, out, params)
         finally:
-            leave(inside)
+            if inside is not None:
+                leave(inside)
         if primitive.multiple:
             return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
         return out if tangent is None else JVPTracer(self, out, tangent)
@@ -126,13 +134,39 @@ class JVPTrace:
         return value, None
 
 
-def _takes_computing(primitive: Primitive, tangents: Sequence[Tensor | None], out: Tensor) -> bool:
-    """Whether the derivative of an operation needs numbers that are not there yet."""
+def _waits(primitive: Primitive, primals: Sequence[Tensor], tangents: Sequence[Tensor | None], out: Tensor) -> bool:
+    """Whether a derivative is better worked out in the backward pass: if it needs numbers that are not there yet.
+
+    That of a small operation is, too: to keep its numbers is quicker than to record linear operations.
+    """
     rules = primitive.jvp
-    if callable(rules) or primitive.multiple or not is_inexact(out.dtype):
+    if primitive.multiple or out.dtype not in _INEXACT:
         return False
-    used = [rules[min(i, len(rules) - 1)] if rules else None for i, t in enumerate(tangents) if t is not None]
-    return None not in used and any(callable(rule) for rule in used)
+    linear = callable(rules)
+    if not callable(rules):
+        last = len(rules) - 1
+        for i, tangent in enumerate(tangents):
+            if tangent is not None:
+                rule = rules[i if i < last else last] if rules else None
+                if rule is None:
+                    return False  # there is none, and an error says so
+                if callable(rule):
+                    return True
+                linear = linear or rule is LINEAR
+    if not linear or not _is_small(out):
+        return False
+    for primal in primals:  # noqa: SIM110 - every operation asks
+        if not _is_small(primal):
+            return False
+    return True
+
+
+def _is_small(x: Tensor) -> bool:
+    """Whether keeping x keeps little memory; a view keeps what it is a view of."""
+    if type(x) is not Tensor:
+        return False
+    base = x._data.base
+    return x._data.size <= FEW and (base is None or (type(base) is np.ndarray and base.size <= FEW))
 
 
 def tangent_of(

@@ -234,6 +234,8 @@ def flatten(tree: object, *, open_objects: bool = True) -> tuple[list[Any], Stru
 
     With `open_objects=False` modules and cells are leaves themselves.
     """
+    if isinstance(tree, Tensor) and not isinstance(tree, Cell):
+        return [tree], LEAF  # the frequent case
     flattener = _Flattener(open_objects)
     found = flattener.visit(tree, ())
     return flattener.leaves, found
@@ -263,6 +265,8 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
             "unflatten: takes a structure and its leaves.", "wl.tree.unflatten(wl.tree.structure(tree), leaves)"
         )
     leaves = list(leaves)
+    if structure.kind == "leaf" and len(leaves) == 1:
+        return leaves[0]
     if len(leaves) != structure.leaf_count:
         raise TreeError(
             f"unflatten: a structure with {structure.leaf_count} leaves received {len(leaves)}.", "one value per leaf"

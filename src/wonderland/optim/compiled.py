@@ -31,12 +31,12 @@ _program = Jitted(_advance)
 def advance(optimizer: Optimizer, gradients: Sequence[Tensor | None]) -> bool:
     """Take a step by a compiled program, if that pays. False: nothing was done."""
     state = current()
+    # by their size alone, not by how often they came: what is trained twice from one seed ends at the same numbers
+    if sum([g.size for g in gradients if g is not None]) < MANY:
+        return False
     if state.trace is not None or not state.plain or get_backend() == "numpy":
         return False
     if not type(optimizer).__module__.startswith(_OURS) or not optimizer.__tree_steady__():
         return False  # code of the user's own, which may print or look at numbers
-    # by their size alone, not by how often they came: what is trained twice from one seed ends at the same numbers
-    if sum(g.size for g in gradients if g is not None) < MANY:
-        return False
     _program(optimizer, *gradients)
     return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from .. import arrays
 from ..core import dtypes, trees
 from ..core.errors import GradientError, InputError, ModuleError, ShapeError
-from ..core.interpreter import read
+from ..core.interpreter import assign, read
 from ..core.tensor import Tensor
 from ..core.typing import ArrayLike
 from ..nn.module.module import Module
@@ -210,33 +210,34 @@ class Optimizer(Rated):
 
     def _advance(self, gradients: Sequence[Tensor | None]) -> None:
         """One step of all groups, with a gradient for each of their parameters in order; None: it stays."""
-        self.count.assign(self.count + 1)
+        assign(self.count, read(self.count) + 1)
         left = iter(gradients)
         for group in self.groups:
             self._step_group(group, dict(zip(group.params, left, strict=False)))
 
     def _step_group(self, group: Group, gradients: dict[str, Tensor | None]) -> None:
-        keep = self.kept(group)
-        exact = (*self.scalars(group), *keep)
-        cast: dict[dtypes.DType, Scalars] = {}  # each scalar is rounded once per dtype, not once per parameter
+        exact, keep = self.scalars(group), self.kept(group)
+        cast: dict[dtypes.DType, tuple[Scalars, Scalars]] = {}  # rounded once per dtype, not once per parameter
         for name, parameter in group.params.items():
             g = gradients[name]
             if g is None:
                 continue
             cells = {kind: buffers[name] for kind, buffers in group.state.items() if name in buffers}
-            values: dict[str, Tensor] = dict(cells)
-            w: Tensor = parameter
+            before = {kind: read(cell) for kind, cell in cells.items()}
+            values = dict(before)
+            w = read(parameter)
             master = values.pop("master", None)
             if master is not None:
                 # somebody else may have set the parameter since
                 w = arrays.where(arrays.astype(master, w.dtype) == w, master, arrays.astype(w, master.dtype))
                 g = arrays.astype(g, master.dtype)
             if w.dtype not in cast:
-                cast[w.dtype] = tuple(arrays.astype(s, dtypes.real_of(w.dtype)) for s in exact)
-            scalars = cast[w.dtype]
-            w, g = self.decayed(group, w, g, *scalars[len(exact) - len(keep) :])
+                real = dtypes.real_of(w.dtype)
+                cast[w.dtype] = _rounded(exact, real), _rounded(keep, real)
+            scalars, kept = cast[w.dtype]
+            w, g = self.decayed(group, w, g, *kept)
             try:
-                new = self.update(group, w, g, values, *scalars[: len(exact) - len(keep)])
+                new = self.update(group, w, g, values, *scalars)
             except KeyError as missing:
                 raise InputError(
                     f"{type(self).__name__}: a setting that was changed needs the state {missing}, which was not made.",
@@ -245,10 +246,10 @@ class Optimizer(Rated):
             if master is not None:
                 values["master"] = new
                 new = arrays.astype(new, parameter.dtype)
-            parameter.assign(new)
+            assign(parameter, new)
             for kind, cell in cells.items():
-                if values[kind] is not cell:
-                    cell.assign(values[kind])
+                if values[kind] is not before[kind]:
+                    assign(cell, values[kind])
 
     def kept(self, group: Group) -> Scalars:
         """What a decay beside the step leaves of the weights, in float64; empty without one."""
@@ -277,12 +278,12 @@ class Optimizer(Rated):
 
     def _matched(self, grads: object) -> dict[int, Tensor]:
         """The gradients by the identity of their parameters."""
-        if type(grads) is dict and all(type(g) is Tensor for g in grads.values()):
+        if type(grads) is dict and set(map(type, grads.values())) == {Tensor}:
             given = {str(name): g for name, g in grads.items()}  # as `grad` gives them
         else:
             given = {".".join(map(str, path)): g for path, g in trees.flatten_with_paths(grads)[0]}
         for table in self._tables():
-            if all(name in given for name in table):
+            if given.keys() >= table.keys():
                 return {id(p): _checked(self, name, p, given[name]) for name, p in table.items()}
         trained = {name: p for name, p in self.groups[0].params.items() if p.trainable}
         if self._ordered and len(trained) == len(given):
@@ -404,6 +405,10 @@ class State(Module):
 def _widened(value: Tensor) -> Tensor:
     """State in 16 bits would lose small squares and small steps."""
     return arrays.astype(value, dtypes.float32) if dtypes.is_half(value.dtype) else value
+
+
+def _rounded(scalars: Scalars, dtype: dtypes.DType) -> Scalars:
+    return tuple([arrays.astype(s, dtype) for s in scalars])
 
 
 def _rate(name: str, lr: Any) -> Buffer:

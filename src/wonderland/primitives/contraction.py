@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..core.broadcasting import broadcast_shapes
-from ..core.dtypes import float32, is_half
+from ..core.dtypes import HALVES, float32
 from ..core.errors import DTypeError, ShapeError
 from ..core.primitive import LINEAR, Aval, Primitive
 from ..core.tensor import Tensor
@@ -17,7 +17,7 @@ from .structure import reshape, transpose, unbroadcast
 
 
 def _matmul(x: Array, y: Array) -> Array:
-    if is_half(x.dtype):
+    if x.dtype in HALVES:
         return np.matmul(x.astype(float32), y.astype(float32)).astype(x.dtype)
     if y.ndim == 2 and x.ndim > 2 and x.size:
         # one large product instead of many small ones

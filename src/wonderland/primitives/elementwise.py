@@ -46,6 +46,11 @@ def check_kind(name: str, kinds: Kinds, *args: Shaped) -> None:
             raise DTypeError(f"{name}: takes {allowed} tensors, received {arg.dtype}.", "x.astype(...)")
 
 
+def of_kinds(kinds: Kinds) -> frozenset[DType]:
+    """The types of these kinds."""
+    return frozenset([dtype for dtype, kind in KIND.items() if kind in kinds])
+
+
 def elementwise_batch(primitive: Primitive) -> Rule:
     """Batched arguments keep the batch in front; axes of size 1 after it make up for missing ranks."""
 
@@ -76,7 +81,8 @@ def elementwise(
 
     # one thread of NumPy adds as fast as memory is, but takes its time for functions such as exp
     alone = 1 << 15 if kinds is INEXACT else 1 << 19
-    primitive = Primitive(name, impl, abstract, jvp=jvp, elementwise=True, single=alone)
+    takes = of_kinds(kinds)
+    primitive = Primitive(name, impl, abstract, jvp=jvp, elementwise=True, single=alone, takes=takes)
     primitive.batch = elementwise_batch(primitive)
     return primitive
 

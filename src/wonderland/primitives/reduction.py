@@ -18,6 +18,7 @@ from . import elementwise
 from .creation import full, iota, ones_like, zeros_like
 from .indexing import gather
 from .structure import (
+    SUMMED,
     Axes,
     broadcast_to,
     concatenate,
@@ -59,6 +60,7 @@ prod: Primitive = Primitive(
     jvp=(_prod_jvp,),
     batch=reduced_batch("prod"),
     cost=reduced_cost,
+    takes=SUMMED,
 )
 
 # --- extremes
@@ -78,6 +80,7 @@ max_: Primitive = Primitive(
     batch=reduced_batch("max"),
     cost=reduced_cost,
     single=1 << 17,
+    takes=elementwise.of_kinds(elementwise.REAL),
 )
 min_: Primitive = Primitive(
     "min",
@@ -87,6 +90,7 @@ min_: Primitive = Primitive(
     batch=reduced_batch("min"),
     cost=reduced_cost,
     single=1 << 17,
+    takes=elementwise.of_kinds(elementwise.REAL),
 )
 any_: Primitive = Primitive(
     "any",
@@ -95,6 +99,7 @@ any_: Primitive = Primitive(
     jvp=(ZERO,),
     batch=reduced_batch("any"),
     cost=reduced_cost,
+    takes=elementwise.of_kinds(elementwise.ANY),
 )
 all_: Primitive = Primitive(
     "all",
@@ -103,6 +108,7 @@ all_: Primitive = Primitive(
     jvp=(ZERO,),
     batch=reduced_batch("all"),
     cost=reduced_cost,
+    takes=elementwise.of_kinds(elementwise.ANY),
 )
 
 

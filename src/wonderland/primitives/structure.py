@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.broadcasting import broadcasts_to, without_axes
-from ..core.dtypes import DType, float32, is_half
+from ..core.dtypes import ALL, HALVES, SIGNED, UNSIGNED, DType, bool_, float32, int64, uint64
 from ..core.errors import AxisError, DTypeError, InputError, ShapeError
 from ..core.interpreter import Tangent
 from ..core.primitive import LINEAR, TABLE, ZERO, Aval, Primitive, Rule, Shape
@@ -60,7 +60,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 transpose: Primitive = Primitive(
     "transpose",
-    lambda x, axes: np.transpose(x, axes),
+    lambda x, axes: x.transpose(axes),
     _transpose_abstract,
     jvp=(LINEAR,),
     transpose=(lambda ct, x, axes: transpose(ct, axes=_inverse(axes)),),
@@ -135,26 +135,31 @@ def reduced_cost(x: Shaped, **params: object) -> int:
 def in_float32(f: Rule) -> Rule:
     """Half-precision sums are accumulated in float32."""
 
-    def impl(x: Array, **params: object) -> Array:
-        if is_half(x.dtype):
-            return np.asarray(f(x.astype(float32), **params)).astype(x.dtype)
-        return f(x, **params)
+    def impl(x: Array, *args: object, **params: object) -> Array:
+        if x.dtype in HALVES:
+            return np.asarray(f(x.astype(float32), *args, **params)).astype(x.dtype)
+        return f(x, *args, **params)
 
     return impl
 
+
+# Small integers are summed in the widest type of their sign, and half precision inside `wl.autocast` in float32.
+SUMMED_IN = dict.fromkeys((bool_, *SIGNED[:-1]), int64) | dict.fromkeys(UNSIGNED[:-1], uint64)
+SUMMED = frozenset(ALL) - frozenset(SUMMED_IN) - HALVES  # as they are
 
 # Reductions are ufuncs' own: faster than np.sum and relatives, and a floating-point warning is then
 # attributed to this package, which silences it, and not to NumPy.
 
 sum_: Primitive = Primitive(
     "sum",
-    in_float32(lambda x, axes: np.add.reduce(x, axis=axes, dtype=x.dtype)),
+    in_float32(lambda x, axes: np.add.reduce(x, axes, x.dtype)),
     reduced_abstract("sum"),
     jvp=(LINEAR,),
     transpose=(lambda ct, x, axes: _spread(ct, x.shape, axes),),
     batch=reduced_batch("sum"),
     cost=reduced_cost,
     single=1 << 17,
+    takes=SUMMED,
 )
 
 

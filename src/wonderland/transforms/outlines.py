@@ -55,21 +55,23 @@ class Program:
         return [wrap(next(outs)) if on else None for on in self._given]
 
 
-_programs: dict[Key, Program | None] = {}  # None: one that is not to be compiled
+# By the hashes of their outlines, with these; None: one that is not to be compiled.
+_programs: dict[int, tuple[Key, Program | None]] = {}
 _lock = open_after_fork(threading.Lock())
 
 
-def program(key: Key, pull: Pull) -> Program | None:
-    """The program for an outline, made when it is first asked for; None if operations are to run one by one."""
+def program(number: int, key: Key, pull: Pull) -> Program | None:
+    """The program for an outline with this hash, made when it is first asked for; None if there is to be none."""
     if get_backend() == "numpy":
         return None
     with _lock:
-        if key in _programs:
-            found = _programs[key] = _programs.pop(key)  # again at the end
-            return found
+        known = _programs.pop(number, None)
+        if known is not None and known[0] == key:
+            _programs[number] = known  # again at the end
+            return known[1]
     made = uncollected(Program, key, pull) if all(map(_is_ours, key[0])) else None
     with _lock:
-        _programs[key] = made
+        _programs[number] = key, made
         if len(_programs) > KEPT:
             del _programs[next(iter(_programs))]
     return made

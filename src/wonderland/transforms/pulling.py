@@ -197,8 +197,11 @@ class Outline:
     def place(self, array: Array) -> Place:
         found = self._places.get(id(array))
         if found is None:
-            kind = self._kind(array)
-            found = self._places[id(array)] = self._add(array, kind)
+            shape = array.shape
+            kind: Kind = (shape, array.dtype) if shape and array.flags.c_contiguous else self._kind(array)
+            found = self._places[id(array)] = len(self.arrays)  # after its kind, which may add the memory before it
+            self.arrays.append(array)
+            self.kinds.append(kind)
         return found
 
     def _kind(self, array: Array) -> Kind:
@@ -213,13 +216,10 @@ class Outline:
         assert whole is not None
         known = address(whole), whole.size, dtype
         if known not in self._memories:  # parts of one memory share it
-            self._memories[known] = self._add(whole, (whole.shape, dtype))
+            self._memories[known] = len(self.arrays)
+            self.arrays.append(whole)
+            self.kinds.append((whole.shape, dtype))
         return shape, dtype, seen, self._memories[known]
-
-    def _add(self, array: Array, kind: Kind) -> Place:
-        self.arrays.append(array)
-        self.kinds.append(kind)
-        return len(self.arrays) - 1
 
 
 def at_once() -> bool:
@@ -237,8 +237,11 @@ def of_tangents(seeds: Sequence[tuple[Tangent, Tensor]], wanted: Sequence[Tangen
     for order in sorted(nodes, reverse=True):
         node = nodes[order]
         primitive, params = node.primitive, tuple(node.params.items())
+        for number in node.primals if type(node) is Later else node.args:
+            if number._node is not None:
+                return None  # `backward()` wants to know what becomes of it
         if type(node) is Later:
-            args = tuple([slot((a.order, a.index)) if type(a) is Tangent else None for a in node.args])
+            args = tuple([None if a is None else slot((a.order, a.index)) for a in node.args])
             primals = tuple([place(p._data) for p in node.primals])
             outline.steps.append((primitive, params, primals, (place(node.out._data),), args, (slot((order, 0)),)))
         else:
@@ -321,7 +324,7 @@ def _run(outline: Outline, first: tuple[Slot, ...], seeds: list[Tensor], last: t
         return None
     from .outlines import program  # the engines load with it
 
-    found = program(key, _pulled)
+    found = program(number, key, _pulled)
     return None if found is None else found([*outline.arrays, *[ct._data for ct in seeds]])
 
 

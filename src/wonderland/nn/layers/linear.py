@@ -101,12 +101,13 @@ class Linear(Weighted):
 
     def forward(self, x: ArrayLike) -> Tensor:
         x = as_tensor("Linear", x)
-        if self.in_features is None and x.ndim:
-            self._build(x.shape[-1])
-        if not x.ndim or x.shape[-1] != self.in_features:
-            got = f"has {x.shape[-1]} features along its last axis" if x.ndim else "has no axis of features"
+        shape = x.shape
+        if self.in_features is None and shape:
+            self._build(shape[-1])
+        if not shape or shape[-1] != self.in_features:
+            got = f"has {shape[-1]} features along its last axis" if shape else "has no axis of features"
             raise ShapeError(
-                f"{self._describe()}: an input of shape {x.shape} {got}.",
+                f"{self._describe()}: an input of shape {shape} {got}.",
                 f"an input of shape (..., {'features' if self.in_features is None else self.in_features})",
             )
         return arrays.matmul(x, self.weight) if self.bias is None else affine(x, self.weight, self.bias)

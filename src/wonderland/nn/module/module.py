@@ -25,7 +25,7 @@ from ...core.typing import ArrayLike, DTypeLike
 from .attributes import Outline, is_steady, join, outline
 from .hooks import Computing, Hook, Output, P, call_with_hooks
 from .lazy import Lazy
-from .members import Member, cells, members, walk
+from .members import Member, cells, ends, members, walk
 from .parameter import Parameter
 from .state_dict import Loaded, load_state_dict, state_dict
 
@@ -213,10 +213,11 @@ class Module(Given):
 
     def _cells(self, what: str) -> list[tuple[str, Cell]]:
         """The cells by path, all of which must exist."""
-        found = walk(self)
-        if any(isinstance(member, Lazy) for _, member in found):
+        found = ends(self)
+        made = [(path, member) for path, member in found if isinstance(member, Cell)]
+        if len(made) < len(found):
             raise _not_made(what, self)
-        return [(path, member) for path, member in found if isinstance(member, Cell)]
+        return made
 
     def named_parameters(self) -> list[tuple[str, Parameter]]:
         """The parameters with their paths, such as `blocks.3.attention.qkv.weight`; shared ones once.
