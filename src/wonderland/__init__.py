@@ -45,7 +45,6 @@ from .core.primitive import Aval as ShapeDtype
 from .core.tensor import Tensor
 from .core.tensor import moved_by as _moved_by
 from .transforms.batching import vmap
-from .transforms.custom import custom_jvp, custom_vjp
 from .transforms.forward import jvp
 from .transforms.imperative import enable_grad, no_grad
 from .transforms.reverse import grad, linearize, value_and_grad, vjp
@@ -108,6 +107,7 @@ if TYPE_CHECKING:
     from .transforms.control.associative import associative_scan
     from .transforms.control.branches import cond, switch
     from .transforms.control.loops import fori_loop, map, scan, while_loop
+    from .transforms.custom import custom_jvp, custom_vjp
     from .transforms.derivatives import (
         derivative,
         directional_derivative,
@@ -178,6 +178,7 @@ _FUNCTIONS = {
     "transforms.control.associative": ("associative_scan",),
     "transforms.control.branches": ("cond", "switch"),
     "transforms.checkpointing": ("checkpoint", "checkpoint_scan", "checkpoint_sequential"),
+    "transforms.custom": ("custom_jvp", "custom_vjp"),
     "transforms.derivatives": (
         "derivative",
         "directional_derivative",
