@@ -364,3 +364,11 @@ def test_packing_depends_on_one_factor_alone() -> None:
     assert isinstance(pack, Pack)
     assert not any(isinstance(step, Pack) for step in rest)
     assert len(pack.reads) == 1
+
+
+def test_what_is_looked_up_for_a_product_is_not_asked_for_as_if_it_lay_in_its_rows() -> None:
+    random = np.random.default_rng(0)
+    x, y, table = (random.standard_normal(shape).astype(np.float32) for shape in ((256, 96), (96, 1024), (4000,)))
+    places = random.integers(0, 4000, (256, 1))
+    found = wl.jit(lambda x, y, t, i: x @ y + t[i])(*map(wl.asarray, (x, y, table, places)))
+    np.testing.assert_allclose(found, x @ y + table[places], rtol=1e-4, atol=1e-4)

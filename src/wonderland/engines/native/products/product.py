@@ -136,7 +136,7 @@ class Product(WithEpilogue):
         long = x.strides[-1] == 1 and not self.gathered and height >= 2 * self.rows
         near_rows = 2 * self.rows <= WAYS * _places(abs(x.strides[-2]) * self.size)
         below = x.strides[-2:] if long and near_rows else None
-        after = [] if self.tiled else epilogue.sources
+        after = [] if self.tiled else [view for view in epilogue.sources if view.shape == epilogue.hole.shape]
         self.ahead = Ahead(y, panels, self.copied, self.blocks, self.cut, below, after)
 
     def _crowded(self) -> bool:
