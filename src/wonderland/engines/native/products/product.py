@@ -38,8 +38,10 @@ from .epilogue import Epilogue, WithEpilogue
 from .packing import Panels, transpose
 
 LINE, SETS, WAYS = 64, 64, 8  # of the first-level cache: bytes of a line, sets, lines in a set
+PAGE = 4096  # bytes
 OPEN = 256  # terms of a sum over a batch that are added in one go
 EVEN = 240  # rows, a multiple of those of most blocks
+WAITING = 8  # multiply-adds that go on at a time: fewer accumulators wait for their own results
 
 Terms = Callable[[str, "list[str] | None"], list[str]]  # accumulators with one more term
 
@@ -105,9 +107,9 @@ class Product(WithEpilogue):
         self.open = isinstance(k, Extent)  # whether the number of terms is known at run time alone
         if isinstance(n, Extent) or (turned and isinstance(m, Extent)):
             raise VaryingError("a product has the batch in its columns")
-        # x is gathered from memory where a column of it is a row there, and far from the next
+        # x is gathered from memory where a column of it is a row there, and far from the next; a batch may have few
         tall, terms = int(m), int(k)  # where sizes vary, those that choices are made for
-        turns = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
+        turns = abs(x.strides[-1]) * self.size >= (PAGE if self.open else 256) and x.strides[-2] == 1
         beside = cpu.registers // 4  # rows of x that are gathered beside each other
         self.gathered = turns and m >= beside and n >= 4 * self.w and k >= 64 and not isinstance(m, Extent)
         even = -(-tall // EVEN) * EVEN if isinstance(m, Extent) else tall  # blocks of a batch are those of a large one
@@ -120,6 +122,8 @@ class Product(WithEpilogue):
             panels.vectors if panels else 0,
         )
         cycles *= tall / even
+        if isinstance(m, Extent):
+            self.rows = max(1, min(self.rows, 2 * WAITING // self.vectors))  # more is no faster, and longer to compile
         self.gathered = self.gathered and self.rows == beside
         self.width = self.vectors * self.w
         count = int(math.prod(x.shape[:-2]))
@@ -226,7 +230,7 @@ class Product(WithEpilogue):
                 left = [r.at(x, self.scalar, (1,), [start]) for start in starts]
                 terms = functools.partial(self._terms, r, left, right, x_steps, y_step, height, columns)
                 below = r.at(x, self.scalar, (1,), [line_at([difference(r, shifted(r, i, height), place.row)])])
-                fetch = functools.partial(self._fetch, r, below, x_steps) if self.fetches else None
+                fetch = functools.partial(self._fetch, r, below, x_steps) if self.fetches and not last else None
                 cells = [self._cell(r, place, i, j, a, c) for a in range(height) for c in range(0, columns, self.w)]
                 sums = self._sums(r, cells, k, length, terms, fetch)
                 for t, (cell, register) in enumerate(zip(cells, sums, strict=True)):
@@ -259,19 +263,13 @@ class Product(WithEpilogue):
             stepped(r, place.column, place.column_end, self.width, self.n, panel)
 
     def _down(self, r: Routine, place: Place, rows: Callable[[str, int, bool], None]) -> None:
-        """Through a number of rows that is known at run time alone: in blocks, the last of which may be a half."""
-        b, half = r.b, self.rows // 2
-        rest = b.emit(f"urem i64 {difference(r, place.row_end, place.row)}, {self.rows}")
+        """Through a number of rows that is known at run time alone: in blocks, and what is left in small ones."""
+        rest = r.b.emit(f"urem i64 {difference(r, place.row_end, place.row)}, {self.rows}")
         whole = difference(r, place.row_end, rest)
-        b.loop(whole, self.rows, lambda i: rows(i, self.rows, False), place.row)
-        if half:
-            few = b.emit(f"icmp sle i64 {rest}, {half}")
-            some = b.emit(f"icmp sgt i64 {rest}, 0")
-            b.when(
-                few,
-                lambda: b.when(some, lambda: rows(whole, half, True)),
-                lambda: rows(whole, self.rows, True),
-            )
+        r.b.loop(whole, self.rows, lambda i: rows(i, self.rows, False), place.row)
+        if self.rows > 1:
+            few = min(self.rows, -(-WAITING // self.vectors))
+            r.b.loop(place.row_end, few, lambda i: rows(i, few, True), whole)
 
     def _lines(self, r: Routine, place: Place, i: str, height: int) -> list[str]:
         """The rows of a block that may reach beyond the last one, which is read again then."""
@@ -297,7 +295,7 @@ class Product(WithEpilogue):
             return terms("0", None)
         # small blocks need several accumulators for each place, or they wait for their own results; blocks at the edges
         # have as many as the others, so that a row's sums do not depend on where it stands
-        ways = min(8, max(1, 8 // (self.rows * self.vectors)), 8 if self.open else self.k)
+        ways = min(WAITING, max(1, WAITING // (self.rows * self.vectors)), WAITING if self.open else self.k)
         carried = [(self.kind, "zeroinitializer")] * (ways * count)
 
         def step(k: str, names: list[str]) -> list[str]:
