@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...core.context import uncollected
 from ...core.errors import InputError
+from ...ir.at_size import AtSize
 from ...ir.folding import folded
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
-from ...ir.sizes import AtSize
 from .general import Sized, program_for
 from .keeping import kept
 from .program import Program

@@ -19,6 +19,7 @@ from ...core.primitive import Primitive
 from ...engines.choosing import without_room
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
+from ...ir.stage import GraphTrace
 from ..call import call
 from ..signatures import P, Result
 from .arguments import Arguments
@@ -113,6 +114,13 @@ class Jitted(Generic[P, Result]):
         """Forget all traces."""
         with LOCK:
             self._known.clear()
+
+    def spliced(self, *args: P.args, **kwargs: P.kwargs) -> Result:
+        """The function as part of the graph that is being built. It is traced once for each kind of arguments."""
+        trace = current().trace
+        assert type(trace) is GraphTrace
+        traced, arguments, _ = self._find(args, kwargs)
+        return cast(Result, traced.splice(arguments, trace) if traced.reusable else self._f(*args, **kwargs))
 
     def _find(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Traced, Arguments, Recent | None]:
         """The trace for a call, its arguments taken apart, and what is remembered of it as the last one."""

@@ -1,7 +1,7 @@
 """Batches of many sizes: which traces are one graph at different sizes, so that one program serves them all.
 
-With `dynamic=` the first call is traced at a second size, too, and compiled for all. Without, the first sizes are
-compiled as they come; when a few traces differ in the first axes of arguments alone, those that follow share a program.
+With `dynamic=` the first call is traced at a second size, too, and compiled for all. Without, the first size has a
+program of its own; from the second one on, traces that differ in the first axes of arguments alone share a program.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from ...core.arguments import shown
 from ...core.errors import InputError
 from ...core.primitive import Aval
 from ...core.tensor import Tensor
+from ...ir.at_size import Outline, at_size
 from ...ir.graph import Graph
-from ...ir.simplify import simplify
-from ...ir.sizes import Range, Template, VaryingError, at_size, generalised, range_of
+from ...ir.sizes import Range, VaryingError, generalised, range_of
 from .arguments import Arguments
 from .traced import Traced
 
-FEW = 3  # sizes, from which on a function gets a program for all
 FAVOURED = 32  # rows to trace with where a single one was given
 FAMILIES = 64  # kinds of calls that differ in sizes alone, of which the sizes are remembered
 
@@ -39,8 +38,8 @@ class Family:
     """Calls that differ in the first sizes of their arguments alone."""
 
     def __init__(self) -> None:
-        self.seen: list[Batch] = []
-        self.templates: dict[Range, Template] = {}
+        self.first: Batch | None = None
+        self.outlines: dict[Range, Outline] = {}
         self.alone = False  # whether there is nothing in common
 
 
@@ -66,17 +65,15 @@ class Sizes:
         if not operands:
             return
         family = self._family(key, arguments, operands)
-        batch = Batch(tuple(arguments.operands[i].shape[0] for i in operands), simplify(traced.graph))
-        if self._named is not None and not family.templates:
+        batch = Batch(tuple(arguments.operands[i].shape[0] for i in operands), traced.graph)
+        if self._named is not None and not family.outlines:
             self._at_once(family, batch, operands, arguments, traced, trace)
-        if family.seen and not family.alone and self._found(family, batch, traced):
+        if family.first is None:
+            family.first = batch if all(batch.leads) else None
+        elif not family.alone and self._found(family, family.first, batch, traced):
             self._tell(family)
-            return
-        if len(family.seen) < FEW and all(batch.leads != other.leads for other in family.seen):
-            family.seen.append(batch)
 
-    def _found(self, family: Family, batch: Batch, traced: Traced) -> bool:
-        first = family.seen[0]
+    def _found(self, family: Family, first: Batch, batch: Batch, traced: Traced) -> bool:
         sizes = {(a, b) for a, b in zip(first.leads, batch.leads, strict=True) if a != b}
         if len(sizes) > 1 or (not sizes and self._named is None):
             return False
@@ -84,18 +81,18 @@ class Sizes:
         serving = range_of(n)
         if serving is None:
             return False
-        template = family.templates.get(serving)
-        if template is None:
-            if len(family.seen) < FEW - 1 and not family.templates:
-                return False
+        if serving not in family.outlines:
             try:
                 template = generalised(first.graph, batch.graph, (m, n), serving, self._named is not None)
             except VaryingError:
-                family.alone = not family.templates
+                if m == 1:
+                    family.first = batch  # a single row may be a case of its own
+                family.alone = 1 not in (m, n) and not family.outlines
                 return False
             template.graph.states = traced.graph.states
-            family.templates[serving] = template
-        traced.graph.at_size = None if template.refused else at_size(template, batch.graph, n)
+            family.outlines[serving] = Outline(template)
+        outline = family.outlines[serving]
+        traced.graph.at_size = None if outline.template.refused else at_size(outline, batch.graph, n)
         return traced.graph.at_size is not None
 
     def _at_once(
@@ -113,7 +110,7 @@ class Sizes:
 
         def at(rows: int) -> Batch:
             other = trace(with_rows(arguments, operands, rows))
-            return Batch((rows,) * len(operands), simplify(other.graph))
+            return Batch((rows,) * len(operands), other.graph)
 
         batch = batch if batch.leads[0] > 1 else at(FAVOURED)  # a single row may be a case of its own
         n = batch.leads[0]
@@ -127,7 +124,7 @@ class Sizes:
                 "wl.jit without dynamic=, which compiles for every size",
             ) from None
         template.graph.states = traced.graph.states
-        family.seen, family.templates = [batch], {template.range: template}
+        family.first, family.outlines = batch, {serving: Outline(template)}
 
     def _operands(self, given: tuple[tuple[object, ...], dict[str, object]], arguments: Arguments) -> list[int]:
         """The operands whose first axis may be a batch."""
@@ -150,7 +147,7 @@ class Sizes:
 
     def _tell(self, family: Family) -> None:
         """Say once that sizes need no compiling any more, when the first one does not."""
-        compiled = any(template.graph.programs for template in family.templates.values())
+        compiled = any(outline.template.graph.programs for outline in family.outlines.values())
         if self._tells and sys.stderr is not None and compiled:
             self._tells = False
             sys.stderr.write(f"wonderland: {self._name}: one program serves batches of all sizes from now on\n")

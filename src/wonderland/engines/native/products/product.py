@@ -62,11 +62,16 @@ def lanes(cpu: Processor, view: View) -> int:
 
 
 @functools.lru_cache(maxsize=4096)  # there may be ever new sizes
-def block(registers: int, m: int, vectors: int, k: int, multiple: int = 1, wide: int = 0) -> tuple[float, int, int]:
-    """Cycles for a whole product, and the rows and vectors of a block that take the fewest, or rows for given ones."""
+def block(
+    registers: int, m: int, vectors: int, k: int, multiple: int = 1, wide: int = 0, most: int = 32
+) -> tuple[float, int, int]:
+    """Cycles for a whole product, and the rows and vectors of a block that take the fewest, or rows for given ones.
+
+    A block has at most so many accumulators, if it has more than one row.
+    """
     best = (math.inf, 1, 1)
     for c in [wide] if wide else range(1, min(vectors, 4 if registers == 32 else 3) + 1):
-        for rows in range(multiple, min(m, (registers - c - 1) // c, 24) + 1, multiple):
+        for rows in range(multiple, min(m, (registers - c - 1) // c, max(1, most // c), 24) + 1, multiple):
             cost, kinds = 0.0, 0
             for height, down in ((rows, m // rows), (m % rows, 1)):
                 for width, across in ((c, vectors // c), (vectors % c, 1)):
@@ -120,10 +125,10 @@ class Product(WithEpilogue):
             terms,
             beside if self.gathered else 4 if turned and m >= self.w else 1,
             panels.vectors if panels else 0,
+            # more is hardly faster, and longer to compile
+            2 * WAITING if isinstance(m, Extent) else cpu.registers,
         )
         cycles *= tall / even
-        if isinstance(m, Extent):
-            self.rows = max(1, min(self.rows, 2 * WAITING // self.vectors))  # more is no faster, and longer to compile
         self.gathered = self.gathered and self.rows == beside
         self.width = self.vectors * self.w
         count = int(math.prod(x.shape[:-2]))
@@ -148,6 +153,7 @@ class Product(WithEpilogue):
         self.copied = height >= COPIED_ROWS and not panels and self._crowded()
         # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
         long = x.strides[-1] == 1 and not self.gathered and self.cut >= FETCHED_TERMS and height >= 2 * self.rows
+        long = long and not isinstance(m, Extent)  # there, blocks are small, and it is no faster
         self.fetches = long and 2 * self.rows <= WAYS * _places(abs(x.strides[-2]) * self.size)
         self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
 
@@ -230,7 +236,7 @@ class Product(WithEpilogue):
                 left = [r.at(x, self.scalar, (1,), [start]) for start in starts]
                 terms = functools.partial(self._terms, r, left, right, x_steps, y_step, height, columns)
                 below = r.at(x, self.scalar, (1,), [line_at([difference(r, shifted(r, i, height), place.row)])])
-                fetch = functools.partial(self._fetch, r, below, x_steps) if self.fetches and not last else None
+                fetch = functools.partial(self._fetch, r, below, x_steps) if self.fetches else None
                 cells = [self._cell(r, place, i, j, a, c) for a in range(height) for c in range(0, columns, self.w)]
                 sums = self._sums(r, cells, k, length, terms, fetch)
                 for t, (cell, register) in enumerate(zip(cells, sums, strict=True)):
