@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class _Expected(NamedTuple):
 
     primitive: Primitive
     inputs: list[int | Literal]  # see `Outline._place`
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     outputs: int  # how many
 
 

@@ -196,10 +196,10 @@ def jit(
     `static_argnums` and `static_argnames`. Modules and optimizers can be arguments; their new state is written back. A
     Python `print` runs while tracing only. Book, section 6.4.2.
 
-    Batches may have many sizes. When a function has met a few shapes that differ in the first axes of arguments alone,
-    one program is compiled for all sizes, if the function treats that axis as a batch: computes rows for themselves,
-    adds them up, or looks them up. `dynamic` asks for it from the first call on, and raises an error that says why
-    where it cannot be done. Results are those of the exact shape up to rounding.
+    Batches may have many sizes. When a function has met two shapes that differ in the first axes of arguments alone,
+    one program is compiled for all further sizes, if the function treats that axis as a batch: computes rows for
+    themselves, adds them up, or looks them up. `dynamic` asks for it from the first call on, and raises an error that
+    says why where it cannot be done. Results are those of the exact shape up to rounding.
 
     >>> predict = wl.jit(lambda x: wl.tanh(x).mean(axis=0), dynamic={"x": {0: "batch"}})
     >>> print(predict(wl.ones((3, 2))), predict(wl.ones((5, 2))))

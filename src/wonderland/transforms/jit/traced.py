@@ -188,7 +188,7 @@ class Traced:
             self._write(cells, outs[self.count :])
         return self.result(arguments.leaves, outs)
 
-    def splice(self, arguments: Arguments, trace: GraphTrace) -> Any:
+    def splice(self, arguments: Arguments, trace: GraphTrace) -> object:
         """What it returns as part of a graph that is being built."""
         cells = arguments.cells
         operands = [*self.captured, *map(read, self.pick_read(cells)), *arguments.operands]
