@@ -47,7 +47,9 @@ class Jitted(Generic[P, Result]):
         static_argnames: tuple[str, ...] = (),
         primitive: Primitive = call,
         dynamic: Dynamic | None = None,
+        own: int = 1,
     ) -> None:
+        """`own`: how many sizes of a batch get programs of their own before there is one for all."""
         functools.update_wrapper(self, f)
         self._primitive = primitive
         self._f = f
@@ -55,7 +57,7 @@ class Jitted(Generic[P, Result]):
         self._static = StaticArguments(f, static_argnums, static_argnames)
         self._known = Known(f)
         self._reasons = Reasons(f, self._name)
-        self._sizes = Sizes(f, self._name, dynamic, self._reasons.warns)
+        self._sizes = Sizes(f, self._name, dynamic, self._reasons.warns, own)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         self._reasons.calls += 1
@@ -103,10 +105,11 @@ class Jitted(Generic[P, Result]):
 
         >>> import wonderland as wl
         >>> double = wl.jit(lambda x: 2 * x)
-        >>> _ = double(wl.ones(3)), double(wl.ones(4))
+        >>> _ = double(wl.ones((1, 3))), double(wl.ones((1, 4)))
         >>> print(double.why())
-        the argument x is float32[4] and was float32[3].
-          try: batches of one size (drop_last=True), or few sizes: pad to the next of them (...)
+        the argument x is float32[1,4] and was float32[1,3]: each size of axis 1 is compiled. One program serves
+        all sizes of an axis in front alone.
+          try: a few lengths, and a mask of what is real: wl.data.bucket_lengths, wl.data.PadCollate(to=...)
         """
         return "it was not called yet." if self._reasons.last is None else str(self._reasons.last)
 
@@ -146,7 +149,8 @@ class Jitted(Generic[P, Result]):
                 if found.reusable:
                     self._sizes.place((environment.key, *key), given, arguments, found, trace)
                     traces.keep(key, found)
-                self._reasons.traced(*given, environment, found.reusable, found.graph.at_size is not None)
+                shares = found.graph.at_size is not None
+                self._reasons.traced(*given, environment, found.reusable, shares, self._sizes.refused)
             known.forget_last()
             if found.reusable and not kwargs and static == ():
                 known.last(args, arguments, found, environment)

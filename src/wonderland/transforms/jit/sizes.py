@@ -1,7 +1,9 @@
 """Batches of many sizes: which traces are one graph at different sizes, so that one program serves them all.
 
 With `dynamic=` the first call is traced at a second size, too, and compiled for all. Without, the first size has a
-program of its own; from the second one on, traces that differ in the first axes of arguments alone share a program.
+program of its own; from the second one on, traces that differ in the first axes of arguments alone share a program. The
+steps of the package's training loop wait for the third: a run that is resumed may meet the last batch of an epoch
+first, and has to end with the same bits.
 """
 
 from __future__ import annotations
@@ -38,19 +40,20 @@ class Family:
     """Calls that differ in the first sizes of their arguments alone."""
 
     def __init__(self) -> None:
-        self.first: Batch | None = None
+        self.seen: list[Batch] = []  # sizes with programs of their own that others are compared with
         self.outlines: dict[Range, Outline] = {}
-        self.alone = False  # whether there is nothing in common
+        self.alone = ""  # why there is nothing in common
 
 
 class Sizes:
     """The families of a function's calls."""
 
-    def __init__(self, f: Callable[..., object], name: str, dynamic: Dynamic | None, tells: bool) -> None:
-        self._name = name
+    def __init__(self, f: Callable[..., object], name: str, dynamic: Dynamic | None, tells: bool, own: int) -> None:
+        self._name, self._own = name, own
         self._named = None if dynamic is None else names_of("jit", f, dynamic)
         self._families: dict[Hashable, Family] = {}
         self._tells = tells and dynamic is None
+        self.refused = ""  # why the last size has a program of its own, if it could have been served by one for all
 
     def place(
         self,
@@ -61,6 +64,7 @@ class Sizes:
         trace: Callable[[Arguments], Traced],
     ) -> None:
         """Find the graph for all sizes that a trace belongs to, or make one. `trace` traces other arguments."""
+        self.refused = ""
         operands = self._operands(given, arguments)
         if not operands:
             return
@@ -68,12 +72,15 @@ class Sizes:
         batch = Batch(tuple(arguments.operands[i].shape[0] for i in operands), traced.graph)
         if self._named is not None and not family.outlines:
             self._at_once(family, batch, operands, arguments, traced, trace)
-        if family.first is None:
-            family.first = batch if all(batch.leads) else None
-        elif not family.alone and self._found(family, family.first, batch, traced):
-            self._tell(family)
+        if len(family.seen) >= self._own or family.outlines:
+            self.refused = family.alone
+            if not family.alone and self._found(family, batch, traced):
+                self._tell(family)
+        elif all(batch.leads) and all(batch.leads != other.leads for other in family.seen):
+            family.seen.append(batch)
 
-    def _found(self, family: Family, first: Batch, batch: Batch, traced: Traced) -> bool:
+    def _found(self, family: Family, batch: Batch, traced: Traced) -> bool:
+        first = family.seen[0]
         sizes = {(a, b) for a, b in zip(first.leads, batch.leads, strict=True) if a != b}
         if len(sizes) > 1 or (not sizes and self._named is None):
             return False
@@ -84,14 +91,17 @@ class Sizes:
         if serving not in family.outlines:
             try:
                 template = generalised(first.graph, batch.graph, (m, n), serving, self._named is not None)
-            except VaryingError:
+            except VaryingError as reason:
+                self.refused = str(reason)
                 if m == 1:
-                    family.first = batch  # a single row may be a case of its own
-                family.alone = 1 not in (m, n) and not family.outlines
+                    family.seen[0] = batch  # a single row may be a case of its own
+                elif n > 1 and not family.outlines:
+                    family.alone = self.refused
                 return False
             template.graph.states = traced.graph.states
             family.outlines[serving] = Outline(template)
         outline = family.outlines[serving]
+        self.refused = outline.template.refused
         traced.graph.at_size = None if outline.template.refused else at_size(outline, batch.graph, n)
         return traced.graph.at_size is not None
 
@@ -124,7 +134,7 @@ class Sizes:
                 "wl.jit without dynamic=, which compiles for every size",
             ) from None
         template.graph.states = traced.graph.states
-        family.first, family.outlines = batch, {serving: Outline(template)}
+        family.seen, family.outlines = [batch], {serving: Outline(template)}
 
     def _operands(self, given: tuple[tuple[object, ...], dict[str, object]], arguments: Arguments) -> list[int]:
         """The operands whose first axis may be a batch."""
