@@ -219,8 +219,9 @@ class PadCollate:
         longest = int(lengths.max())
         most = self.to[-1] if self.to else self.length
         if most is not None and longest > most:
+            name = "to" if self.to else "length"
             raise ShapeError(
-                f"pad: a sequence{_where(path)} has length {longest}, more than {'to' if self.to else 'length'}={most}.",
+                f"pad: a sequence{_where(path)} has length {longest}, more than {name}={most}.",
                 "a larger length, or shorter sequences",
             )
         if self.to:
