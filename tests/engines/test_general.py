@@ -244,6 +244,18 @@ def test_vectors_along_the_batch_go_on_lane_by_lane(n: int) -> None:
             np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
+def test_there_is_room_for_the_batches_that_come() -> None:
+    """A batch of a few rows takes no memory for a hundred."""
+    f = wl.jit(lambda x: wl.tanh(wl.tanh(x @ W) @ wl.transpose(W)) @ V[:24], dynamic=BATCH)
+    room = []
+    for n in (3, 2, 4, 700):
+        f(rows(n, 24))
+        room.append(f.last_trace.graph.programs["native"].program.bytes)  # type: ignore[union-attr]
+    assert room[0] < 131 * 4 * 24
+    assert room == sorted(room)
+    assert room[3] > 700 * 4 * 24
+
+
 def test_an_index_out_of_range_is_told_with_the_shape_of_the_call() -> None:
     f = wl.jit(lambda x: x[x[:, 0].astype("int64")], dynamic=BATCH)
     f(wl.zeros((40, 2)))

@@ -31,7 +31,7 @@ class Native:
         """The program for all sizes, at the size of a graph; None if there is none, or if one of its own is faster."""
         if not size.template.named and _keeps_filters(graph):
             return None
-        if program_for(size.template) is not None:
+        if program_for(size.template, size.n) is not None:
             return Sized(size, graph)
         if size.template.named:
             raise InputError(

@@ -55,12 +55,12 @@ KNOWN = {*REDUCTIONS, *VIEWS, *OTHERS, *CONTRACTIONS, *checked.RULES, *windows.R
 
 
 class General(Program):
-    """A program of a template. Call `run` with a size."""
+    """A program of a template. Call `run` with a size; at first there is room for a batch of n."""
 
-    def __init__(self, template: Template) -> None:
+    def __init__(self, template: Template, n: int) -> None:
         self._check_equations(template.graph)
         hint = _hint(template.graph)
-        self._n = self._capacity = max(template.size, hint)
+        self._n = self._capacity = n
         self._choices = f"\nfor {hint} rows, at most {template.range.most}"
         self._turns = open_after_fork(threading.Lock())  # one size at a time
         self._size = np.zeros(1, np.int64)
@@ -211,7 +211,7 @@ class Sized:
     @property
     def program(self) -> General:
         """The one for all sizes, made again if it was given up meanwhile."""
-        found = program_for(self._size.template)
+        found = program_for(self._size.template, self._size.n)
         assert found is not None
         return found
 
@@ -236,12 +236,12 @@ class Sized:
         return made
 
 
-def program_for(template: Template) -> General | None:
-    """The program for all sizes; None if there is none, and then the template knows why."""
+def program_for(template: Template, n: int) -> General | None:
+    """The program for all sizes, made for one at first; None if there is none, and then the template knows why."""
     found = template.graph.programs.get("native")
     if found is None and not template.refused:
         try:
-            found = uncollected(General, template)
+            found = uncollected(General, template, n)
             kept.add(found, template.graph)
         except VaryingError as reason:
             template.refused = str(reason)
