@@ -38,7 +38,7 @@ def weights(model) -> np.ndarray:
     ("batch", "tolerance"),
     [
         (25, 0.0),
-        (32, 1e-6),  # a last batch of another size gets a program of its own in the loop, see jit/sizes.py
+        (32, 1e-6),  # in `fit` the last batch has a program of its own, in the loop the one for all sizes
     ],
 )
 def test_the_loop_is_the_loop_that_one_would_write(batch, tolerance):
