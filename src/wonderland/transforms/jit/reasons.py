@@ -18,6 +18,7 @@ from ...core.context import PACKAGE, user_level
 from ...core.errors import RetraceWarning
 from ...core.primitive import Aval
 from ...core.tensor import Tensor
+from .constants import opened
 from .environment import Environment
 
 MANY = 16  # traces of a function
@@ -150,5 +151,5 @@ def _leaf(value: object) -> str:
     if type(value) in SCALAR_KIND and type(value) is not bool:
         return f"a Python {type(value).__name__}"  # whose value may be any
     if trees.is_stateful(value):
-        return f"a {type(value).__name__} of {sum(1 for _ in trees.leaves(value)):,} parts"
+        return f"a {type(value).__name__} of {len(opened(value).cells):,} parts"
     return shown(value)
