@@ -1,6 +1,7 @@
 """How long `import wonderland` takes beside `import numpy`, and the first call of a training step beside JAX's.
 
-Everything is measured in fresh interpreters, imports with compiled bytecode; first_calls.py has the second part.
+Everything is measured in fresh interpreters, imports with compiled bytecode; first_calls.py has the second part, and
+many_sizes.py what batches of forty sizes take beside one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from . import first_calls
+from . import first_calls, many_sizes
 from .options import Options
 from .printed import compared, comparison
 
@@ -28,6 +29,7 @@ def main(options: Options | None = None) -> None:
     options = options or Options()
     if not options.workloads:
         imports(options)
+        many_sizes.main(options)
     first_calls.main(options)
 
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import first_calls, measuring, report, tables
+from benchmarks import first_calls, many_sizes, measuring, report, tables
 from benchmarks.machine import describe
 from benchmarks.messy import messy
 from benchmarks.options import SECTIONS, Options, parse
@@ -259,3 +259,11 @@ def test_first_calls_are_measured_cold_and_from_disk(monkeypatch):
     results = first_calls.measured("mlp", Options(rounds=2))
     assert (results[OURS].first, results[OURS].warm) == (5.0, 1.0)
     assert results["jax"].first == 5.0
+
+
+@pytest.mark.parametrize("which", many_sizes.MAKERS)
+@pytest.mark.parametrize("named", [False, True])
+def test_every_size_of_a_batch_is_called_once(which, named):
+    times = many_sizes.measured(which, named, range(3, 6))
+    assert len(times) == 3
+    assert all(wall > 0 and computed >= 0 for wall, computed in times)

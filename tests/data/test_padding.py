@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 
 import wonderland as wl
-from wonderland import data
+from wonderland import data, nn
 from wonderland.errors import DTypeError, InputError, ShapeError
 
 F = wl.nn.functional
@@ -106,3 +109,106 @@ def test_bad_batches_are_refused():
         data.unpad_sequence(np.zeros((2, 5)), [3], batch_first=True)
     with pytest.raises(ShapeError, match="one length per sequence"):
         data.unpad_sequence(np.zeros((2, 5)), [3, 6], batch_first=True)
+
+
+# --- a few lengths
+
+
+def waste(lengths: Any, buckets: Any) -> int:
+    return sum(min(b for b in buckets if b >= n) - n for n in lengths)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_buckets_pad_least(seed):
+    """Every other choice of as many lengths pads as much or more."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, [6, 12, 200][seed % 3], 30)
+    every = sorted(set(lengths.tolist()))
+    for most in (1, 2, 3):
+        found = data.bucket_lengths(lengths, most)
+        assert len(found) == min(most, len(every))
+        assert list(found) == sorted(found)
+        assert found[-1] == max(every)
+        others = itertools.combinations(every[:-1], min(most, len(every)) - 1)
+        assert waste(lengths, found) == min(waste(lengths, (*other, every[-1])) for other in others)
+
+
+def test_buckets_of_very_many_lengths():
+    lengths = np.random.default_rng(0).integers(1, 1_000_000, 5000)
+    found = data.bucket_lengths(lengths, 8)
+    assert len(found) == 8
+    assert found[-1] >= lengths.max()
+    assert waste(lengths, found) < 0.15 * lengths.sum()
+    for wrong in ([], [[3]], [0, 2], [1.5]):
+        with pytest.raises(InputError, match="bucket_lengths"):
+            data.bucket_lengths(wrong)
+
+
+def test_padding_to_a_few_lengths():
+    pad = data.PadCollate((0, None), to=[8, 4, 16])
+    for n, padded in ((1, 4), (4, 4), (5, 8), (16, 16)):
+        batch, label = pad([(np.ones(n), 1), (np.ones(1), 2)])
+        assert batch.values.shape == (2, padded)
+        assert batch.mask.sum() == n + 1
+        assert batch.values.sum() == n + 1
+        assert label.tolist() == [1, 2]
+    with pytest.raises(ShapeError, match="length 17, more than to=16"):
+        pad([(np.ones(17), 1)])
+    with pytest.raises(InputError, match="one of them"):
+        data.PadCollate(to=[4], length=4)
+    with pytest.raises(InputError, match="one of them"):
+        data.PadCollate(to=[4], to_multiple=4)
+    with pytest.raises(InputError, match="length of to"):
+        data.PadCollate(to=[0, 4])
+
+
+class Tagger(nn.Module):
+    """A tag for every token, by attention and a recurrent layer: no program serves all lengths."""
+
+    def __init__(self) -> None:
+        self.tokens, self.attention = nn.Embedding(9, 8), nn.MultiHeadAttention(8, 2)
+        self.recurrent, self.head = nn.GRU(8, 8, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, x: Any, lengths: Any) -> Any:
+        h = self.tokens(x)
+        h = h + self.attention(h, lengths=lengths)
+        return self.head(h + self.recurrent(h, lengths=lengths)[0])
+
+
+@pytest.mark.parametrize("value", [0, 7])
+def test_many_lengths_are_a_few_programs(value):
+    """Losses and parameters are those of batches of exact lengths, and what is padded never reaches what is real."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 30, 48)
+    examples = [(rng.integers(0, 9, n), rng.integers(0, 3, n)) for n in lengths]
+    buckets = data.bucket_lengths(lengths, 3)
+
+    def trained(pad: data.PadCollate) -> tuple[list[float], list[np.ndarray], set[int], int]:
+        wl.random.seed(1)
+        model = Tagger()
+        optimizer = wl.optim.SGD(model, lr=0.1)
+
+        @wl.jit
+        def step(model: Any, optimizer: Any, x: Any, y: Any) -> Any:
+            def loss_of(model: Any) -> Any:
+                return F.cross_entropy(model(x.values, x.lengths), y.values, ignore_index=-100)
+
+            loss, grads = wl.value_and_grad(loss_of)(model)
+            optimizer.step(grads)
+            return loss
+
+        losses, met = [], set()
+        sampler = data.BucketBatchSampler(lengths, 6, pool=2)
+        for x, y in data.DataLoader(examples, batch_sampler=sampler, collate_fn=pad, seed=3):
+            losses.append(float(step(model, optimizer, x, y)))
+            met.add(x.values.shape[1])
+        out = [np.asarray(model(x.values, x.lengths))[np.asarray(x.mask)] for x in [pad(examples[:5])[0]]]
+        return losses, [*out, *map(np.asarray, model.parameters())], met, step.traces
+
+    found, values, met, programs = trained(data.PadCollate((value, -100), to=buckets))
+    wanted, exact, every, more = trained(data.PadCollate((0, -100)))
+    assert met <= set(buckets)
+    assert programs == len(met) <= 3 < len(every) == more
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    for one, other in zip(values, exact, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-5)

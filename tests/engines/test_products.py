@@ -370,5 +370,6 @@ def test_what_is_looked_up_for_a_product_is_not_asked_for_as_if_it_lay_in_its_ro
     random = np.random.default_rng(0)
     x, y, table = (random.standard_normal(shape).astype(np.float32) for shape in ((256, 96), (96, 1024), (4000,)))
     places = random.integers(0, 4000, (256, 1))
-    found = wl.jit(lambda x, y, t, i: x @ y + t[i])(*map(wl.asarray, (x, y, table, places)))
+    operands = [wl.asarray(a) for a in (x, y, table, places)]
+    found = wl.jit(lambda x, y, t, i: x @ y + t[i])(*operands)
     np.testing.assert_allclose(found, x @ y + table[places], rtol=1e-4, atol=1e-4)

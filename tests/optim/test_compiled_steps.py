@@ -127,3 +127,54 @@ def test_what_is_trained_twice_ends_at_the_same_numbers(monkeypatch):
         first, second = (trained(lambda m: optim.Adam(m), "native", steps=70) for _ in range(2))
         for path, value in first.items():
             np.testing.assert_array_equal(value, second[path])
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+def test_inside_jit_a_step_is_traced_once_for_batches_of_all_sizes(name, monkeypatch):
+    """The graph of a training step is the one without that, equation by equation, and so are numbers."""
+
+    def trained(sizes):
+        model = network()
+        optimizer = OPTIMIZERS[name](model, lr=0.01)
+        traced = []
+
+        @wl.jit
+        def step(model, optimizer, x):
+            loss, grads = wl.value_and_grad(lambda model: (model(x) ** 2).mean())(model)
+            optimizer.step(grads)
+            return loss
+
+        original = type(optimizer)._advance
+        monkeypatch.setattr(
+            type(optimizer), "_advance", lambda self, grads: traced.append(1) or original(self, grads), raising=True
+        )
+        for n in sizes:
+            step(model, optimizer, wl.asarray(np.random.default_rng(n).normal(size=(n, 3)).astype(np.float32)))
+        monkeypatch.undo()
+        graph = step.graph(model, optimizer, wl.ones((sizes[-1], 3)))
+        return len(traced), [str(e.primitive) for e in graph.equations], [*model.state_dict().values()]
+
+    with wl.using_backend("numpy"):
+        sizes = (4, 5, 6)
+        traced, equations, found = trained(sizes)
+        monkeypatch.setattr(compiled, "advance", lambda optimizer, gradients: False)
+        every, wanted, values = trained(sizes)
+    assert equations == wanted
+    assert every == 3
+    assert traced <= 1
+    for one, other in zip(found, values, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_inside_jit_settings_may_change():
+    model = network()
+    optimizer = optim.SGD(model, lr=1.0, momentum=0.0)
+    step = wl.jit(lambda optimizer, grads: optimizer.step(grads))
+    before = model.state_dict()["0.bias"].numpy().copy()
+    ones = {name: wl.ones(p.shape) for name, p in model.named_parameters()}
+    step(optimizer, ones)
+    np.testing.assert_allclose(model.state_dict()["0.bias"].numpy(), before - 1)
+    optimizer.groups[0].lr = 0.5
+    optimizer.groups[0]["maximize"] = True
+    step(optimizer, ones)
+    np.testing.assert_allclose(model.state_dict()["0.bias"].numpy(), before - 0.5, rtol=1e-6)

@@ -34,16 +34,23 @@ def weights(model) -> np.ndarray:
 
 
 @pytest.mark.book("3.15", "A3-01", name=("wl.train.fit", "wl.train.evaluate"))
-def test_the_loop_is_the_loop_that_one_would_write():
+@pytest.mark.parametrize(
+    ("batch", "tolerance"),
+    [
+        (25, 0.0),
+        (32, 1e-6),  # in `fit` the last batch has a program of its own, in the loop the one for all sizes
+    ],
+)
+def test_the_loop_is_the_loop_that_one_would_write(batch, tolerance):
     a, b = linear(), linear()
-    quiet(a, nn.MSELoss(), (X, Y), epochs=3, batch_size=32, optimizer=wl.optim.SGD, lr=0.1, seed=5)
+    quiet(a, nn.MSELoss(), (X, Y), epochs=3, batch_size=batch, optimizer=wl.optim.SGD, lr=0.1, seed=5)
     optimizer = wl.optim.SGD(b, lr=0.1)
     step = wl.jit(lambda model, optimizer, x, y: _step(model, optimizer, x, y))
-    loader = wl.data.DataLoader(wl.data.TensorDataset(X, Y), batch_size=32, shuffle=True, seed=5)
+    loader = wl.data.DataLoader(wl.data.TensorDataset(X, Y), batch_size=batch, shuffle=True, seed=5)
     for _ in range(3):
         for x, y in loader:
             step(b, optimizer, x, y)
-    np.testing.assert_array_equal(weights(a), weights(b))
+    np.testing.assert_allclose(weights(a), weights(b), rtol=tolerance)
 
 
 def _step(model, optimizer, x, y):

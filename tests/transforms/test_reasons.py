@@ -48,7 +48,7 @@ def test_explain_tells_why_of_the_last_call():
     f(wl.ones(3)), f(wl.ones(5))
     found = wl.explain(f)
     assert found.why() == f.why()
-    assert "(5,)" in str(found)
+    assert "(n,)" in str(found)  # of batches of all sizes
 
 
 def test_a_function_that_makes_state_says_so():
@@ -69,7 +69,7 @@ def test_one_warning_for_many_shapes():
         warnings.simplefilter("error")
         for n in range(1, MANY):
             f(wl.ones((2, n)))
-    with pytest.warns(RetraceWarning, match=rf"{MANY} times in {MANY} calls.*float32\[2,{MANY}\].*drop_last"):
+    with pytest.warns(RetraceWarning, match=rf"{MANY} times in {MANY} calls.*float32\[2,{MANY}\].*bucket_lengths"):
         f(wl.ones((2, MANY)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -89,3 +89,25 @@ def test_numbers_of_python_are_no_reason():
     f = wl.jit(lambda x, k: x * k)
     f(wl.ones(2), 1.0), f(wl.ones(2), 2.0)
     assert f.why() == "this was the first call."
+
+
+def test_why_no_program_serves_all_sizes():
+    """The axis, the reason and what helps: lengths are padded to a few, and batches are of few sizes."""
+    g = wl.jit(lambda x: wl.cumsum(x, axis=1))
+    for n in (4, 5):
+        g(wl.ones((2, n)))
+    assert "each size of axis 1 is compiled. One program serves all sizes of an axis in front alone." in g.why()
+    assert "PadCollate(to=...)" in g.why()
+    for n in (3, 4):
+        g(wl.ones((n, 5)))
+    g(wl.ones((8, 6)))
+    assert "drop_last" in g.why()  # both axes
+    with wl.using_backend("native"):
+        f = wl.jit(lambda x: wl.cumsum(x, axis=0))  # known when it is compiled
+        h = wl.jit(lambda x: x.sum(axis=0) if x.shape[0] < 4 else x.max(axis=0))  # known when it is traced
+        for n in (3, 4, 5):
+            f(wl.ones((n, 2)))
+            h(wl.ones((n, 2)))
+    assert "each size is compiled, as no program serves all of them: cumsum (" in f.why()
+    assert "no program serves all of them: there is sum for a batch of 3 and max for another" in h.why()
+    assert "drop_last" in f.why()

@@ -30,7 +30,7 @@ from .masking import MaskedCells, MaskedNodes, MaskedPatches, MaskedTokens, Mask
 from .mixing import CutMix, MixUp, cutmix, mixup
 from .multi_view import MultiView, RandomViews
 from .next_token import NextTokenDataset
-from .padding import lengths_to_mask, pad_sequence, unpad_sequence
+from .padding import bucket_lengths, lengths_to_mask, pad_sequence, unpad_sequence
 from .parallel import sharded_value_and_grad, shards
 from .record import DatasetRecord
 from .samplers import (
@@ -65,7 +65,8 @@ __all__ = [
     "Dataset", "Examples", "TensorDataset", "SequenceDataset", "Subset", "ConcatDataset", "MappedDataset",
     "CachedDataset", "NextTokenDataset", "GeneratorDataset", "IterableDataset", "ShardedDataset", "MaskedCells",
     "MaskedNodes", "MaskedPatches", "MaskedTokens", "MaskingTask", "masked_loss", "PadCollate", "Padded", "collate",
-    "lengths_to_mask", "pad_sequence", "unpad_sequence", "Sampler", "SequentialSampler", "ShuffleSampler",
+    "bucket_lengths", "lengths_to_mask", "pad_sequence", "unpad_sequence", "Sampler", "SequentialSampler",
+    "ShuffleSampler",
     "RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler", "BatchSampler", "BucketBatchSampler",
     "StratifiedBatchSampler", "DataLoader", "train_test_split", "train_val_test_split", "random_split", "time_split",
     "KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "TimeSeriesSplit", "MinMaxScaler", "RobustScaler",

@@ -6,6 +6,7 @@ is NumPy here; the loader makes tensors of it.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..arrays.conversion import asarray
 from ..core import dtypes, trees
+from ..core.arguments import as_int
 from ..core.errors import DTypeError, InputError, ShapeError
 from ..core.tensor import Tensor
 from ..core.typing import Array
@@ -166,18 +168,24 @@ class PadCollate:
 
     `value` is the number to pad with, for all arrays that have axes; or a tuple or dict like the example, with None
     where nothing is padded: `PadCollate((0, None))` pads inputs only, `PadCollate((0, -100))` also the targets, with
-    what losses ignore. `to_multiple` rounds the common length up, so that `jit` meets few shapes; `length` fixes it.
+    what losses ignore. So that `jit` meets few shapes, `to` is a few lengths of which the next is taken, such as those
+    of `bucket_lengths`; or `to_multiple` rounds the common length up, or `length` fixes it.
 
     >>> import numpy as np
     >>> examples = [(np.array([1, 2, 3]), 0), (np.array([4]), 1)]
-    >>> inputs, labels = PadCollate(to_multiple=4)(examples)
+    >>> inputs, labels = PadCollate(to=(4, 16))(examples)
     >>> inputs.values.shape, labels
     ((2, 4), array([0, 1]))
     """
 
-    def __init__(self, value: object = 0, *, to_multiple: int = 1, length: int | None = None) -> None:
+    def __init__(
+        self, value: object = 0, *, to: Sequence[int] = (), to_multiple: int = 1, length: int | None = None
+    ) -> None:
         if to_multiple < 1:
             raise InputError(f"PadCollate: to_multiple={to_multiple} is not a length.", "1 or more")
+        self.to = sorted(as_int("PadCollate", "a length of to", n, least=1) for n in to)
+        if (bool(self.to), to_multiple > 1, length is not None).count(True) > 1:
+            raise InputError("PadCollate: to, to_multiple and length all say how long batches are.", "one of them")
         self.value, self.to_multiple, self.length = value, to_multiple, length
 
     def __call__(self, examples: Sequence[object]) -> Any:
@@ -209,12 +217,17 @@ class PadCollate:
             )
         lengths = np.array([len(array) for array in arrays], np.int64)
         longest = int(lengths.max())
-        if self.length is not None and longest > self.length:
+        most = self.to[-1] if self.to else self.length
+        if most is not None and longest > most:
+            name = "to" if self.to else "length"
             raise ShapeError(
-                f"pad: a sequence{_where(path)} has length {longest}, more than length={self.length}.",
+                f"pad: a sequence{_where(path)} has length {longest}, more than {name}={most}.",
                 "a larger length, or shorter sequences",
             )
-        time = -(-longest // self.to_multiple) * self.to_multiple if self.length is None else self.length
+        if self.to:
+            time = self.to[bisect.bisect_left(self.to, longest)]
+        else:
+            time = -(-longest // self.to_multiple) * self.to_multiple if self.length is None else self.length
         values = np.full((len(arrays), time, *arrays[0].shape[1:]), value, np.result_type(*arrays))
         for row, array in zip(values, arrays, strict=True):
             row[: len(array)] = array

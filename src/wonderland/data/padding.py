@@ -18,6 +18,8 @@ from ..core.tensor import Tensor
 from ..core.typing import ArrayLike
 from ..random.arguments import check, known
 
+LENGTHS = 1024  # different ones that buckets are chosen among
+
 
 def pad_sequence(sequences: Iterable[ArrayLike], batch_first: bool = False, padding_value: float = 0.0) -> Tensor:
     r"""Tensors (time, ...) of different lengths, stacked and padded at their ends to the longest. Book, box C.8.1.
@@ -87,3 +89,49 @@ def lengths_to_mask(lengths: ArrayLike, max_len: int | None = None) -> Tensor:
     max_len = as_int("lengths_to_mask", "max_len", max_len, least=0)
     check("lengths_to_mask", "a length", lengths, lambda v: (v >= 0) & (v <= max_len), f"from 0 to max_len={max_len}")
     return arrays.arange(max_len) < lengths[..., None]
+
+
+def bucket_lengths(lengths: ArrayLike, most: int = 4) -> tuple[int, ...]:
+    r"""At most so many lengths \(b_1 < b_2 < \dots\) for sequences to be padded to, so that the least is padded.
+
+    >>> import wonderland as wl
+    >>> lengths = [3, 4, 4, 5, 30, 31, 32]
+    >>> wl.data.bucket_lengths(lengths, 2)
+    (5, 32)
+
+    Each sequence is padded to the next \(b \ge t_i\), and \(\sum_i (b(t_i) - t_i)\) is as small as it can be (of more
+    than 1,024 different lengths, multiples of a common step are looked at). A compiled function meets these lengths
+    alone where batches are made of sequences of similar length, and padded to the next one:
+
+    >>> sampler = wl.data.BucketBatchSampler(lengths, 2)
+    >>> pad = wl.data.PadCollate(to=(5, 32))
+    >>> data = [np.ones(n) for n in lengths]
+    >>> loader = wl.data.DataLoader(data, batch_sampler=sampler, collate_fn=pad)
+    >>> {batch.values.shape[1] for batch in loader} <= {5, 32}
+    True
+
+    What is real is told by `batch.mask`; see "Sequences of many lengths" in docs/compiler.md. Book, section 8.2.1.
+    """
+    given = np.asarray(lengths)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu" or given.min() < 1:
+        raise InputError(f"bucket_lengths: lengths of shape {given.shape}.", "one integer from 1 on per sequence")
+    most = as_int("bucket_lengths", "most", most, least=1)
+    step = -(-int(given.max()) // LENGTHS)
+    ends, counts = np.unique(-(-given.astype(np.int64) // step) * step if step > 1 else given, return_counts=True)
+    # waste[j]: the least padding of the first j different lengths, of which the last is one to pad to
+    before = np.concatenate([[0], np.cumsum(counts)])
+    terms = np.concatenate([[0], np.cumsum(counts * ends)])
+    waste = np.full(len(ends) + 1, np.inf)
+    waste[0] = 0
+    cuts = []
+    for _ in range(min(most, len(ends))):
+        each = waste[None, :-1] + ends[:, None] * (before[1:, None] - before[None, :-1])
+        each = each - (terms[1:, None] - terms[None, :-1])
+        each[np.triu_indices(len(ends), 1)] = np.inf  # a bucket begins where another one has ended
+        cuts.append(np.argmin(each, axis=1))
+        waste = np.concatenate([[np.inf], each.min(axis=1)])
+    found, j = [], len(ends)
+    for cut in reversed(cuts):
+        found.append(int(ends[j - 1]))
+        j = int(cut[j - 1])
+    return tuple(sorted(found))

@@ -128,10 +128,11 @@ class Explanation:
 
         >>> import wonderland as wl
         >>> double = wl.jit(lambda x: 2 * x)
-        >>> _ = double(wl.ones(3)), double(wl.ones(4))
+        >>> _ = double(wl.ones((1, 3))), double(wl.ones((1, 4)))
         >>> print(wl.explain(double).why())
-        the argument x is float32[4] and was float32[3].
-          try: batches of one size (drop_last=True), or few sizes: pad to the next of them (...)
+        the argument x is float32[1,4] and was float32[1,3]: each size of axis 1 is compiled. One program serves
+        all sizes of an axis in front alone.
+          try: a few lengths, and a mask of what is real: wl.data.bucket_lengths, wl.data.PadCollate(to=...)
         """
         return self._why
 

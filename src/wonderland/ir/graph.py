@@ -16,7 +16,7 @@ from ..core.primitive import Aval, Primitive
 from ..core.typing import Array
 
 if TYPE_CHECKING:
-    from .sizes import AtSize
+    from .at_size import AtSize
 
 
 class Typed:
@@ -90,7 +90,7 @@ class Graph:
     answers: dict[Hashable, Any] = field(
         default_factory=dict
     )  # what was made of it, by what was asked, see deriving.py
-    at_size: AtSize | None = None  # the graph for all sizes that it is one of, see sizes.py
+    at_size: AtSize | None = None  # the graph for all sizes that it is one of, see at_size.py
     simplified: Graph | None = None  # see simplify.py
     is_simple: bool = False  # whether it is its own simplified form
 

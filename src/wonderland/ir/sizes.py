@@ -10,7 +10,7 @@ a function that does something else from 100 rows on gets a program of its own t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn, Self
 
@@ -21,6 +21,7 @@ from ..core.trees import Static
 from ..core.typing import Array
 from ..primitives.structure import broadcast_to
 from .graph import Atom, Equation, Graph, Literal, Typed, Var
+from .simplify import simplify
 
 
 class Range(NamedTuple):
@@ -133,47 +134,28 @@ class Template:
     """A graph for all sizes of a range. Behind its inputs are numbers that depend on the size."""
 
     graph: Graph
+    whole: Graph  # the same before anything was simplified
     source: Graph  # the graph that it was made of, and its batch size
     size: int
     range: Range
     dims: list[tuple[int, int]]  # where sizes vary, and how often they contain the batch
-    numbers: list[int]  # where numbers do
+    numbers: dict[int, int]  # where numbers do, and which of the last inputs they are
     refused: str = ""  # why no program could be made of it
     named: bool = False  # whether the user asked for it, and should hear that there is none
 
-
-@dataclass(eq=False)
-class AtSize:
-    """That a graph is a template at some batch size, with the numbers that depend on it."""
-
-    template: Template
-    n: int
-    numbers: list[Array]
+    @property
+    def count(self) -> int:
+        """How many inputs depend on the size."""
+        return len({*self.numbers.values()})
 
 
 def generalised(a: Graph, b: Graph, sizes: tuple[int, int], serving: Range, named: bool = False) -> Template:
     """The graph for all sizes of a range, from those at two sizes."""
-    pair = _Pair(a, b, sizes)
-    graph = _Building(pair, _prime(serving.favoured, _fixed_sizes(pair)), serving.most).graph
-    return Template(graph, a, sizes[0], serving, pair.dims, pair.numbers, named=named)
-
-
-def at_size(template: Template, graph: Graph, n: int) -> AtSize | None:
-    """The graph as its template at size n; None if it is something else."""
-    try:
-        return AtSize(template, n, numbers_at(template, graph, n))
-    except VaryingError:
-        return None
-
-
-def numbers_at(template: Template, graph: Graph, n: int) -> list[Array]:
-    """The numbers that depend on the size, for a graph that is the template at size n. Raises if it is not."""
-    pair = _Pair(template.source, graph, (template.size, n), set(template.numbers))
-    if pair.numbers != template.numbers:
-        raise VaryingError(f"a number depends on whether the batch is one of {template.size} or one of {n}")
-    if n != template.size and pair.dims != template.dims:
-        raise VaryingError(f"there are other sizes for a batch of {n} than for one of {template.size}")
-    return [np.array(pair.values[i]) for i in pair.numbers]
+    pair = Pair(a, b, sizes)
+    made = _Building(pair, _prime(serving.favoured, _fixed_sizes(pair)), serving.most)
+    graph = simplify(made.graph)
+    graph.states = a.states
+    return Template(graph, made.graph, a, sizes[0], serving, pair.dims, made.groups, named=named)
 
 
 def resized(graph: Graph, size: Callable[[Extent], int]) -> Graph:
@@ -211,7 +193,7 @@ def resized(graph: Graph, size: Callable[[Extent], int]) -> Graph:
     return made
 
 
-class _Pair:
+class Pair:
     """Goes through two graphs side by side. Places are numbered as they are met."""
 
     def __init__(self, a: Graph, b: Graph, sizes: tuple[int, int], wanted: set[int] | None = None) -> None:
@@ -290,7 +272,7 @@ class _Pair:
             for one, other in zip(x, y, strict=True):
                 self._param(one, other, what)
         elif isinstance(x, Graph) and isinstance(y, Graph):
-            if x is not y and (found := _Pair(x, y, self.sizes)) and (found.dims or found.numbers):
+            if x is not y and (found := Pair(x, y, self.sizes)) and (found.dims or found.numbers):
                 raise VaryingError(f"the batch goes through {what}, a loop, a branch or a call")
         elif x is not y and Static(x) != Static(y):
             raise VaryingError(f"{what} is {x!r} for one size and {y!r} for another")
@@ -299,17 +281,18 @@ class _Pair:
 class _Building:
     """Makes the general graph: the same walk once more."""
 
-    def __init__(self, pair: _Pair, hint: int, most: int) -> None:
+    def __init__(self, pair: Pair, hint: int, most: int) -> None:
         a = pair.a
-        self._dims, self._numbers = dict(pair.dims), set(pair.numbers)
+        self._dims, self._pair = dict(pair.dims), pair
         self._hint, self._most, self._place = hint, most, 0
         self._names: dict[Var, Var] = {}
         self._added: list[Var] = []
+        self._known: dict[Hashable, int] = {}
+        self.groups: dict[int, int] = dict.fromkeys(pair.numbers, -1)
         inputs = self._vars(a.inputs)
         equations = [self._equation(e) for e in a.equations]
         outputs = [self._atom(x) for x in a.outputs]
         self.graph = Graph([*inputs, *self._added], equations, outputs, a.name)
-        self.graph.states, self.graph.is_simple = a.states, True
 
     def _equation(self, e: Equation) -> Equation:
         inputs = [self._atom(x) for x in e.inputs]
@@ -334,12 +317,15 @@ class _Building:
         return self._names[x] if isinstance(x, Var) else self._number(x.data) or x
 
     def _number(self, data: Array) -> Var | None:
-        """The input that stands for a number that depends on the size."""
+        """The input that stands for a number that depends on the size; one for all that are the same at both sizes."""
         self._place += 1
-        if self._place not in self._numbers:
+        if self._place not in self.groups:
             return None
-        self._added.append(Var(Aval((), data.dtype)))
-        return self._added[-1]
+        both = data.dtype, data.tobytes(), self._pair.values[self._place].tobytes()
+        group = self.groups[self._place] = self._known.setdefault(both, len(self._known))
+        if group == len(self._added):
+            self._added.append(Var(Aval((), data.dtype)))
+        return self._added[group]
 
     def _dim(self, x: int) -> int:
         self._place += 1
@@ -352,7 +338,7 @@ class _Building:
         return tuple(map(self._param, x)) if type(x) is tuple else x
 
 
-def _fixed_sizes(pair: _Pair) -> Iterator[int]:
+def _fixed_sizes(pair: Pair) -> Iterator[int]:
     yield from pair.seen
     for _, times in pair.dims:
         yield times

@@ -12,7 +12,7 @@ from ..core.context import Trace, current, enter, leave, place, restoring
 from ..core.dtypes import DType, complex128, float64, int64
 from ..core.errors import TraceError
 from ..core.primitive import Aval, Primitive, aval_of
-from ..core.tensor import Shape, Tensor, Tracer, noun
+from ..core.tensor import Shape, Tensor, Tracer, noun, wrap
 from ..core.typing import Array
 from ..primitives.elementwise import astype
 from .graph import Atom, Equation, Graph, Literal, Var
@@ -113,6 +113,22 @@ class GraphTrace:
         if primitive.multiple:
             return [GraphTracer(self, v) for v in outputs]
         return GraphTracer(self, outputs[0])
+
+    def splice(self, graph: Graph, args: Sequence[Tensor]) -> list[Tensor]:
+        """What a graph that was traced before gives for arguments: its equations become some of this one."""
+        if self.ended:
+            raise self._outlived(graph.name)
+        names: dict[Atom, Atom] = dict(zip(graph.inputs, map(self.atom, args), strict=True))
+        source, module, phase = place()
+        for e in graph.equations:
+            outputs = [Var(v.aval) for v in e.outputs]
+            inputs = [names.get(a, a) for a in e.inputs]
+            self.equations.append(Equation(e.primitive, inputs, e.params, outputs, source, module, phase))
+            names.update(zip(e.outputs, outputs, strict=True))
+        return [self._value(names.get(a, a)) for a in graph.outputs]
+
+    def _value(self, atom: Atom) -> Tensor:
+        return GraphTracer(self, atom) if isinstance(atom, Var) else wrap(atom.data)
 
     def atom(self, value: Tensor) -> Atom:
         if isinstance(value, Tracer):

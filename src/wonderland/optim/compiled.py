@@ -1,4 +1,4 @@
-"""Steps of optimizers outside of `jit` as compiled programs, where there are many parameters.
+"""Steps of optimizers outside of `jit` as compiled programs, where there are many parameters; inside, traced once.
 
 The program computes what `Optimizer.step` says, reads and writes the cells as any compiled function does (in place,
 where nobody else holds the old values), and is kept or forgotten as theirs are.
@@ -13,6 +13,7 @@ from ..core.context import current
 from ..core.sightings import MANY
 from ..core.tensor import Tensor
 from ..engines.choosing import get_backend
+from ..ir.stage import GraphTrace
 from ..transforms.jit.jit import Jitted
 
 if TYPE_CHECKING:
@@ -31,12 +32,16 @@ _program = Jitted(_advance)
 def advance(optimizer: Optimizer, gradients: Sequence[Tensor | None]) -> bool:
     """Take a step by a compiled program, if that pays. False: nothing was done."""
     state = current()
+    traced = type(state.trace) is GraphTrace
     # by their size alone, not by how often they came: what is trained twice from one seed ends at the same numbers
-    if sum([g.size for g in gradients if g is not None]) < MANY:
-        return False
-    if state.trace is not None or not state.plain or get_backend() == "numpy":
+    if not traced and sum([g.size for g in gradients if g is not None]) < MANY:
         return False
     if not type(optimizer).__module__.startswith(_OURS) or not optimizer.__tree_steady__():
         return False  # code of the user's own, which may print or look at numbers
+    if traced:
+        _program.spliced(optimizer, *gradients)  # the same for batches of all sizes
+        return True
+    if state.trace is not None or not state.plain or get_backend() == "numpy":
+        return False
     _program(optimizer, *gradients)
     return True

@@ -20,10 +20,11 @@ from ..core.errors import InputError, WonderlandError
 from ..core.primitive import Aval
 from ..core.tensor import Tensor
 from ..core.typing import Array
+from ..ir.at_size import numbers_at
 from ..ir.graph import Equation, Graph, Literal, Var, has_effect
 from ..ir.inlining import inlined
 from ..ir.size_numbers import Formula, formula_of
-from ..ir.sizes import Range, Template, VaryingError, generalised, numbers_at, resized, varying
+from ..ir.sizes import Range, Template, VaryingError, generalised, resized, varying
 from ..primitives.creation import iota
 from ..primitives.structure import broadcast_to, reshape
 from ..transforms.jit.arguments import Arguments
@@ -142,7 +143,7 @@ class _Family:
         self.kinds = [
             _kind(x) if varying(v.shape) else FIXED for v, x in zip(inputs, self.first.captured, strict=False)
         ]
-        self._values = [{} for _ in self.template.numbers]
+        self._values = [{} for _ in range(self.template.count)]
         self.add(self.first, self.n)
         self.add(other, self.n + 1)
 

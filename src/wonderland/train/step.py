@@ -23,10 +23,12 @@ from ..optim.clipping import clip_grad_norm, clip_grad_value
 from ..optim.loss_scaling import GradScaler
 from ..optim.optimizer import Optimizer
 from ..transforms.autocast import autocast
-from ..transforms.jit.jit import jit
+from ..transforms.jit.jit import Jitted
 from ..transforms.reverse import value_and_grad
 from .by_name import loss_named
 from .truncation import Reading
+
+OWN = 2  # sizes of a batch with programs of their own: a run that is resumed ends with the same bits, see jit/sizes.py
 
 Output = TypeVar("Output")
 Model: TypeAlias = Callable[..., object]  # a module, or a function of the inputs
@@ -174,7 +176,7 @@ def training_step(
             average.update(model)
         return value, predicted
 
-    return jit(step) if compiled else step
+    return Jitted(step, own=OWN) if compiled else step
 
 
 def _statistics(model: Module) -> list[Cell]:
@@ -196,4 +198,4 @@ def evaluation_step(
         with in_precision(precision):
             return objective(model if cache is None else Reading(model, cache), loss, batch)
 
-    return jit(step) if compiled else step
+    return Jitted(step, own=OWN) if compiled else step

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...core.context import uncollected
 from ...core.errors import InputError
+from ...ir.at_size import AtSize
 from ...ir.folding import folded
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
-from ...ir.sizes import AtSize
 from .general import Sized, program_for
 from .keeping import kept
 from .program import Program
@@ -31,7 +31,7 @@ class Native:
         """The program for all sizes, at the size of a graph; None if there is none, or if one of its own is faster."""
         if not size.template.named and _keeps_filters(graph):
             return None
-        if program_for(size.template) is not None:
+        if program_for(size.template, size.n) is not None:
             return Sized(size, graph)
         if size.template.named:
             raise InputError(

@@ -21,8 +21,9 @@ from ...core.errors import WonderlandError
 from ...core.forking import open_after_fork
 from ...core.handover import Delivery
 from ...core.typing import Array
+from ...ir.at_size import AtSize
 from ...ir.graph import Equation, Graph
-from ...ir.sizes import AtSize, Extent, Template, VaryingError, shape_at, varying
+from ...ir.sizes import Extent, Template, VaryingError, shape_at, varying
 from ..numpy.engine import ENGINE as NUMPY
 from . import checked, windows
 from .direct.scatters import Scatter
@@ -35,7 +36,7 @@ from .program import Program
 from .schedule import Schedule
 from .steps import Control, Label, Native, Step
 from .text import operations
-from .tuning import KEPT_RESULT
+from .tuning import KEPT_RESULT, STEADY
 from .values import SIZE, Counter, Shape, Take, Value, parts
 
 GROWTH = 1.5  # of the room for batches when one is larger than those before
@@ -54,15 +55,16 @@ KNOWN = {*REDUCTIONS, *VIEWS, *OTHERS, *CONTRACTIONS, *checked.RULES, *windows.R
 
 
 class General(Program):
-    """A program of a template. Call `run` with a size."""
+    """A program of a template. Call `run` with a size; at first there is room for a batch of n."""
 
-    def __init__(self, template: Template) -> None:
+    def __init__(self, template: Template, n: int) -> None:
         self._check_equations(template.graph)
         hint = _hint(template.graph)
-        self._n = self._capacity = max(template.size, hint)
+        self._n = self._capacity = n
         self._choices = f"\nfor {hint} rows, at most {template.range.most}"
         self._turns = open_after_fork(threading.Lock())  # one size at a time
         self._size = np.zeros(1, np.int64)
+        self.in_a_row = 0  # calls of the size that it is set to
         super().__init__(template.graph, template.graph.states)
         self._open = [(at, step.chunks) for at, step in self.routines if isinstance(step.chunks, Extent)]
         self.shares = self.shares or bool(self._open)
@@ -92,6 +94,7 @@ class General(Program):
         with self._turns:
             if size.n != self._n or not self._size[0]:
                 self.set_size(size.n)
+            self.in_a_row += 1
             return self([*arrays, *size.numbers], owned, deliver, profile)
 
     def set_size(self, n: int) -> None:
@@ -101,6 +104,7 @@ class General(Program):
             self.arena_bytes = plan(self.schedule, self._capacity)
             self._lay_out()
         self._n = self._size[0] = n
+        self.in_a_row = 0
         for place, chunks in self._open:
             self.code[place, 3] = chunks.at(n)
         self._kept.clear()
@@ -207,7 +211,7 @@ class Sized:
     @property
     def program(self) -> General:
         """The one for all sizes, made again if it was given up meanwhile."""
-        found = program_for(self._size.template)
+        found = program_for(self._size.template, self._size.n)
         assert found is not None
         return found
 
@@ -220,19 +224,24 @@ class Sized:
     def __call__(
         self, arrays: list[Array], owned: Collection[int] = frozenset(), deliver: Delivery | None = None
     ) -> list[Array]:
+        program = self.program
         try:
-            return self.program.run(self._size, arrays, owned, deliver)
+            made = program.run(self._size, arrays, owned, deliver)
         except WonderlandError:
             NUMPY.program(self._graph)(arrays, frozenset(), None)  # the same error, with the sizes of this batch
             raise
+        if program.in_a_row >= STEADY and not self._size.template.named:
+            self._graph.at_size = None  # the next call compiles one of its own
+            self._graph.programs.pop("native", None)
+        return made
 
 
-def program_for(template: Template) -> General | None:
-    """The program for all sizes; None if there is none, and then the template knows why."""
+def program_for(template: Template, n: int) -> General | None:
+    """The program for all sizes, made for one at first; None if there is none, and then the template knows why."""
     found = template.graph.programs.get("native")
     if found is None and not template.refused:
         try:
-            found = uncollected(General, template)
+            found = uncollected(General, template, n)
             kept.add(found, template.graph)
         except VaryingError as reason:
             template.refused = str(reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import sys
 import threading
 import time
@@ -18,7 +19,8 @@ from ...core.forking import open_after_fork
 from ...core.handover import Delivery
 from ...core.room import check_room
 from ...core.typing import Array
-from ...ir.graph import Graph
+from ...ir.graph import Atom, Graph
+from ...ir.sizes import shape_at
 from ...primitives.creation import check_size
 from ..numpy.evaluate import located, run_equation
 from . import runtime, threads
@@ -70,7 +72,7 @@ class Program:
         first = prologue(self.schedule, steady)
         self.donations = donations(self.schedule, self.states)  # which changes the order of steps
         self.arena_bytes = plan(self.schedule, self._capacity)
-        results = sum(int(a.aval.nbytes) for i, a in enumerate(graph.outputs) if i not in self.donations)
+        results = sum(self._bytes_of(a) for i, a in enumerate(graph.outputs) if i not in self.donations)
         what = "its results and intermediate values need"
         check_room(graph.name, self.arena_bytes + results, what, "smaller shapes, or wl.map over parts of the data")
         buffers = [b for step in self.schedule.steps for b in [*step.reads, *step.writes]]
@@ -82,6 +84,9 @@ class Program:
         self._compile()
         self.lasting = Lasting(first, self.places) if first.steps else None
         self._lay_out()
+
+    def _bytes_of(self, result: Atom) -> int:
+        return math.prod(shape_at(result, self._capacity)) * result.dtype.itemsize
 
     # --- code
 
@@ -166,7 +171,7 @@ class Program:
         self._asked: tuple[object, ...] = ()  # by `_given`
         self._answer: Mapping[int, int] = {}
         large = sum(
-            int(a.aval.nbytes) for a, (_, _, stays) in zip(self.graph.outputs, self.results, strict=True) if stays
+            self._bytes_of(a) for a, (_, _, stays) in zip(self.graph.outputs, self.results, strict=True) if stays
         )
         lasting = self.lasting.bytes if self.lasting else 0
         self.bytes = self.arena_bytes + large + lasting  # what it keeps between calls

@@ -97,5 +97,6 @@ PART = 128  # terms of a part of a longer sum: the parts cost nothing beside so 
 MANY_UPDATES = 1 << 15  # of one place; the sum of more is made in float64                       gcn
 
 # --- how long compiling takes, see benchmarks/start.py
+STEADY = 256  # calls of one size in a row, after which it gets a program of its own                first_calls
 COMPARED = 1024  # buffers that are placed by comparing all pairs; of more, the smallest are placed in a simpler way
 PAIRS = 1024  # pieces of a tensor that are compared one by one

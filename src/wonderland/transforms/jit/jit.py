@@ -19,6 +19,7 @@ from ...core.primitive import Primitive
 from ...engines.choosing import without_room
 from ...ir.graph import Graph
 from ...ir.simplify import simplify
+from ...ir.stage import GraphTrace
 from ..call import call
 from ..signatures import P, Result
 from .arguments import Arguments
@@ -46,7 +47,9 @@ class Jitted(Generic[P, Result]):
         static_argnames: tuple[str, ...] = (),
         primitive: Primitive = call,
         dynamic: Dynamic | None = None,
+        own: int = 1,
     ) -> None:
+        """`own`: how many sizes of a batch get programs of their own before there is one for all."""
         functools.update_wrapper(self, f)
         self._primitive = primitive
         self._f = f
@@ -54,7 +57,7 @@ class Jitted(Generic[P, Result]):
         self._static = StaticArguments(f, static_argnums, static_argnames)
         self._known = Known(f)
         self._reasons = Reasons(f, self._name)
-        self._sizes = Sizes(f, self._name, dynamic, self._reasons.warns)
+        self._sizes = Sizes(f, self._name, dynamic, self._reasons.warns, own)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         self._reasons.calls += 1
@@ -102,10 +105,11 @@ class Jitted(Generic[P, Result]):
 
         >>> import wonderland as wl
         >>> double = wl.jit(lambda x: 2 * x)
-        >>> _ = double(wl.ones(3)), double(wl.ones(4))
+        >>> _ = double(wl.ones((1, 3))), double(wl.ones((1, 4)))
         >>> print(double.why())
-        the argument x is float32[4] and was float32[3].
-          try: batches of one size (drop_last=True), or few sizes: pad to the next of them (...)
+        the argument x is float32[1,4] and was float32[1,3]: each size of axis 1 is compiled. One program serves
+        all sizes of an axis in front alone.
+          try: a few lengths, and a mask of what is real: wl.data.bucket_lengths, wl.data.PadCollate(to=...)
         """
         return "it was not called yet." if self._reasons.last is None else str(self._reasons.last)
 
@@ -113,6 +117,13 @@ class Jitted(Generic[P, Result]):
         """Forget all traces."""
         with LOCK:
             self._known.clear()
+
+    def spliced(self, *args: P.args, **kwargs: P.kwargs) -> Result:
+        """The function as part of the graph that is being built. It is traced once for each kind of arguments."""
+        trace = current().trace
+        assert type(trace) is GraphTrace
+        traced, arguments, _ = self._find(args, kwargs)
+        return cast(Result, traced.splice(arguments, trace) if traced.reusable else self._f(*args, **kwargs))
 
     def _find(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Traced, Arguments, Recent | None]:
         """The trace for a call, its arguments taken apart, and what is remembered of it as the last one."""
@@ -138,7 +149,8 @@ class Jitted(Generic[P, Result]):
                 if found.reusable:
                     self._sizes.place((environment.key, *key), given, arguments, found, trace)
                     traces.keep(key, found)
-                self._reasons.traced(*given, environment, found.reusable, found.graph.at_size is not None)
+                shares = found.graph.at_size is not None
+                self._reasons.traced(*given, environment, found.reusable, shares, self._sizes.refused)
             known.forget_last()
             if found.reusable and not kwargs and static == ():
                 known.last(args, arguments, found, environment)
@@ -188,10 +200,10 @@ def jit(
     `static_argnums` and `static_argnames`. Modules and optimizers can be arguments; their new state is written back. A
     Python `print` runs while tracing only. Book, section 6.4.2.
 
-    Batches may have many sizes. When a function has met a few shapes that differ in the first axes of arguments alone,
-    one program is compiled for all sizes, if the function treats that axis as a batch: computes rows for themselves,
-    adds them up, or looks them up. `dynamic` asks for it from the first call on, and raises an error that says why
-    where it cannot be done. Results are those of the exact shape up to rounding.
+    Batches may have many sizes. When a function has met two shapes that differ in the first axes of arguments alone,
+    one program is compiled for all further sizes, if the function treats that axis as a batch: computes rows for
+    themselves, adds them up, or looks them up. `dynamic` asks for it from the first call on, and raises an error that
+    says why where it cannot be done. Results are those of the exact shape up to rounding.
 
     >>> predict = wl.jit(lambda x: wl.tanh(x).mean(axis=0), dynamic={"x": {0: "batch"}})
     >>> print(predict(wl.ones((3, 2))), predict(wl.ones((5, 2))))

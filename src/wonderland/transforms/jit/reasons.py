@@ -18,6 +18,7 @@ from ...core.context import PACKAGE, user_level
 from ...core.errors import RetraceWarning
 from ...core.primitive import Aval
 from ...core.tensor import Tensor
+from .constants import opened
 from .environment import Environment
 
 MANY = 16  # traces of a function
@@ -27,6 +28,7 @@ REMEMBERED = 64  # calls that others are compared with
 # functions of the package serve all models of a program, but for those that are made for one training
 OF_ONE_MODEL = os.path.join(PACKAGE, "train") + os.sep
 
+LENGTHS = "a few lengths, and a mask of what is real: wl.data.bucket_lengths, wl.data.PadCollate(to=...)"
 SHAPES = (
     "batches of one size (drop_last=True), or few sizes: pad to the next of them "
     "(wl.data.BucketBatchSampler, wl.data.pad_sequence)"
@@ -69,10 +71,11 @@ class Reasons:
         environment: Environment,
         reusable: bool,
         shares: bool = False,
+        refused: str = "",
     ) -> None:
-        """Note that a call was traced. `shares`: for a program that serves other sizes, too."""
+        """Note that a call was traced. `shares`: for a program that serves other sizes, too; `refused`: why not."""
         found = self._described(args, kwargs)
-        self.last = self._reason(found, environment, reusable)
+        self.last = self._reason(found, environment, reusable, refused)
         self._calls.appendleft(found)
         self._environment = environment
         if shares:
@@ -88,7 +91,7 @@ class Reasons:
                 stacklevel=user_level(),
             )
 
-    def _reason(self, found: dict[str, str], environment: Environment, reusable: bool) -> Reason:
+    def _reason(self, found: dict[str, str], environment: Environment, reusable: bool, refused: str) -> Reason:
         if not reusable:
             return Reason("the function makes new state, or uses values of a transformation around it.", NEW_STATE)
         if self._environment is None:
@@ -107,7 +110,15 @@ class Reasons:
                 f"is {found[name]}, and was not there" if name in found else f"was {nearest[name]}, and is not there"
             )
             return Reason(f"the argument {name} {change}{more}.", "arguments of one structure")
-        text = f"the argument {name} is {found[name]} and was {nearest[name]}{more}."
+        text = f"the argument {name} is {found[name]} and was {nearest[name]}{more}"
+        axes = _axes(nearest[name], found[name])
+        if axes and axes[0] > 0:
+            numbers = " and ".join(map(str, axes))
+            why = "One program serves all sizes of an axis in front alone."
+            return Reason(f"{text}: each size of axis {numbers} is compiled. {why}", LENGTHS)
+        if axes and refused:
+            return Reason(f"{text}: each size is compiled, as no program serves all of them: {refused}.", SHAPES)
+        text += "."
         if not found[name].endswith("]"):
             return Reason(text, STATIC)
         return Reason(text, SHAPES if found[name].split("[")[0] == nearest[name].split("[")[0] else DTYPES)
@@ -124,6 +135,15 @@ def _differing(before: dict[str, str], now: dict[str, str]) -> list[str]:
     return [name for name in {**now, **before} if before.get(name) != now.get(name)]
 
 
+def _axes(before: str, now: str) -> list[int]:
+    """The axes in which two tensors differ; none if they differ otherwise."""
+    (kind, _, sizes), (other, _, others) = before.partition("["), now.partition("[")
+    pairs = [*zip(sizes.split(","), others.split(","), strict=False)]
+    if kind != other or sizes.count(",") != others.count(",") or not now.endswith("]"):
+        return []
+    return [axis for axis, (m, n) in enumerate(pairs) if m != n]
+
+
 def _leaf(value: object) -> str:
     """What a trace depends on in an argument."""
     if isinstance(value, (Tensor, np.ndarray, Aval, Cell)):
@@ -131,5 +151,5 @@ def _leaf(value: object) -> str:
     if type(value) in SCALAR_KIND and type(value) is not bool:
         return f"a Python {type(value).__name__}"  # whose value may be any
     if trees.is_stateful(value):
-        return f"a {type(value).__name__} of {sum(1 for _ in trees.leaves(value)):,} parts"
+        return f"a {type(value).__name__} of {len(opened(value).cells):,} parts"
     return shown(value)

@@ -1,7 +1,9 @@
 """Batches of many sizes: which traces are one graph at different sizes, so that one program serves them all.
 
-With `dynamic=` the first call is traced at a second size, too, and compiled for all. Without, the first sizes are
-compiled as they come; when a few traces differ in the first axes of arguments alone, those that follow share a program.
+With `dynamic=` the first call is traced at a second size, too, and compiled for all. Without, the first size has a
+program of its own; from the second one on, traces that differ in the first axes of arguments alone share a program. The
+steps of the package's training loop wait for the third: a run that is resumed may meet the last batch of an epoch
+first, and has to end with the same bits.
 """
 
 from __future__ import annotations
@@ -15,13 +17,12 @@ from ...core.arguments import shown
 from ...core.errors import InputError
 from ...core.primitive import Aval
 from ...core.tensor import Tensor
+from ...ir.at_size import Outline, at_size
 from ...ir.graph import Graph
-from ...ir.simplify import simplify
-from ...ir.sizes import Range, Template, VaryingError, at_size, generalised, range_of
+from ...ir.sizes import Range, VaryingError, generalised, range_of
 from .arguments import Arguments
 from .traced import Traced
 
-FEW = 3  # sizes, from which on a function gets a program for all
 FAVOURED = 32  # rows to trace with where a single one was given
 FAMILIES = 64  # kinds of calls that differ in sizes alone, of which the sizes are remembered
 
@@ -39,19 +40,20 @@ class Family:
     """Calls that differ in the first sizes of their arguments alone."""
 
     def __init__(self) -> None:
-        self.seen: list[Batch] = []
-        self.templates: dict[Range, Template] = {}
-        self.alone = False  # whether there is nothing in common
+        self.seen: list[Batch] = []  # sizes with programs of their own that others are compared with
+        self.outlines: dict[Range, Outline] = {}
+        self.alone = ""  # why there is nothing in common
 
 
 class Sizes:
     """The families of a function's calls."""
 
-    def __init__(self, f: Callable[..., object], name: str, dynamic: Dynamic | None, tells: bool) -> None:
-        self._name = name
+    def __init__(self, f: Callable[..., object], name: str, dynamic: Dynamic | None, tells: bool, own: int) -> None:
+        self._name, self._own = name, own
         self._named = None if dynamic is None else names_of("jit", f, dynamic)
         self._families: dict[Hashable, Family] = {}
         self._tells = tells and dynamic is None
+        self.refused = ""  # why the last size has a program of its own, if it could have been served by one for all
 
     def place(
         self,
@@ -62,17 +64,19 @@ class Sizes:
         trace: Callable[[Arguments], Traced],
     ) -> None:
         """Find the graph for all sizes that a trace belongs to, or make one. `trace` traces other arguments."""
+        self.refused = ""
         operands = self._operands(given, arguments)
         if not operands:
             return
         family = self._family(key, arguments, operands)
-        batch = Batch(tuple(arguments.operands[i].shape[0] for i in operands), simplify(traced.graph))
-        if self._named is not None and not family.templates:
+        batch = Batch(tuple(arguments.operands[i].shape[0] for i in operands), traced.graph)
+        if self._named is not None and not family.outlines:
             self._at_once(family, batch, operands, arguments, traced, trace)
-        if family.seen and not family.alone and self._found(family, batch, traced):
-            self._tell(family)
-            return
-        if len(family.seen) < FEW and all(batch.leads != other.leads for other in family.seen):
+        if len(family.seen) >= self._own or family.outlines:
+            self.refused = family.alone
+            if not family.alone and self._found(family, batch, traced):
+                self._tell(family)
+        elif all(batch.leads) and all(batch.leads != other.leads for other in family.seen):
             family.seen.append(batch)
 
     def _found(self, family: Family, batch: Batch, traced: Traced) -> bool:
@@ -84,18 +88,21 @@ class Sizes:
         serving = range_of(n)
         if serving is None:
             return False
-        template = family.templates.get(serving)
-        if template is None:
-            if len(family.seen) < FEW - 1 and not family.templates:
-                return False
+        if serving not in family.outlines:
             try:
                 template = generalised(first.graph, batch.graph, (m, n), serving, self._named is not None)
-            except VaryingError:
-                family.alone = not family.templates
+            except VaryingError as reason:
+                self.refused = str(reason)
+                if m == 1:
+                    family.seen[0] = batch  # a single row may be a case of its own
+                elif n > 1 and not family.outlines:
+                    family.alone = self.refused
                 return False
             template.graph.states = traced.graph.states
-            family.templates[serving] = template
-        traced.graph.at_size = None if template.refused else at_size(template, batch.graph, n)
+            family.outlines[serving] = Outline(template)
+        outline = family.outlines[serving]
+        self.refused = outline.template.refused
+        traced.graph.at_size = None if outline.template.refused else at_size(outline, batch.graph, n)
         return traced.graph.at_size is not None
 
     def _at_once(
@@ -113,7 +120,7 @@ class Sizes:
 
         def at(rows: int) -> Batch:
             other = trace(with_rows(arguments, operands, rows))
-            return Batch((rows,) * len(operands), simplify(other.graph))
+            return Batch((rows,) * len(operands), other.graph)
 
         batch = batch if batch.leads[0] > 1 else at(FAVOURED)  # a single row may be a case of its own
         n = batch.leads[0]
@@ -127,7 +134,7 @@ class Sizes:
                 "wl.jit without dynamic=, which compiles for every size",
             ) from None
         template.graph.states = traced.graph.states
-        family.seen, family.templates = [batch], {template.range: template}
+        family.seen, family.outlines = [batch], {serving: Outline(template)}
 
     def _operands(self, given: tuple[tuple[object, ...], dict[str, object]], arguments: Arguments) -> list[int]:
         """The operands whose first axis may be a batch."""
@@ -150,7 +157,7 @@ class Sizes:
 
     def _tell(self, family: Family) -> None:
         """Say once that sizes need no compiling any more, when the first one does not."""
-        compiled = any(template.graph.programs for template in family.templates.values())
+        compiled = any(outline.template.graph.programs for outline in family.outlines.values())
         if self._tells and sys.stderr is not None and compiled:
             self._tells = False
             sys.stderr.write(f"wonderland: {self._name}: one program serves batches of all sizes from now on\n")

@@ -28,7 +28,7 @@ from ...engines.choosing import engine_name, run
 from ...engines.engine import TABLE
 from ...ir.graph import Graph
 from ...ir.simplify import remove_dead
-from ...ir.stage import Staged, stage
+from ...ir.stage import GraphTrace, Staged, stage
 from ..call import call
 from .arguments import Arguments
 from .distant import Stay
@@ -195,6 +195,15 @@ class Traced:
         rest.now = None
         if self.changes:
             self._write(cells, outs[self.count :])
+        return self.result(arguments.leaves, outs)
+
+    def splice(self, arguments: Arguments, trace: GraphTrace) -> object:
+        """What it returns as part of a graph that is being built."""
+        cells = arguments.cells
+        operands = [*self.captured, *map(read, self.pick_read(cells)), *arguments.operands]
+        outs = trace.splice(self.graph, operands)
+        for c, value in zip(self.written_cells, outs[self.count :], strict=True):
+            assign(cells[c] if type(c) is int else c, value)
         return self.result(arguments.leaves, outs)
 
     def _read(self, cells: Sequence[Cell], plain: bool, operands: list[Tensor]) -> bool:

@@ -92,8 +92,8 @@ class Kernel:
         # 32-bit lanes fill a vector; wider types take several
         size = 8 if all(part.dtype.itemsize == 8 for part in parts(*values)) else 4
         self.width = self.cpu.lanes(size)
-        if not self.row or isinstance(self.row[-1], Extent):
-            self.width = 1  # the rest of a row has a fixed number of lanes
+        if not self.row or (isinstance(self.row[-1], Extent) and largest(self.row[-1]) <= LONGEST):
+            self.width = 1  # code for vectors and for what is left of them takes longer to compile than it ever saves
         while self.row and self.width > 1 and self.width // 2 >= self.row[-1]:
             self.width //= 2
         sums = {i: item for i, item in enumerate(self.items) if isinstance(item, Accumulate)}

@@ -244,10 +244,13 @@ class Emitter:
                 body([], 1, 0)
                 return
             size = k.row[-1]
-            if isinstance(size, Extent):  # w is 1
+            if isinstance(size, Extent):
                 shared = not k.rows and k.shared
                 low, high = (self.low, self.high) if shared else ("0", self.r.size(size))
-                cut(cuts[-1], low, high, 1, lambda i: body([*inner, i], 1, 0))
+                whole = self.r.whole(low, high, w)
+                cut(cuts[-1], low, whole, w, lambda i: body([*inner, i], w, 0))
+                if w > 1:
+                    b.loop(high, 1, lambda i: body([*inner, i], 1, 0), start=whole)
                 return
             full = size - size % w
             if not k.rows and k.shared:  # the row itself is cut

@@ -37,8 +37,10 @@ from .epilogue import Epilogue, WithEpilogue, finish
 from .packing import Panels, transpose
 
 SETS, WAYS = 64, 8  # of the first-level cache: sets, lines in a set
+PAGE = 4096  # bytes
 OPEN = 256  # terms of a sum over a batch that are added in one go
 EVEN = 240  # rows, a multiple of those of most blocks
+WAITING = 8  # multiply-adds that go on at a time: fewer accumulators wait for their own results
 
 Terms = Callable[[str, "list[str] | None"], list[str]]  # accumulators with one more term
 
@@ -49,11 +51,16 @@ def lanes(cpu: Processor, view: View) -> int:
 
 
 @functools.lru_cache(maxsize=4096)  # there may be ever new sizes
-def block(registers: int, m: int, vectors: int, k: int, multiple: int = 1, wide: int = 0) -> tuple[float, int, int]:
-    """Cycles for a whole product, and the rows and vectors of a block that take the fewest, or rows for given ones."""
+def block(
+    registers: int, m: int, vectors: int, k: int, multiple: int = 1, wide: int = 0, most: int = 32
+) -> tuple[float, int, int]:
+    """Cycles for a whole product, and the rows and vectors of a block that take the fewest, or rows for given ones.
+
+    A block has at most so many accumulators, if it has more than one row.
+    """
     best = (math.inf, 1, 1)
     for c in [wide] if wide else range(1, min(vectors, 4 if registers == 32 else 3) + 1):
-        for rows in range(multiple, min(m, (registers - c - 1) // c, 24) + 1, multiple):
+        for rows in range(multiple, min(m, (registers - c - 1) // c, max(1, most // c), 24) + 1, multiple):
             cost, kinds = 0.0, 0
             for height, down in ((rows, m // rows), (m % rows, 1)):
                 for width, across in ((c, vectors // c), (vectors % c, 1)):
@@ -94,9 +101,9 @@ class Product(WithEpilogue):
         self.open = isinstance(k, Extent)  # whether the number of terms is known at run time alone
         if isinstance(n, Extent) or (turned and isinstance(m, Extent)):
             raise VaryingError("a product has the batch in its columns")
-        # x is gathered from memory where a column of it is a row there, and far from the next
+        # x is gathered from memory where a column of it is a row there, and far from the next; a batch may have few
         tall, terms = int(m), int(k)  # where sizes vary, those that choices are made for
-        turns = abs(x.strides[-1]) * self.size >= 256 and x.strides[-2] == 1
+        turns = abs(x.strides[-1]) * self.size >= (PAGE if self.open else 256) and x.strides[-2] == 1
         beside = cpu.registers // 4  # rows of x that are gathered beside each other
         self.gathered = turns and m >= beside and n >= 4 * self.w and k >= 64 and not isinstance(m, Extent)
         even = -(-tall // EVEN) * EVEN if isinstance(m, Extent) else tall  # blocks of a batch are those of a large one
@@ -107,6 +114,8 @@ class Product(WithEpilogue):
             terms,
             beside if self.gathered else 4 if turned and m >= self.w else 1,
             panels.vectors if panels else 0,
+            # more is hardly faster, and longer to compile
+            2 * WAITING if isinstance(m, Extent) else cpu.registers,
         )
         cycles *= tall / even
         self.gathered = self.gathered and self.rows == beside
@@ -134,6 +143,7 @@ class Product(WithEpilogue):
         self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
         # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
         long = x.strides[-1] == 1 and not self.gathered and height >= 2 * self.rows
+        long = long and not isinstance(m, Extent)  # there, blocks are small, and it is no faster
         near_rows = 2 * self.rows <= WAYS * _places(abs(x.strides[-2]) * self.size)
         below = x.strides[-2:] if long and near_rows else None
         after = [] if self.tiled else [view for view in epilogue.sources if view.shape == epilogue.hole.shape]
@@ -252,19 +262,13 @@ class Product(WithEpilogue):
             stepped(r, place.column, place.column_end, self.width, self.n, panel)
 
     def _down(self, r: Routine, place: Place, rows: Callable[[str, int, bool], None]) -> None:
-        """Through a number of rows that is known at run time alone: in blocks, the last of which may be a half."""
-        b, half = r.b, self.rows // 2
-        rest = b.emit(f"urem i64 {difference(r, place.row_end, place.row)}, {self.rows}")
+        """Through a number of rows that is known at run time alone: in blocks, and what is left in small ones."""
+        rest = r.b.emit(f"urem i64 {difference(r, place.row_end, place.row)}, {self.rows}")
         whole = difference(r, place.row_end, rest)
-        b.loop(whole, self.rows, lambda i: rows(i, self.rows, False), place.row)
-        if half:
-            few = b.emit(f"icmp sle i64 {rest}, {half}")
-            some = b.emit(f"icmp sgt i64 {rest}, 0")
-            b.when(
-                few,
-                lambda: b.when(some, lambda: rows(whole, half, True)),
-                lambda: rows(whole, self.rows, True),
-            )
+        r.b.loop(whole, self.rows, lambda i: rows(i, self.rows, False), place.row)
+        if self.rows > 1:
+            few = min(self.rows, -(-WAITING // self.vectors))
+            r.b.loop(place.row_end, few, lambda i: rows(i, few, True), whole)
 
     def _lines(self, r: Routine, place: Place, i: str, height: int) -> list[str]:
         """The rows of a block that may reach beyond the last one, which is read again then."""
@@ -290,7 +294,7 @@ class Product(WithEpilogue):
             return terms("0", None)
         # small blocks need several accumulators for each place, or they wait for their own results; blocks at the edges
         # have as many as the others, so that a row's sums do not depend on where it stands
-        ways = min(8, max(1, 8 // (self.rows * self.vectors)), 8 if self.open else self.k)
+        ways = min(WAITING, max(1, WAITING // (self.rows * self.vectors)), WAITING if self.open else self.k)
         carried = [(self.kind, "zeroinitializer")] * (ways * count)
 
         def step(k: str, names: list[str]) -> list[str]:

@@ -390,10 +390,23 @@ class Routine:
         else:
             self.b.loop(self.size(size), 1, body)
 
+    def whole(self, start: str, end: str, w: int) -> str:
+        """Where the last full vector of [start, end) ends. What is left is gone through lane by lane."""
+        if w == 1:
+            return end
+        length = end if start == "0" else self.b.emit(f"sub nsw i64 {end}, {start}")
+        return self.b.emit(f"sub nsw i64 {end}, {self.b.emit(f'urem i64 {length}, {w}')}")
+
     def vectors(self, size: int, w: int, body: Callable[[str, int, int], None]) -> None:
         """body(start, w, n) along an axis: a loop over full vectors, then one over what is left (n < w lanes)."""
         if w == 1:
             self.each(size, lambda i: body(i, 1, 1))
+            return
+        if isinstance(size, Extent):
+            end = self.size(size)
+            vectors = self.whole("0", end, w)
+            self.b.loop(vectors, w, lambda i: body(i, w, w))
+            self.b.loop(end, 1, lambda i: body(i, w, 1), start=vectors)
             return
         whole = size - size % w
         if whole == w:
