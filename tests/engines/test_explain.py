@@ -13,10 +13,11 @@ import pytest
 import wonderland as wl
 import wonderland.linalg
 from wonderland import nn
+from wonderland.engines.native.caches import of_this_machine
 from wonderland.engines.native.memory import PLANNED, lifetimes
 from wonderland.inspect import explanation as explaining
 from wonderland.inspect import limits as measuring
-from wonderland.inspect.limits import Limits, cache_bytes
+from wonderland.inspect.limits import Limits
 
 F = 4  # bytes of a float32
 
@@ -308,7 +309,7 @@ def test_steps_of_a_loop_are_started_in_every_turn(machine_of: Callable[[Limits]
 
 
 def test_bytes_come_from_the_cache_that_they_fit_in() -> None:
-    second, last = cache_bytes()
+    _, second, last = of_this_machine()
     assert 0 < second <= last
     limits = FAST._replace(near=(3.0, 6.0), between=(2.0, 4.0), far=(1.0, 2.0))
     assert [limits.bandwidth(n, False) for n in (second, second + 1, last, last + 1)] == [3, 2, 2, 1]

@@ -174,6 +174,12 @@ def test_products_on_machines_with_shorter_vectors(
     checked(m, k, n, (), layouts, cpu=HOST._replace(vector_bytes=vector_bytes, registers=registers))
 
 
+@pytest.mark.parametrize(("first", "second"), [(1 << 13, 1 << 17), (1 << 15, 1 << 19), (1 << 17, 12 << 20)])
+@pytest.mark.parametrize(("m", "k", "n", "layouts"), [(70, 1433, 64, "rows rows"), (101, 517, 1024, "rows rows")])
+def test_products_on_machines_with_other_caches(m: int, k: int, n: int, layouts: str, first: int, second: int) -> None:
+    checked(m, k, n, (), layouts, cpu=HOST._replace(first_cache=first, second_cache=second))
+
+
 def test_large_products_are_shared_among_chunks_and_small_ones_are_not() -> None:
     assert [s.chunks for s in checked(16, 16, 16)] == [1]
     assert all(s.chunks >= 4 for s in checked(512, 128, 256)[-1:])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import pathlib
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from .. import cache
 from ..core import dtypes
 from ..core.typing import Array
 from ..engines.native import runtime
+from ..engines.native.caches import of_this_machine
 from ..engines.native.machine import machine
 from ..engines.native.processor import Processor
 from ..engines.native.text.builder import typed
@@ -28,7 +28,6 @@ from ..engines.native.threads import get_threads, pool
 from ..engines.native.values import Buffer, View
 
 COMPUTE, MEMORY, OVERHEAD = "compute", "memory", "overhead"
-CACHES = pathlib.Path("/sys/devices/system/cpu/cpu0/cache")  # Linux
 
 
 class Limits(NamedTuple):
@@ -47,7 +46,7 @@ class Limits(NamedTuple):
 
     def bandwidth(self, count: int, threads: bool) -> float:
         """Bytes in a second, of `count` that are read again and again."""
-        second, last = cache_bytes()
+        _, second, last = of_this_machine()
         return (self.near if count <= second else self.between if count <= last else self.far)[threads]
 
     def bound(self, work: float, count: int, wide: bool, shared: bool, times: int = 1) -> tuple[str, float]:
@@ -65,17 +64,6 @@ class Limits(NamedTuple):
         return most, least[most]
 
 
-@functools.cache
-def cache_bytes() -> tuple[int, int]:
-    """The sizes of the second cache and of the last one, as far as the system tells them."""
-    sizes = {1: 1 << 15, 2: 1 << 18}
-    for folder in CACHES.glob("index*"):
-        level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
-        if kind != "Instruction" and size.endswith("K"):
-            sizes[int(level)] = int(size[:-1]) << 10
-    return sizes[2], sizes[max(sizes)] if max(sizes) > 2 else 1 << 23
-
-
 def limits() -> Limits:
     """What the machine reaches; measured once, then remembered: for good if the machine was quiet."""
     return _limits(get_threads())
@@ -86,7 +74,7 @@ _NUMBERS = "<10d"
 
 @functools.cache
 def _limits(threads: int) -> Limits:
-    name = hashlib.sha256(f"limits\n{machine().cpu}\n{cache_bytes()}\n{threads}".encode()).hexdigest()
+    name = hashlib.sha256(f"limits\n{machine().cpu}\n{of_this_machine()}\n{threads}".encode()).hexdigest()
     stored = cache.read(name)
     if stored is None or len(stored) != struct.calcsize(_NUMBERS):
         stored = struct.pack(_NUMBERS, *_measured(threads))
@@ -103,7 +91,7 @@ def _busy() -> bool:
 
 def _measured(threads: int) -> list[float]:
     """The numbers of `Limits` in order."""
-    second, last = cache_bytes()
+    _, second, last = of_this_machine()
     everybody = pool() if threads > 1 else 0
     found = [_rate(0, 1), _rate(everybody, 4 * threads)]
     for count in (second // 2, max(last // 4, second), min(2 * last, FARTHEST)):

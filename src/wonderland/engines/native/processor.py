@@ -11,6 +11,7 @@ import sys
 from typing import NamedTuple
 
 from ...core.errors import InputError
+from .caches import Caches, of_this_machine
 from .llvm import Host, initialize_every_target
 
 
@@ -26,6 +27,8 @@ class Processor(NamedTuple):
     pairs_of_bfloat16: bool = False  # multiplied and added to float32, by an instruction (AVX512-BF16)
     byte_products: str = ""  # the instruction that adds up products of int8, if any: see products/byte_products.py
     tiles: bool = False  # multiplied in registers of their own, of bfloat16 and int8 (AMX): see products/amx.py
+    first_cache: int = Caches().first  # bytes; on a machine that is not there, what most have
+    second_cache: int = Caches().second
 
     def lanes(self, itemsize: int) -> int:
         """How many elements of so many bytes a vector holds."""
@@ -74,6 +77,7 @@ def of_host(host: Host) -> Processor:
     pairs = vector_bytes == 64 and has.get("avx512bf16", False)
     products = _byte_products(has, vector_bytes)
     tiles = vector_bytes == 64 and all(has.get(f"amx-{part}") for part in ("tile", "bf16", "int8"))
+    caches = of_this_machine()
     return Processor(
         host.triple,
         host.cpu,
@@ -84,6 +88,8 @@ def of_host(host: Host) -> Processor:
         pairs,
         products,
         tiles and tiles_granted(host),
+        caches.first,
+        caches.second,
     )
 
 

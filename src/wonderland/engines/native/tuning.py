@@ -37,15 +37,16 @@ HEAVY = 8  # the weight from which a gathered or sorted expression is computed b
 WINDOW = 32  # positions in a window that are written out; NumPy does larger ones                cnn
 INLINE = 160  # instructions of an epilogue that are repeated for each register of a block       mlp, gpt
 
+# --- what fits where, as a share of a cache of the processor
+PANEL = 0.7  # of the first cache: a panel of y                                                  matmul_512
+
 # --- what fits where, in bytes
+COPIED = 3 << 16  # of panels that are copied together, in any second cache; more is no faster    products
 ROW_BYTES = 1 << 15  # of a kernel's values, kept from one phase to the next                     softmax, layer_norm
-PANEL = 24576  # of a panel of y in the first cache                                              matmul_512
-COPIED = 3 << 16  # of panels that are copied together, in the second cache                       products
 LARGE = 1 << 18  # of a matrix that is read once, row by row                                     decoding
 STREAMED = 1 << 14  # of sums that wait while such a matrix is read                               decoding
 STREAMED_CHUNK = 1 << 19  # of such a matrix that a chunk reads                                  decoding
 FAR_ROWS = 2048  # from which rows of a factor are on pages of their own                           gcn_cora
-LARGE_ROWS = 1 << 19  # of such rows, about the second cache                                    gcn_cora
 FAR_FACTOR = 1 << 22  # of such a factor that is read along its rows, in parts of the sum        gcn_cora, gat_cora
 GATHERED = 1 << 19  # of x that are brought together                                             matmul_transposed
 PATCH = 160 * 1024  # of a patch of a convolution                                                conv_3x3, conv2d_stem

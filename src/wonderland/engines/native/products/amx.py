@@ -64,7 +64,7 @@ class Tiles(WithEpilogue):
         time = max(count * tiles * MULTIPLIED / CYCLES, moved)
         self.blocks = Blocks(x.shape[:-2], self.m, self.n, BLOCK, BLOCK, time)
         self.chunks = self.blocks.chunks
-        longest = max(BLOCK, min(PANEL // (4 * BLOCK), HELD // self.blocks.rows))
+        longest = max(BLOCK, min(int(PANEL * cpu.first_cache) // (4 * BLOCK), HELD // self.blocks.rows))
         whole = -(-self.k // self.once)
         self.cut = self.once * min(whole, longest // SIDE)  # terms of the sum done in one go
         self.waits = self.cut < self.k  # sums, for the next terms

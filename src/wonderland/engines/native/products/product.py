@@ -25,7 +25,6 @@ from ..tuning import (
     FETCHED_ROWS,
     GATHERED,
     INLINE,
-    LARGE_ROWS,
     LONGEST,
     NEAR_BYTES,
     PANEL,
@@ -36,7 +35,7 @@ from .blocks import Blocks, Place, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue, finish
 from .packing import Panels, transpose
 
-SETS, WAYS = 64, 8  # of the first-level cache: sets, lines in a set
+SETS = 64  # of the first-level cache
 PAGE = 4096  # bytes
 OPEN = 256  # terms of a sum over a batch that are added in one go
 EVEN = 240  # rows, a multiple of those of most blocks
@@ -127,10 +126,12 @@ class Product(WithEpilogue):
         self.chunks = self.blocks.chunks
         height = self.blocks.rows
         panel = terms * self.width * self.size
-        near = PANEL if x.strides[-1] == 1 or self.gathered else PANEL // 2  # columns of x take more of the cache
+        near = int(PANEL * cpu.first_cache)
+        if x.strides[-1] != 1 and not self.gathered:
+            near //= 2  # columns of x take more of the cache
         cuts = -(-panel // near) if panel > 2 * near and height > 2 * self.rows else 1
         far = abs(y.strides[-2]) * self.size
-        spread = far >= FAR_ROWS and far * terms >= LARGE_ROWS and self.blocks.columns > self.width
+        spread = far >= FAR_ROWS and far * terms >= cpu.second_cache and self.blocks.columns > self.width
         if spread and height < COPIED_ROWS and not panels:
             cuts = max(cuts, -(-terms // FETCHED_ROWS))
         cuts = max(cuts, -(-terms // max(LONGEST, math.isqrt(terms))))
@@ -139,12 +140,13 @@ class Product(WithEpilogue):
             self.cut = min(self.cut, OPEN) if cuts > 1 else OPEN
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
+        self.ways = cpu.first_cache // (SETS * LINE)  # lines in a set
         self.copied = height >= COPIED_ROWS and not panels and self._crowded()
         self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
         # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
         long = x.strides[-1] == 1 and not self.gathered and height >= 2 * self.rows
         long = long and not isinstance(m, Extent)  # there, blocks are small, and it is no faster
-        near_rows = 2 * self.rows <= WAYS * _places(abs(x.strides[-2]) * self.size)
+        near_rows = 2 * self.rows <= self.ways * _places(abs(x.strides[-2]) * self.size)
         below = x.strides[-2:] if long and near_rows else None
         after = [] if self.tiled else [view for view in epilogue.sources if view.shape == epilogue.hole.shape]
         self.ahead = Ahead(y, panels, self.copied, self.blocks, self.cut, below, after)
@@ -158,7 +160,7 @@ class Product(WithEpilogue):
         if step % LINE:
             return False
         places = _places(step)
-        return cut / places > WAYS // min(self.vectors, SETS // places)
+        return cut / places > self.ways // min(self.vectors, SETS // places)
 
     @property
     def work(self) -> Work:
