@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
-from .machine import describe
+from .machine import AVX2, describe
 from .options import parse
 
 if __name__ == "__main__":
@@ -17,6 +18,8 @@ if __name__ == "__main__":
         known = importlib.import_module("benchmarks.step").ALL
         if strange := set(options.workloads) - set(known):
             sys.exit(f"benchmarks: no workload {', '.join(sorted(strange))}; one of {', '.join(known)}")
+    if options.avx2:
+        os.environ.update(AVX2)
     if options.report:
         importlib.import_module("benchmarks.report").main(options)
         sys.exit()

@@ -13,21 +13,31 @@ from .options import Options
 
 CPUS = pathlib.Path("/proc/cpuinfo")
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "asimd": "NEON"}  # the widest first
+# holds everybody but ONNX Runtime, which has no such setting, to AVX2 where there is AVX-512
+AVX2 = {
+    "WONDERLAND_CPU": "x86-64-v3",
+    "OPENBLAS_CORETYPE": "Haswell",  # NumPy's products
+    "ATEN_CPU_CAPABILITY": "avx2",  # PyTorch, with its libraries
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",  # JAX
+}
 
 
 def describe(options: Options) -> str:
     versions = [f"Python {platform.python_version()}", f"NumPy {importlib.metadata.version('numpy')}"]
     versions += [f"{name} {found}" for name in ("torch", "jax") if (found := _version(options.peers, name))]
-    return f"{datetime.date.today()}, {threads()} threads, {_processor()}, {', '.join(versions)}."
+    return f"{datetime.date.today()}, {threads()} threads, {_processor(options.avx2)}, {', '.join(versions)}."
 
 
-def _processor() -> str:
+def _processor(held: bool) -> str:
     if not CPUS.exists():
         return platform.processor() or platform.machine()
     lines = [line.partition(":") for line in CPUS.read_text().splitlines()]
     fields = {key.strip(): value.strip() for key, _, value in lines}
     flags = fields.get("flags", fields.get("Features", "")).split()
     vectors = [name for flag, name in VECTORS.items() if flag in flags][:1]
+    vectors += ["everybody held to AVX2"] if held else []
     return ", ".join([fields.get("model name", platform.machine()), *vectors])
 
 

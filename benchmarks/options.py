@@ -47,6 +47,7 @@ class Options:
     only: tuple[str, ...] = ()  # tables; empty: all of them
     report: bool = False  # whether docs/performance.md is written
     busy: bool = False  # even if others use the machine
+    avx2: bool = False  # whether all are held to AVX2
 
 
 def parse(arguments: list[str]) -> Options:
@@ -59,6 +60,7 @@ def parse(arguments: list[str]) -> Options:
 report writes their tables into docs/performance.md",
     )
     parser.add_argument("--busy", action="store_true", help="report also while others use the machine, and say so")
+    parser.add_argument("--avx2", action="store_true", help="ours and the peers as on a processor without AVX-512")
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="an interpreter with torch and jax")
     parser.add_argument("--skip", nargs="+", default=[], metavar="PEER", help="peers to leave out")
     parser.add_argument("--rounds", type=int, default=3, help="how often everybody is measured (3)")
@@ -85,4 +87,5 @@ report writes their tables into docs/performance.md",
         tuple(given.only),
         report,
         given.busy,
+        given.avx2,
     )

@@ -75,5 +75,6 @@ def main(options: Options, page: pathlib.Path = PAGE) -> None:
         tables = measured(section, options)
         note = "" if min(before, free()) >= QUIET else f"\n\n{BUSY}"
         text = f"{describe(options)}{note}\n\n{tables.strip()}"
-        page.write_text(marked(page.read_text(encoding="utf-8"), section, text), encoding="utf-8")
+        name = f"{section} with AVX2" if options.avx2 else section
+        page.write_text(marked(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
         print(f"{section}: {time.perf_counter() - start:.0f} s, written to {page}", flush=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import first_calls, many_sizes, measuring, report, tables
-from benchmarks.machine import describe
+from benchmarks.machine import AVX2, describe
 from benchmarks.messy import messy
 from benchmarks.options import SECTIONS, Options, parse
 from benchmarks.printed import Ratios, Table, geometric_mean
@@ -17,6 +17,7 @@ from benchmarks.public_tables import PublicTable
 from benchmarks.rivals import OURS, Rival, run
 from benchmarks.step import ALL, KINDS
 from benchmarks.steps import Results, compete
+from wonderland.engines.native.processor import KINDS as KINDS_OF_PROCESSORS
 
 
 def test_a_step_is_called_and_measured():
@@ -237,13 +238,23 @@ def test_a_report_says_when_and_where_it_was_measured(monkeypatch, tmp_path):
     shares = iter([0.4, 1.0])
     report.main(Options(("steps",), busy=True), page)
     assert page.read_text().count(report.BUSY) == 2
+    shares = iter([1.0, 1.0])
+    report.main(Options(("eager",), avx2=True), page)  # a table of its own
+    assert page.read_text().count("| eager |") == 2
+    assert page.read_text().count("held to AVX2") == 1
+
+
+def test_everybody_can_be_held_to_avx2():
+    assert parse(["steps", "mlp", "--avx2"]).avx2
+    assert not parse(["steps", "mlp"]).avx2
+    assert AVX2["WONDERLAND_CPU"] in KINDS_OF_PROCESSORS
 
 
 def test_every_section_of_the_page_is_one_that_is_measured():
-    marks = re.findall(r"^<!-- (\w+) -->$", report.PAGE.read_text(), re.MULTILINE)
+    marks = re.findall(r"^<!-- (\w+(?: with AVX2)?) -->$", report.PAGE.read_text(), re.MULTILINE)
     assert marks
     assert len(set(marks)) == len(marks)
-    assert set(marks) <= set(SECTIONS)
+    assert {mark.removesuffix(" with AVX2") for mark in marks} <= set(SECTIONS)
     for section in marks:
         report.marked(report.PAGE.read_text(), section, "")  # it has an end
 
