@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import first_calls, many_sizes, measuring, report, tables
+from benchmarks import decoding, first_calls, many_sizes, measuring, report, tables
 from benchmarks.machine import AVX2, describe
 from benchmarks.messy import messy
 from benchmarks.options import SECTIONS, Options, parse
@@ -29,6 +29,17 @@ def test_a_step_is_called_and_measured():
     calls.clear()
     measuring.figures(lambda: step, 0)
     assert calls == [1]  # the first call alone
+
+
+def test_a_disturbed_prompt_does_not_make_tokens_look_fast(monkeypatch):
+    now, disturbed = [0.0], iter([0.0, 0.0, 0.5, 0.0, 0.0, 0.9, 0.0, 0.0])  # two calls before, then three rounds
+
+    def write(length, count):
+        now[0] += 1.0 + 0.125 * count + next(disturbed)
+
+    monkeypatch.setattr(decoding.time, "perf_counter", lambda: now[0])
+    token, prompt = decoding.seconds_of(write, 16, 3)
+    assert (token, prompt) == (0.125, 1.125)
 
 
 def test_results_take_the_best_of_all_rounds():
