@@ -21,7 +21,7 @@ from .rivals import OURS, Rival, has, run
 
 # of a weight, with the scales of groups
 BITS = {"float32": 32.0, "bfloat16": 16.0, "int8": 8.0, "int8x8": 8.0, "int4": 4 + 32 / 32}
-PEERS = ("transformers", "ctranslate2")
+PEERS = {"transformers": "transformers", "ctranslate2": "ctranslate2", "llamacpp": "llama_cpp"}  # with their packages
 Best = dict[tuple[str, str], float]  # by peer and workload
 
 
@@ -30,8 +30,8 @@ def main(options: Options | None = None) -> None:
     names = options.workloads or [f"{form}-{length}" for form in FORMS for length in LENGTHS]
     workloads = [Workload.named(name) for name in names]
     everybody = [Rival(OURS, OURS, (sys.executable, "-m", "benchmarks.our_decoding"))]
-    for peer in PEERS:
-        rival = Rival(peer, peer, (options.peers, "-m", f"benchmarks.peers.{peer}_decoding"))
+    for peer, package in PEERS.items():
+        rival = Rival(peer, package, (options.peers, "-m", f"benchmarks.peers.{peer}_decoding"))
         if peer not in options.skip and has(options.peers, rival):
             everybody.append(rival)
     tokens: Best = {}
