@@ -23,6 +23,7 @@ from ..tuning import FUNCTION, GRAIN, HEAVIEST, INTERLEAVED, LONGEST, MOST_CHUNK
 from ..values import Buffer, Op, Shape, Together, View, accesses, leaves, may_refuse, parts, strides_of, whole
 from . import alike
 from .items import Accumulate, Item, Reduce, Store, rounds
+from .squares import lies_across
 from .text import Emitter
 
 
@@ -97,6 +98,7 @@ class Kernel:
             self.width = 1  # code for vectors and for what is left of them takes longer to compile than it ever saves
         while self.row and self.width > 1 and self.width // 2 >= self.row[-1]:
             self.width //= 2
+        self.across = self._across()
         sums = {i: item for i, item in enumerate(self.items) if isinstance(item, Accumulate)}
         steps = {i: self._steps(item) for i, item in sums.items()}
         self._cut([step[0] for step in steps.values() if step and step[0]])
@@ -128,6 +130,21 @@ class Kernel:
         even = all(strides[self.groups[-1][-1]] in (0, 1) for strides in self._all)
         long = self.row[-1] >= 2 * INTERLEAVED * self.cpu.lanes(4)
         return functions and plain and even and long and self._amount() >= GRAIN
+
+    def _across(self) -> int | None:
+        """The outer axis of the squares by which views are read that lie across; None: rows are read as they come."""
+        last, width = len(self.groups) - 1, self.width
+        if last < 1 or self.rows != last or width == 1 or width > self.sizes[last] or varying(tuple(self.sizes)):
+            return None
+        if any(isinstance(item, Reduce) or item.value.shape != self.space for item in self.items):
+            return None
+        if any(may_refuse(part) for part in parts(*[item.value for item in self.items])):
+            return None
+        steps = [[strides[group[-1]] for group in self.groups] for strides in self._all]
+        if any(item.target.strides[self.groups[-1][-1]] != 1 for item in self.items):
+            return None
+        found = (lies_across(step, tuple(self.sizes), width) for step in steps)
+        return next((axis for axis in found if axis is not None), None)
 
     def _amount(self) -> int:
         """What the whole takes, in additions."""
@@ -163,7 +180,7 @@ class Kernel:
         self.chunks, self.step, self.shared = 1, 0, False
         if self.whole or not self.sizes or (not self.rows and any(isinstance(i, Reduce) for i in self.items)):
             return
-        unit = 1 if self.rows else self.width * 4
+        unit = self.width if self.across == 0 else 1 if self.rows else self.width * 4
         units = -(-int(self.sizes[0]) // unit)
         wanted = max(1, min(MOST_CHUNKS, self._amount() // GRAIN, units))
         wanted = 1 << round(math.log2(wanted))  # so that threads have as many
