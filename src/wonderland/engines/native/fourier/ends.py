@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from ..text.builder import typed
 from ..text.routine import Routine
+from ..text.turning import apart, together, turned
 from ..values import Value, View
 from .numbers import Number
-from .turning import apart, together, turned
 
 
 class Item(NamedTuple):

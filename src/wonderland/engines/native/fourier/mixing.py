@@ -13,13 +13,13 @@ from ..labels import Work
 from ..processor import Processor
 from ..text.builder import computed
 from ..text.routine import Routine
+from ..text.turning import apart, shuffled, together
 from ..values import Value, View
 from . import roots
 from .ends import Across, Item, views
 from .halves import both, mixed
 from .numbers import Arithmetic, Number
 from .transform import constant, lanes_of
-from .turning import apart, shuffled, together
 
 
 class Mixing(Direct):

@@ -17,11 +17,13 @@ from ....ir.sizes import Extent, largest, pieces, varying
 from ..labels import Work, names, operations
 from ..processor import Processor
 from ..text.describe import Description
+from ..text.operations import cost_of
 from ..text.routine import Routine, slots_of
-from ..tuning import GRAIN, HEAVIEST, LONGEST, MOST_CHUNKS, MOST_ITEMS, PART, TOUCH
-from ..values import Buffer, Op, Shape, Together, View, accesses, leaves, parts, strides_of, whole
+from ..tuning import FUNCTION, GRAIN, HEAVIEST, INTERLEAVED, LONGEST, MOST_CHUNKS, MOST_ITEMS, PART, TOUCH
+from ..values import Buffer, Op, Shape, Together, View, accesses, leaves, may_refuse, parts, strides_of, whole
 from . import alike
 from .items import Accumulate, Item, Reduce, Store, rounds
+from .squares import lies_across
 from .text import Emitter
 
 
@@ -91,11 +93,12 @@ class Kernel:
         values = [item.value for item in self.items]
         # 32-bit lanes fill a vector; wider types take several
         size = 8 if all(part.dtype.itemsize == 8 for part in parts(*values)) else 4
-        self.width = self.cpu.lanes(size)
+        self.width = self.cpu.lanes(size) * (INTERLEAVED if self._waits() else 1)
         if not self.row or (isinstance(self.row[-1], Extent) and largest(self.row[-1]) <= LONGEST):
             self.width = 1  # code for vectors and for what is left of them takes longer to compile than it ever saves
         while self.row and self.width > 1 and self.width // 2 >= self.row[-1]:
             self.width //= 2
+        self.across = self._across()
         sums = {i: item for i, item in enumerate(self.items) if isinstance(item, Accumulate)}
         steps = {i: self._steps(item) for i, item in sums.items()}
         self._cut([step[0] for step in steps.values() if step and step[0]])
@@ -115,6 +118,38 @@ class Kernel:
         made.silent = self.silent & made.own
         made.whole = self.whole
         return made
+
+    def _waits(self) -> bool:
+        """Whether it is functions that take the time: each of their operations waits for the one before, so several
+        vectors are computed together. (Not where a row is reduced, as the order of the sum is that of the lanes.)"""
+        if not self.row or isinstance(self.row[-1], Extent) or any(isinstance(item, Reduce) for item in self.items):
+            return False
+        found = parts(*[item.value for item in self.items])
+        functions = any(isinstance(part, Op) and cost_of(part.name) >= FUNCTION for part in found)
+        plain = not any(may_refuse(part) or part.dtype.itemsize > 4 for part in found)
+        even = all(strides[self.groups[-1][-1]] in (0, 1) for strides in self._all)
+        long = self.row[-1] >= 2 * INTERLEAVED * self.cpu.lanes(4)
+        return functions and plain and even and long and self._amount() >= GRAIN
+
+    def _across(self) -> int | None:
+        """The outer axis of the squares by which views are read that lie across; None: rows are read as they come."""
+        last, width = len(self.groups) - 1, self.width
+        if last < 1 or self.rows != last or width == 1 or width > self.sizes[last] or varying(tuple(self.sizes)):
+            return None
+        if any(isinstance(item, Reduce) or item.value.shape != self.space for item in self.items):
+            return None
+        if any(may_refuse(part) for part in parts(*[item.value for item in self.items])):
+            return None
+        steps = [[strides[group[-1]] for group in self.groups] for strides in self._all]
+        if any(item.target.strides[self.groups[-1][-1]] != 1 for item in self.items):
+            return None
+        found = (lies_across(step, tuple(self.sizes), width) for step in steps)
+        return next((axis for axis in found if axis is not None), None)
+
+    def _amount(self) -> int:
+        """What the whole takes, in additions."""
+        touched = sum(1 for strides in self._all if any(strides))
+        return int(math.prod(self.space)) * (self.operations + TOUCH * touched)
 
     def _accesses(self, item: Item) -> list[Shape]:
         rank = len(self.space)
@@ -143,13 +178,11 @@ class Kernel:
         A 1-D space without reductions is cut along its row.
         """
         self.chunks, self.step, self.shared = 1, 0, False
-        touched = sum(1 for strides in self._all if any(strides))
-        work = int(math.prod(self.space)) * (self.operations + TOUCH * touched)
         if self.whole or not self.sizes or (not self.rows and any(isinstance(i, Reduce) for i in self.items)):
             return
-        unit = 1 if self.rows else self.width * 4
+        unit = self.width if self.across == 0 else 1 if self.rows else self.width * 4
         units = -(-int(self.sizes[0]) // unit)
-        wanted = max(1, min(MOST_CHUNKS, work // GRAIN, units))
+        wanted = max(1, min(MOST_CHUNKS, self._amount() // GRAIN, units))
         wanted = 1 << round(math.log2(wanted))  # so that threads have as many
         if wanted == 1 and isinstance(self.sizes[0], Extent) and self._sums_first():
             return  # a sum in one go is worth more than sharing out batches that are larger than others

@@ -32,6 +32,7 @@ from ..values import (
     strides_of,
 )
 from .items import Accumulate, Item, Reduce, Store
+from .squares import Squares
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -84,19 +85,25 @@ class Emitter:
 
         def outer(axis: int, index: list[str]) -> None:
             if axis == k.rows:
-                self._row(index)
+                self.row(index)
             elif axis == 0 and k.shared:
                 b.loop(high, 1, lambda i: outer(1, [i]), start=low)
             else:
                 r.each(k.sizes[axis], lambda i: outer(axis + 1, [*index, i]))
 
-        outer(0, [])
+        if k.across is None:
+            outer(0, [])
+        else:
+            Squares(self, k.across).emit()
 
     # --- rows
 
-    def _row(self, index: list[str]) -> None:
+    def start_row(self) -> None:
         self.r.registers.clear()
         self.numbers: Memo = {}  # what is one number for the whole row
+
+    def row(self, index: list[str]) -> None:
+        self.start_row()
         for phase in range(max(self.phases, default=0) + 1):
             chosen = [pair for pair, p in zip(self.items, self.phases, strict=True) if p == phase]
             over = [(item, *pair) for item, pair in chosen if not self._outer_level(item, pair[0])]
@@ -123,7 +130,7 @@ class Emitter:
         self.cells = [self._cells(item, copies) for item, _, _ in reduces]
         self.lossy = [i for i, (item, _, _) in enumerate(reduces) if item.rounds]
 
-        even = self._even_parts([value for _, value, _ in items], index) if k.row else {}
+        even = self.even_parts([value for _, value, _ in items], index) if k.row else {}
 
         def body(inner: list[str], n: int, copy: int) -> None:
             memo = dict(even)
@@ -149,7 +156,7 @@ class Emitter:
                     self._into(self.cells[position][copy], item.name, value, target.dtype, w, n)
                     position += 1
                 elif isinstance(item, Accumulate):
-                    self._accumulate(item, target, value, place, w, n)
+                    self.accumulate(item, target, value, place, w, n)
                 else:
                     self.r.store(target, value, place, w, n)
 
@@ -157,7 +164,7 @@ class Emitter:
         for (item, _, target), copies_of in zip(reduces, self.cells, strict=True):
             self._settle(item, target, copies_of, index)
 
-    def _even_parts(self, values: list[Value], index: list[str]) -> Memo:
+    def even_parts(self, values: list[Value], index: list[str]) -> Memo:
         """Compute what is the same along the row once, in front of the loop over it: the largest such parts."""
         varies: dict[int, bool] = {}
         for part in parts(*values):
@@ -440,7 +447,7 @@ class Emitter:
 
         along(0, [])
 
-    def _accumulate(self, item: Accumulate, target: View, value: str, place: list[str], w: int, n: int) -> None:
+    def accumulate(self, item: Accumulate, target: View, value: str, place: list[str], w: int, n: int) -> None:
         view = self._in_parts(item, target)
         where = [*self._part_at(item, place), *place]
         old = self.r.load(view, where, w, n)

@@ -1,4 +1,4 @@
-"""The error function: 1 - exp(-x P(x)) in float32, a series and exp(-x^2) P(t) / (x + 2) in float64."""
+"""The error function: 1 - exp(x P(x)) in float32, a series and exp(-x^2) P(t) / (x + 2) in float64."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from .exponential import exp, expm1_below_zero
 from .vector import Vector, absolute, copysign, fma, polynomial, where
 
-# erf(x) = 1 - exp(-x P(x)) up to 4, where it is 1 in float32; the last coefficient is what ERF_FIRST leaves of it
-ERF_FIRST = 1.1283792257
+# erf(x) = 1 - exp(x P(x)) up to 3.92, where it is 1 in float32; the last coefficient is what ERF_FIRST leaves of it
+ERF_FIRST = -1.1283792257
 ERF = [
-    -9.25622866e-6,
-    0.000117640983,
-    -0.000632835956,
-    0.00166702605,
-    -0.000160394879,
-    -0.0191530644,
-    0.102777831,
-    0.636619382,
-    1.12837917 - 1.1283792257,
+    9.25616512e-6,
+    -0.000117640519,
+    0.000632834726,
+    -0.00166702468,
+    0.000160394473,
+    0.0191530641,
+    -0.10277783,
+    -0.636619382,
+    -1.12837917 + 1.1283792257,
 ]
 # erf(x) = x + x P(x^2) up to 1
 ERF_NEAR = [
@@ -81,9 +81,9 @@ def _complement(x: Vector, coefficients: Sequence[float]) -> Vector:
 def erf(x: Vector) -> Vector:
     size = absolute(x)
     if x.single:
-        size = size.below(4.0)
+        size = size.below(3.92)
         power = fma(size, ERF_FIRST, size * polynomial(size, ERF))
-        return copysign(expm1_below_zero(-power), x)
+        return copysign(expm1_below_zero(power), x)
     far = 1.0 - _complement(size.below(6.0), ERFC)
     return where(size < 1.0, fma(x, polynomial(x * x, ERF_NEAR), x), copysign(far, x))
 

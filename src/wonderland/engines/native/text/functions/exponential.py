@@ -96,10 +96,15 @@ def expm1(x: Vector) -> Vector:
 
 
 def expm1_below_zero(x: Vector) -> Vector:
-    """expm1(x) for x <= 0, where no power of two is large; not less than -1. The sign of 0 is lost."""
+    """expm1(x) for x <= 0, where no power of two is large; not less than -1. The sign of 0 is lost.
+
+    What r lacks without the lower half of ln 2 grows with n, but 2^n, its factor, shrinks faster: nobody sees it.
+    """
     low, bias = (-20.0, 127) if x.single else (-40.0, 1023)
-    r, n = _reduced(x.above(low))
-    s = ((n << x.mantissa) + (bias << x.mantissa)).floats()
+    x = x.above(low)
+    n, bits = nearest(x, 1 / math.log(2))
+    r = fma(n, -LN2[x.scalar][0], x)
+    s = ((bits << x.mantissa) + (bias << x.mantissa)).floats()
     return fma(s, _less_one(r), s - 1.0)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..text.builder import Builder, typed
+from .builder import Builder, typed
+
+BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
 
 
 def shuffled(b: Builder, scalar: str, w: int, x: str, y: str, lanes: Sequence[int]) -> str:
@@ -51,7 +53,7 @@ def _square(b: Builder, scalar: str, rows: list[str]) -> list[str]:
     w = len(rows)
     if w == 1:
         return rows
-    near = min(w, 16 // {"float": 4, "double": 8}[scalar])
+    near = min(w, 16 // BYTES[scalar])
     out: list[str] = []
     for start in range(0, w, near):
         out += _near(b, scalar, rows[start : start + near], w)
