@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from tests.engines.engines import same
+from tests.engines.engines import native, same
+from wonderland.engines.native.engine import ENGINE
+from wonderland.engines.native.products.widened import Widened
 from wonderland.primitives import quantized as q
 
 KINDS = pytest.mark.parametrize("kind", ["int8", "int4", "bfloat16"])
@@ -44,7 +46,9 @@ def test_four_bits_are_packed_and_unpacked() -> None:
 @KINDS
 @pytest.mark.parametrize(("lead", "n", "k", "group"), [
     ((1,), 3, 1, 1), ((), 17, 45, 45), ((1,), 100, 100, 32), ((3,), 37, 130, 64), ((2, 2), 9, 31, 31),
-    ((8,), 50, 96, 96), ((9,), 50, 100, 32), ((1,), 33, 3000, 3000), ((1,), 700, 1024, 128), ((2,), 600, 1030, 1030),
+    ((8,), 50, 96, 96), ((9,), 50, 100, 32), ((16,), 200, 160, 160), ((70,), 9, 130, 64), ((3, 21), 100, 33, 33),
+    ((200,), 333, 1100, 1100), ((90,), 170, 1100, 128), ((17,), 60, 5, 5), ((300,), 70, 3000, 3000),
+    ((1,), 33, 3000, 3000), ((1,), 700, 1024, 128), ((2,), 600, 1030, 1030),
 ])  # fmt: skip
 def test_products_agree_with_the_reference(kind: str, lead: Any, n: int, k: int, group: int) -> None:
     same(product(k, group), rows(*lead, k), *matrix(kind, n, k, group), rtol=2e-5, atol=2e-5, threads=True)
@@ -79,6 +83,36 @@ def test_few_rows_read_the_matrix_as_it_is(kind: str) -> None:
     told = wl.explain(product(k, 64), *given)
     assert told.arena_bytes < n * k
     assert sum(line.bytes for line in told.steps) < 1.1 * sum(a.nbytes for a in given) + 16 * n
+
+
+@KINDS
+def test_many_rows_read_a_copy_of_few_bits(kind: str) -> None:
+    """The copy that is kept of a layer's matrix takes a byte for a number (two of bfloat16), and is made once."""
+    layer = wl.quantize(wl.nn.Linear(96, 200, bias=False).eval(), kind)
+    x, f = wl.asarray(rows(40, 96)), wl.jit(lambda layer, x: layer(x))
+    with wl.using_backend("native"), wl.no_grad():
+        found = [np.asarray(f(layer, x)) for _ in range(2)]
+    lasting = ENGINE.program(f.last_trace.graph).lasting
+    panels, scales = 256 * 96 * (2 if kind == "bfloat16" else 1), 3 * 256 * 4
+    assert lasting.ready
+    assert lasting.bytes <= panels + scales + 256
+    for each in found:
+        np.testing.assert_allclose(each, np.asarray(x) @ np.asarray(layer.weight), rtol=1e-5, atol=1e-5)
+
+
+def test_panels_are_widened_once_for_many_rows_and_in_registers_for_few() -> None:
+    """Both ways give a row the same sums."""
+    many, few = 600, 9
+    for kind in ("int8", "bfloat16"):
+        m, x = matrix(kind, 100, 256, 256), rows(many, 256)
+        f = lambda x, *m: q.quantized_matmul(x, *m, features=256, group=256)
+        found = []
+        for some in (x, x[:few]):
+            program, arrays = native(f, some, *m)
+            copied = [step.copied for step in program.schedule.steps if isinstance(step, Widened)]
+            assert copied == [len(some) == many]
+            found.append(program(arrays)[0])
+        np.testing.assert_allclose(found[0][:few], found[1], rtol=1e-5, atol=1e-5)
 
 
 @KINDS

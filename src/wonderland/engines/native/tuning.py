@@ -71,6 +71,7 @@ FETCHED_TERMS = 64  # of a sum during which the factor of the next block is aske
 FAR_PARTS = 4  # of the sum of a product with such a factor                                      gcn_cora, gat_cora
 FEW_ROWS = 4  # of a product that takes as long as reading its other factor                      decoding
 FEW_QUANTIZED = 8  # of a product that reads a matrix of few bits as it is                       decoding
+READ_AGAIN = 8  # blocks of rows for which such a matrix is widened in registers, each time it is read   decoding
 BYTE_COLUMNS = 4  # whose sums of products of int8 are made together, for a block of rows         decoding
 STREAMS = 8  # rows of that factor that are read at a time, if there is one row                  decoding
 STRETCHES = 4  # of a matrix that is stored by rows, which are read at the same time                  decoding

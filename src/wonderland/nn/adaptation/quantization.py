@@ -104,7 +104,8 @@ def quantize(
     Integers stand for \(w_{ij} \approx s_{ig} q_{ij}\), with a scale \(s\) for each output ("per channel") or, with
     `group_size`, for each so many of its inputs; four bits have groups of 32 unless it is said, and -1 means one scale
     for all inputs. The weights stay small in memory: a product makes numbers of them in registers, as it reads them,
-    and computes with x as it is. A head that is tied to the embedding shares its table as before.
+    and computes with x as it is. Compiled products of more than eight rows read a copy in another order, which they
+    keep: it has as few bits, or a byte for a number of four. A head that is tied to the embedding shares its table.
 
     With weights of int8 and `activations="int8"`, each row of x is rounded to integers, too, as it comes ("dynamic
     quantization"): \(y_j = s_x s_j \sum_i r_i q_{ij}\), where \(s_x = \max_i |x_i| / 127\) and \(r_i\) is the integer

@@ -95,8 +95,8 @@ class Quantized(Module):
     def _hold(
         self, matrix: Stored, features: int, kind: str, group: int, dtype: dtypes.DType, activations: str
     ) -> None:
-        self.values = Buffer(arrays.asarray(matrix.values))
-        self.scales = None if matrix.scales is None else Buffer(arrays.asarray(matrix.scales))
+        self.values = Buffer(arrays.tensor(matrix.values))
+        self.scales = None if matrix.scales is None else Buffer(arrays.tensor(matrix.scales))
         self.features, self.kind, self.group, self.dtype = features, kind, group, dtype
         self.activations = activations
 

@@ -33,6 +33,7 @@ class Ahead:
         copied: bool,
         blocks: Blocks,
         cut: int,
+        turn: int,
         below: Shape | None,
         sources: Sequence[View],
     ) -> None:
@@ -40,7 +41,7 @@ class Ahead:
         self.rows, self.width = blocks.steps
         self.size, self.scalar = y.dtype.itemsize, STORED[y.dtype]
         self.terms, self.step = int(y.shape[-2]), y.strides[-2]
-        self.turn = LINE // self.size  # terms after which something is asked for
+        self.turn, line = turn, LINE // self.size  # terms after which something is asked for, elements of a line of y
         self.turns = max(1, cut // self.turn)  # of a block
         self.sources = [view for view in sources if _comes_from_memory(view)]
         # of y, what is asked for at a turn: places, and how far from it those of the next turn are
@@ -49,11 +50,11 @@ class Ahead:
         if isinstance(blocks.n, Extent) or not (_comes_from_memory(y) and (panels or copied)):
             return
         if panels:
-            self.places = [self.turn * line for line in range(-(-cut * self.width // (self.turn * turns)))]
-            self.next = self.turn * len(self.places)
+            self.places = [line * i for i in range(-(-cut * self.width // (line * turns)))]
+            self.next = line * len(self.places)
         else:
             each = -(-cut // turns)
-            self.places = [a * self.step + c for a in range(each) for c in range(0, self.width, self.turn)]
+            self.places = [a * self.step + c for a in range(each) for c in range(0, self.width, line)]
             self.next = each * self.step
 
     def of_panel(self, r: Routine, place: Place, y: str, j: str, k: str) -> str:

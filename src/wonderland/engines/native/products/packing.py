@@ -19,30 +19,31 @@ from .blocks import Blocks, shifted, stepped
 
 
 class Panels(NamedTuple):
-    """A matrix as panels of some vectors' columns, one behind the other; each has all rows, of its own columns alone.
+    """A matrix as panels of some columns, one behind the other; each has all rows, of its own columns alone.
 
     Its view tells where the first panel is, with the steps from row to row: column j of a panel's width lies
     `rows` * j further on.
     """
 
-    vectors: int
+    width: int
     rows: int
 
 
-def in_panels(cpu: Processor, view: View, vectors: int) -> tuple[Pack, View, Panels]:
-    """A step that copies a matrix (..., k, n) to panels, and the copy; the last panel may have idle columns."""
+def in_panels(cpu: Processor, view: View, width: int, dtype: DType) -> tuple[Pack, View, Panels]:
+    """A step that copies a matrix (..., k, n) to panels of so many columns, and the copy, widened or as it is stored.
+
+    The last panel may have idle columns.
+    """
     *_, k, n = view.shape
-    dtype = _widened(view)
-    width = vectors * cpu.lanes(dtype.itemsize)
     down, across = view.strides[-2:]
     lead, strides, size = _once(view, k * -(-n // width) * width)
     buffer, shape = Buffer("arena", size, dtype), (*lead, -(-n // width), k, width)
     source = View(view.buffer, shape, (*view.strides[:-2], width * across, down, across), view.offset)
     target = View(buffer, shape, (*strides, width * k, width, 1))
-    return Pack(cpu, source, target, n % width), View(buffer, view.shape, (*strides, width, 1)), Panels(vectors, k)
+    return Pack(cpu, source, target, n % width), View(buffer, view.shape, (*strides, width, 1)), Panels(width, k)
 
 
-def _widened(view: View) -> DType:
+def widened(view: View) -> DType:
     return dtypes.float64 if computed(view.dtype) == "double" else dtypes.float32
 
 
@@ -64,7 +65,7 @@ def packed(cpu: Processor, view: View) -> tuple[Pack, View]:
     elements apart, so that those of a column do not all compete for the same places of the cache.
     """
     *_, m, n = view.shape
-    dtype = _widened(view)
+    dtype = widened(view)
     line = 64 // dtype.itemsize
     step = n if m * n <= 1024 or n < line else -(-n // (2 * line)) * 2 * line + line
     lead, strides, size = _once(view, m * step)
@@ -89,7 +90,7 @@ class Pack:
         self.view, self.copy, self.rest = view, copy, rest
         self.views, self.reads, self.writes = [view, copy], [view.buffer], [copy.buffer]
         *lead, m, n = view.shape
-        self.w = cpu.lanes(copy.dtype.itemsize)
+        self.w = cpu.lanes(max(4, copy.dtype.itemsize))
         self.turned = view.strides[-2] == 1 and view.strides[-1] != 1 and min(m, n) >= self.w
         moved = 2 * int(math.prod(view.shape)) * copy.dtype.itemsize / COPIED_BYTES
         self.blocks = Blocks(tuple(lead), m, n, self.w if self.turned else 1, n if rest else self.w, moved)
@@ -143,15 +144,15 @@ class Pack:
 
     def _turn(self, r: Routine, index: list[str]) -> None:
         """Transpose a square of w x w elements."""
-        w, stored = self.w, STORED[self.view.dtype]
+        w, stored, alike = self.w, STORED[self.view.dtype], self.view.dtype == self.copy.dtype
         source = r.at(r.pointer(self.view), stored, self.view.strides, index)
         target = r.at(r.pointer(self.copy), STORED[self.copy.dtype], self.copy.strides, index)
         size, kept = self.view.dtype.itemsize, self.copy.dtype.itemsize
         columns = []
         for j in range(w):
             got = r.load_vector(r.at(source, stored, [], [], j * self.view.strides[-1]), stored, size, w, w)
-            columns.append(widen(r.b, got, self.view.dtype, w))
-        scalar = computed(self.copy.dtype)
+            columns.append(got if alike else widen(r.b, got, self.view.dtype, w))
+        scalar = STORED[self.copy.dtype]
         for i, row in enumerate(transpose(r, columns, scalar)):
             r.store_vector(row, r.at(target, scalar, [], [], i * self.copy.strides[-2]), scalar, kept, w, w)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from ....ir.sizes import Extent, VaryingError
 from ..labels import Work
 from ..processor import Processor
-from ..text.builder import computed, typed
+from ..text.builder import STORED, computed, typed
 from ..text.routine import Routine
 from ..tuning import (
     COPIED,
@@ -112,7 +112,7 @@ class Product(WithEpilogue):
             -(-n // self.w),
             terms,
             beside if self.gathered else 4 if turned and m >= self.w else 1,
-            panels.vectors if panels else 0,
+            panels.width // self.w if panels else 0,
             # more is hardly faster, and longer to compile
             2 * WAITING if isinstance(m, Extent) else cpu.registers,
         )
@@ -141,7 +141,7 @@ class Product(WithEpilogue):
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
         self.ways = cpu.first_cache // (SETS * LINE)  # lines in a set
-        self.copied = height >= COPIED_ROWS and not panels and self._crowded()
+        self.copied = self._is_copied(int(height))
         self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
         # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
         long = x.strides[-1] == 1 and not self.gathered and height >= 2 * self.rows
@@ -149,7 +149,11 @@ class Product(WithEpilogue):
         near_rows = 2 * self.rows <= self.ways * _places(abs(x.strides[-2]) * self.size)
         below = x.strides[-2:] if long and near_rows else None
         after = [] if self.tiled else [view for view in epilogue.sources if view.shape == epilogue.hole.shape]
-        self.ahead = Ahead(y, panels, self.copied, self.blocks, self.cut, below, after)
+        self.ahead = Ahead(y, panels, self.copied, self.blocks, self.cut, LINE // self.size, below, after)
+
+    def _is_copied(self, height: int) -> bool:
+        """Whether panels of y are brought together by chunks of so many rows."""
+        return height >= COPIED_ROWS and not self.panels and self._crowded()
 
     def _crowded(self) -> bool:
         """Whether the rows of a panel of y need more pages than the processor remembers, or fall on too few places of
@@ -170,13 +174,13 @@ class Product(WithEpilogue):
         return f"{super().describe()}\n{self.turned} {self.panels}"
 
     def emit(self, r: Routine) -> None:
-        self.scalar = computed(self.x.dtype)
+        self.scalar, self.stored = computed(self.x.dtype), STORED[self.y.dtype]
         self.kind = typed(self.scalar, self.w)
         self.across = -(-self.blocks.columns // self.width) * self.width  # columns of the tile
         if self.tiled:
             self.tile = r.stack((self.blocks.rows + max(self.rows, self.w)) * self.across, self.scalar)
         if self.copied:
-            fitting = max(1, COPIED // (self.cut * self.width * self.size))
+            fitting = 1 if self.panels else max(1, COPIED // (self.cut * self.width * self.size))
             self.group = min(fitting * self.width, self.across)  # columns whose panels are copied together
             self.copies = r.stack(self.cut * self.group, self.scalar)
         if self.gathered:
@@ -185,7 +189,7 @@ class Product(WithEpilogue):
 
     def _rectangle(self, r: Routine, lead: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
         x = r.at(r.pointer(self.x), self.scalar, self.x.strides[:-1], [*lead, row])
-        y = r.at(r.pointer(self.y), self.scalar, self.y.strides[:-2], lead)
+        y = r.at(r.pointer(self.y), self.stored, self.y.strides[:-2], lead)
         place = Place(lead, row, row_end, column, column_end)
         if self.cut == self.k and not self.open:
             self._part(r, place, x, y, "0")
@@ -209,7 +213,7 @@ class Product(WithEpilogue):
                 else r.b.intrinsic("smin", "i64", left, str(self.cut))
             )
         x = r.at(x, self.scalar, self.x.strides[-1:], [k])
-        y = r.at(y, self.scalar, self.y.strides[-2:-1], [k])
+        start, y = k, r.at(y, self.stored, self.y.strides[-2:-1], [k])
         x_steps, y_step = self.x.strides[-2:], self.y.strides[-2]
         line_at = functools.partial(r.linear, x_steps[:1])
         if self.gathered:
@@ -220,7 +224,7 @@ class Product(WithEpilogue):
             y_step = self.width
 
         def panel(j: str, columns: int, first: str = "") -> None:
-            right = r.at(y, self.scalar, (self.panels.rows if self.panels else 1,), [j])
+            right = self._column(r, y, j)
             if self.copied:
                 right = r.at(self.copies, self.scalar, (self.cut,), [difference(r, j, first)])
             following = self.ahead.of_panel(r, place, y, j, k)
@@ -255,7 +259,7 @@ class Product(WithEpilogue):
 
         def panels(first: str) -> None:
             last = r.b.intrinsic("smin", "i64", shifted(r, first, self.group), place.column_end)
-            self._copy(r, y, length, first, last)
+            self._copy(r, y, start, length, first, last)
             stepped(r, first, last, self.width, self.n, functools.partial(panel, first=first))
 
         if self.copied:
@@ -351,11 +355,12 @@ class Product(WithEpilogue):
         """One term for every element of a block. `x`: where its rows are, or the first of them."""
         b = r.b
         x = [r.at(one, self.scalar, x_steps[1:], [k]) for one in x]
-        y = r.at(y, self.scalar, [y_step], [k])
-        row = []
-        for c in range(0, columns, self.w):
-            here = self.w if self.copied or self.panels else min(self.w, columns - c)
-            row.append(r.load_vector(r.at(y, self.scalar, [], [], c), self.scalar, self.size, self.w, here))
+        y = r.at(y, self.scalar if self.copied else self.stored, [y_step], [k])
+        if self.copied:
+            places = [r.at(y, self.scalar, [], [], c) for c in range(0, columns, self.w)]
+            row = [r.load_vector(place, self.scalar, self.size, self.w, self.w) for place in places]
+        else:
+            row = [self._numbers(r, y, c, columns) for c in range(0, columns, self.w)]
         made = []
         for a in range(height):
             place = x[a] if len(x) > 1 else r.at(x[0], self.scalar, [], [], a * x_steps[0])
@@ -393,19 +398,33 @@ class Product(WithEpilogue):
 
         r.b.loop(length, 1, column)
 
-    def _copy(self, r: Routine, y: str, length: str, first: str, last: str) -> None:
+    def _column(self, r: Routine, y: str, j: str) -> str:
+        """Where a column begins that a panel begins with."""
+        return r.at(y, self.stored, (self.panels.rows if self.panels else 1,), [j])
+
+    def _numbers(self, r: Routine, y: str, c: int, columns: int) -> str:
+        """The vector of y that is c columns behind a place from which on there are so many, as it is computed with."""
+        here = self.w if self.panels else min(self.w, columns - c)
+        return r.load_vector(r.at(y, self.stored, [], [], c), self.stored, self.y.dtype.itemsize, self.w, here)
+
+    def _scaled(self, r: Routine, number: str, k: str, j: str, n: int) -> str:
+        """What becomes of n numbers of row k, from column j on, before they are multiplied."""
+        return number
+
+    def _copy(self, r: Routine, y: str, start: str, length: str, first: str, last: str) -> None:
         """Bring the rows of each panel of y between two columns together, reading along whole rows."""
 
         def row(k: str) -> None:
-            source = r.at(y, self.scalar, self.y.strides[-2:-1], [k])
+            source = r.at(y, self.stored, self.y.strides[-2:-1], [k])
             target = r.at(self.copies, self.scalar, [self.width], [k])
+            term = r.linear((1, 1), (start, k))
 
             def move(j: str, columns: int) -> None:
-                origin = r.at(source, self.scalar, (1,), [j])
+                origin = self._column(r, source, j)
                 goal = r.at(target, self.scalar, [self.cut], [difference(r, j, first)])
                 for c in range(0, columns, self.w):
-                    here = min(self.w, columns - c)
-                    got = r.load_vector(r.at(origin, self.scalar, [], [], c), self.scalar, self.size, self.w, here)
+                    got = self._numbers(r, origin, c, columns)
+                    got = self._scaled(r, got, term, shifted(r, j, c), min(self.w, columns - c))
                     r.store_vector(got, r.at(goal, self.scalar, [], [], c), self.scalar, self.size, self.w, self.w)
 
             stepped(r, first, last, self.width, self.n, move)

@@ -1,7 +1,7 @@
 """Products of a few rows with a matrix of few bits, which becomes numbers in registers, as it is read.
 
-See primitives/quantized.py for the forms of the matrix, and by_rows.py for how it is read. With one scale for a row,
-sums are multiplied by it at the end; with groups, the partial sums of each are.
+See primitives/quantized.py for the forms of the matrix, by_rows.py for how it is read, and widened.py for many rows.
+With one scale for a row, sums are multiplied by it at the end; with groups, the partial sums of each are.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -29,7 +29,8 @@ from ..tuning import FEW_QUANTIZED
 from ..values import Buffer, Const, Hole, Op, Value, View, strides_of
 from .by_rows import ByRows
 from .epilogue import Epilogue, Stores
-from .steps import product_steps
+from .steps import Steps, widened_steps
+from .widened import as_number
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -124,12 +125,7 @@ class Quantized(ByRows):
                     yield self._number(r, part)
 
     def _number(self, r: Routine, found: str) -> str:
-        b, w = r.b, self.w
-        if self.y.dtype == dtypes.bfloat16:
-            single = super()._number(r, found)
-            return single if self.scalar == "float" else b.emit(f"fpext {typed('float', w)} {single} to {self.kind}")
-        wide = b.emit(f"sext {typed('i8', w)} {found} to {typed('i32', w)}")
-        return b.emit(f"sitofp {typed('i32', w)} {wide} to {self.kind}")
+        return as_number(r, found, self.y.dtype, self.scalar, self.w)
 
 
 class FourBits(Quantized):
@@ -256,7 +252,7 @@ def _by_words(cpu: Processor, x: View, matrix: list[View], group: int) -> bool:
 
 
 def quantized_matmul(s: Schedule, e: Equation) -> bool:
-    """A few rows read the matrix as it is; for many it is written out once, which costs little beside the product."""
+    """A few rows read the matrix as it is, many a copy in panels that has as few bits (of four, bytes)."""
     (out,) = e.outputs
     group, features = e.params["group"], e.params["features"]
     if not out.aval.size or not features:
@@ -276,14 +272,9 @@ def quantized_matmul(s: Schedule, e: Equation) -> bool:
         operands = [x, matrix, *scales]
         s.wait(Contraction(target, operands, lambda hole, stores: _steps(cpu, operands, group, hole, stores)))
     else:
-        weight = _written(s, [matrix, *scales], features, group, kind)
-        turned = View(
-            weight.buffer, (*shape[:-2], features, shape[-1]), (*[0] * (len(shape) - 2), 1, weight.strides[0])
-        )
-        fixed = s.fixed
-        s.wait(
-            Contraction(target, [x, turned], lambda hole, stores: product_steps(cpu, x, turned, hole, stores, fixed))
-        )
+        numbers = _unpacked(s, matrix, features) if matrix.dtype == np.uint8 else matrix
+        operands = [x, numbers, *scales]
+        s.wait(Contraction(target, operands, lambda hole, stores: _many(cpu, operands, group, hole, stores)))
     found: Value = target
     if shape != out.shape:
         found = s.in_memory(target)
@@ -302,6 +293,33 @@ def _steps(cpu: Processor, operands: list[View], group: int, hole: Hole, stores:
             x, epilogue = View(x.buffer, (math.prod(x.shape[:-1]), x.shape[-1]), flat, x.offset), merged
     kind = FourBits if _by_words(cpu, x, matrix, group) else Quantized
     return [kind(cpu, x, matrix, group, epilogue)]
+
+
+def _many(cpu: Processor, operands: list[View], group: int, hole: Hole, stores: Stores) -> Steps:
+    x, numbers, *scales = operands
+    (*lead, _, k), n = x.shape, numbers.shape[0]
+    y = View(numbers.buffer, (*lead, k, n), (*[0] * len(lead), 1, numbers.strides[0]), numbers.offset)
+    if not scales:
+        return widened_steps(cpu, x, y, None, 0, hole, stores)
+    if group < k:
+        turned = cast(View, values.transposed(scales[0], (1, 0)))
+        return widened_steps(cpu, x, y, turned, group, hole, stores)
+    of_columns = values.broadcast(View(scales[0].buffer, (n,), (1,), scales[0].offset), hole.shape)
+    made, done = Op("multiply", [hole, of_columns], hole.shape, hole.dtype), dict[int, Value]()
+    scaled = [(t, values.replaced(v, lambda part: made if isinstance(part, Hole) else None, done)) for t, v in stores]
+    return widened_steps(cpu, x, y, None, 0, hole, scaled)
+
+
+def _unpacked(s: Schedule, matrix: View, features: int) -> View:
+    """Numbers of four bits as int8, (rows, features)."""
+    rows, row = matrix.shape
+    shape = (rows, row // HALF, 2, HALF)
+    both = View(matrix.buffer, shape, (row, HALF, 0, 1), matrix.offset)
+    target = s.new((rows, 2 * row), dtypes.int8)
+    s.store(View(target.buffer, shape, strides_of(shape)), _as(_four_bits(both, dtypes.float32), dtypes.int8))
+    s.available(target)
+    s.close_writers(target.buffer)
+    return View(target.buffer, (rows, features), (2 * row, 1))
 
 
 def dequantize(s: Schedule, e: Equation) -> bool:
@@ -356,19 +374,23 @@ def _piece(matrix: list[View], first: int, last: int, group: int, dtype: dtypes.
     else:
         shape = (rows, groups, group // BLOCK, 2, HALF)
         strides = (stored.shape[-1], group // 2, HALF, 0, 1)
-        both = Op("astype", [View(stored.buffer, shape, strides, stored.offset + first // 2)], shape, dtypes.int32)
-        mask, factor = (_halves(pair, shape) for pair in (np.array([15, 240], np.int32), np.array([1, 1 / 16], dtype)))
-        bits = Op("bitwise_and", [both, mask], shape, dtypes.int32)
-        number = Op("multiply", [_as(bits, dtype), factor], shape, dtype)  # the upper four without a shift
-        number = Op("subtract", [number, Const(MIDDLE, dtype, shape)], shape, dtype)
+        number = _four_bits(View(stored.buffer, shape, strides, stored.offset + first // 2), dtype)
     steps = (scales.shape[-1], 1, *[0] * (len(shape) - 2))
     scale = View(scales.buffer, shape, steps, scales.offset + start)
     return Op("multiply", [number, _as(scale, dtype)], shape, dtype)
 
 
+def _four_bits(both: View, dtype: dtypes.DType) -> Value:
+    """The numbers in bytes (..., 2, HALF), each read twice: for columns that are below, and for those above."""
+    shape = both.shape
+    mask, factor = (_halves(pair, shape) for pair in (np.array([15, 240], np.int32), np.array([1, 1 / 16], dtype)))
+    bits = Op("bitwise_and", [Op("astype", [both], shape, dtypes.int32), mask], shape, dtypes.int32)
+    number = Op("multiply", [_as(bits, dtype), factor], shape, dtype)  # the upper four without a shift
+    return Op("subtract", [number, Const(MIDDLE, dtype, shape)], shape, dtype)
+
+
 def _halves(pair: Array, shape: tuple[int, ...]) -> View:
-    """A number for columns that are below, and one for those above."""
-    return View(Buffer("constant", 2, pair.dtype, data=pair), shape, (0, 0, 0, 1, 0))
+    return View(Buffer("constant", 2, pair.dtype, data=pair), shape, (*[0] * (len(shape) - 2), 1, 0))
 
 
 def _as(value: Value, dtype: dtypes.DType) -> Value:

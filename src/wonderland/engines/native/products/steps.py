@@ -21,10 +21,11 @@ from .dots import Dots
 from .dots import cost as dots_cost
 from .epilogue import Epilogue, Stores
 from .narrow import Narrow, suits
-from .packing import Pack, in_panels, packed
+from .packing import Pack, in_panels, packed, widened
 from .product import Product, block, lanes
 from .streamed import Streamed, few_rows
 from .totals import Total
+from .widened import Widened
 
 Kind = Callable[[Processor, View, View, Epilogue], Product | Dots | Streamed | Narrow | Tiles]
 Steps = list[Pack | Product | Dots | ByRows | Streamed | Narrow | Tiles | Total]
@@ -77,9 +78,9 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
     if _summed_along_memory(cpu, x, y, fixed) and not turned:
         return _shared(cpu, x, y, epilogue, Dots)
     panels = None
-    vectors = Product(cpu, x, y, epilogue, turned).vectors if y.buffer in fixed and y.shape[-2] >= 16 else 0
-    if vectors and y.shape[-1] > vectors * lanes(cpu, y):
-        pack, y, panels = in_panels(cpu, y, vectors)
+    width = Product(cpu, x, y, epilogue, turned).width if y.buffer in fixed and y.shape[-2] >= 16 else 0
+    if width and y.shape[-1] > width:
+        pack, y, panels = in_panels(cpu, y, width, widened(y))
         steps.append(pack)
     elif (y.strides[-1] != 1 and y.shape[-1] > 1) or computed(y.dtype) != STORED[y.dtype]:
         pack, y = packed(cpu, y)
@@ -97,6 +98,22 @@ def product_steps(cpu: Processor, x: View, y: View, hole: Hole, stores: Stores, 
         parts = _along(step)
         return [*steps, *([step] if parts == 1 else _parts(cpu, x, y, epilogue, kind, parts, turned))]
     return steps + _shared(cpu, x, y, epilogue, kind)
+
+
+def widened_steps(
+    cpu: Processor, x: View, y: View, scales: View | None, group: int, hole: Hole, stores: Stores
+) -> Steps:
+    """The same for y of few bits, which stays so in memory; scales, of groups of k, are (groups, n)."""
+    x, y, epilogue = _merged(x, y, Epilogue(hole, stores))
+    pack, y, panels = in_panels(cpu, y, Product(cpu, x, y, epilogue).width, y.dtype)
+    steps: Steps = [pack]
+    if 1 not in x.strides[-2:]:
+        pack, x = packed(cpu, x)
+        steps.append(pack)
+    if scales is None:
+        return steps + _shared(cpu, x, y, epilogue, functools.partial(Widened, panels=panels))
+    pack, scales = packed(cpu, scales)
+    return [*steps, pack, Widened(cpu, x, y, epilogue, panels, scales, group)]
 
 
 def _general(cpu: Processor, x: View, y: View, epilogue: Epilogue, fixed: Container[Buffer]) -> Steps:
