@@ -157,7 +157,7 @@ def test_inside_jit_a_step_is_traced_once_for_batches_of_all_sizes(name, monkeyp
     with wl.using_backend("numpy"):
         sizes = (4, 5, 6)
         traced, equations, found = trained(sizes)
-        monkeypatch.setattr(compiled, "advance", lambda optimizer, gradients: False)
+        monkeypatch.setattr(compiled, "advance", lambda optimizer, gradients, grads: False)
         every, wanted, values = trained(sizes)
     assert equations == wanted
     assert every == 3

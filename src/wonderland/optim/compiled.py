@@ -13,8 +13,11 @@ from ..core.context import current
 from ..core.sightings import MANY
 from ..core.tensor import Tensor
 from ..engines.choosing import get_backend
+from ..engines.engine import TABLE
 from ..ir.stage import GraphTrace
+from ..transforms.imperative import no_grad
 from ..transforms.jit.jit import Jitted
+from . import few_parameters
 
 if TYPE_CHECKING:
     from .optimizer import Optimizer
@@ -29,13 +32,13 @@ def _advance(optimizer: Optimizer, *gradients: Tensor | None) -> None:
 _program = Jitted(_advance)
 
 
-def advance(optimizer: Optimizer, gradients: Sequence[Tensor | None]) -> bool:
-    """Take a step by a compiled program, if that pays. False: nothing was done."""
+def advance(optimizer: Optimizer, gradients: Sequence[Tensor | None], grads: object) -> bool:
+    """Take a step by a compiled program, if that pays. False: nothing was done.
+
+    `grads` is what `step` was given, of which the gradients are those of all parameters in order.
+    """
     state = current()
     traced = type(state.trace) is GraphTrace
-    # by their size alone, not by how often they came: what is trained twice from one seed ends at the same numbers
-    if not traced and sum([g.size for g in gradients if g is not None]) < MANY:
-        return False
     if not type(optimizer).__module__.startswith(_OURS) or not optimizer.__tree_steady__():
         return False  # code of the user's own, which may print or look at numbers
     if traced:
@@ -43,5 +46,10 @@ def advance(optimizer: Optimizer, gradients: Sequence[Tensor | None]) -> bool:
         return True
     if state.trace is not None or not state.plain or get_backend() == "numpy":
         return False
-    _program(optimizer, *gradients)
+    # by their size alone, not by how often they came: what is trained twice from one seed ends at the same numbers
+    if sum([g.size for g in gradients if g is not None]) < MANY:
+        near = not TABLE[get_backend()].distant  # state on devices stays there
+        return near and few_parameters.advance(optimizer, gradients, grads, _program)
+    with no_grad():
+        _program(optimizer, *gradients)
     return True

@@ -15,7 +15,7 @@ from ..nn.module.module import Module
 from ..nn.module.parameter import Buffer, Parameter
 from ..nn.module.state_dict import Loaded, load_state_dict, state_dict
 from ..transforms.imperative import no_grad
-from . import compiled
+from . import compiled, few_parameters
 from .settings import COMMON, Limits, check_range, refuse_complex
 
 Scalars: TypeAlias = tuple[Tensor, ...]
@@ -202,10 +202,12 @@ class Optimizer(Rated):
         `grads` is a dict from parameter names, or a tree like the one of the parameters; for an optimizer made from
         a list, any tree with the gradients in the order of the list. Parameters that are not trainable stay.
         """
+        if few_parameters.again(self, grads):
+            return
         chosen = self._left_by_backward() if grads is None else self._matched(grads)
-        with no_grad():
-            every = [chosen.get(id(p)) for group in self.groups for p in group.params.values()]
-            if not compiled.advance(self, every):
+        every = [chosen.get(id(p)) for group in self.groups for p in group.params.values()]
+        if not compiled.advance(self, every, grads):
+            with no_grad():
                 self._advance(every)
 
     def _advance(self, gradients: Sequence[Tensor | None]) -> None:

@@ -14,7 +14,8 @@ from ..core.primitive import Aval
 from ..core.settings import as_recorded
 from ..core.tensor import Tensor, wrap
 from ..core.typing import Array, Tangents
-from ..engines.choosing import get_backend, run
+from ..engines.choosing import get_backend
+from ..engines.repeated import Repeated
 from ..ir.deriving import pure
 from ..ir.graph import Equation, carried
 from ..primitives.layout import part_of
@@ -48,11 +49,15 @@ class Program:
             return [ct for ct in found if ct is not None]
 
         with as_recorded():
-            self._graph = pure(f, [Aval(*kinds[i][:2]) for i in self._inputs], "backward")
+            self._run = Repeated(pure(f, [Aval(*kinds[i][:2]) for i in self._inputs], "backward"))
+        self._whole = len(self._inputs) == len(kinds)
 
     def __call__(self, arrays: Sequence[Array]) -> Tangents:
-        outs = iter(run(self._graph, [arrays[i] for i in self._inputs]))
-        return [wrap(next(outs)) if on else None for on in self._given]
+        given = arrays if self._whole else [arrays[i] for i in self._inputs]
+        enter = self._run.enter
+        outs = None if enter is None else enter(*given)
+        made = iter(self._run(*given) if outs is None else outs)
+        return [next(made) if on else None for on in self._given]
 
 
 # By the hashes of their outlines, with these; None: one that is not to be compiled.

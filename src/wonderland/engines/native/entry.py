@@ -108,6 +108,10 @@ class Guards:
         self._add("tensor", register, self._id(shape), self._id(dtype), place, self.noted if recorded else -1)
         self.noted += recorded
 
+    def array(self, register: int, shape: tuple[int, ...], dtype: DType, place: int) -> None:
+        """It is an array of that type, for that place of the table."""
+        self._add("array", register, self._id(shape), self._id(dtype), place)
+
     def record(self) -> int:
         """Make a record of the call, when that is wanted: see `Entry.records`. What comes next are the surroundings."""
         self.holds += 1

@@ -27,6 +27,7 @@ NAMES = (
     # the register a is a tensor of shape b and dtype c, for the place of the table that the fourth word says; its array
     # and what is recorded of it are noted at the fifth word, or nobody asks (-1)
     "tensor",
+    "array",  # the same of an array
     # the function c makes a record of the a tensors so noted and of the results: if the fifth word is 0 never, if 1
     # when something is recorded of one of them, if 2 always. Where there is no such function nothing may be to record
     "record",
@@ -61,6 +62,29 @@ define internal i1 @tensor(ptr %rec, ptr %object, ptr %i) {
   %name = LOAD ptr %rec DATA
   %data = API PyObject_GetAttr(ptr %object, ptr %name) OR bad
   call void @hold(ptr %rec, ptr %data)
+  %isLike = call i1 @array(ptr %rec, ptr %data, ptr %i)
+  GO no UNLESS %isLike
+  %number = LOAD i64 %i 5
+  GO yes IF eq i64 %number, -1
+  %nodeName = LOAD ptr %rec NODE
+  %node = API PyObject_GetAttr(ptr %object, ptr %nodeName) OR bad
+  call void @hold(ptr %rec, ptr %node)
+  %given = LOAD ptr %rec GIVEN
+  %nodes = LOAD ptr %rec NODES
+  STORE ptr %data %given %number
+  STORE ptr %node %nodes %number
+  br label %yes
+yes:
+  ret i1 true
+bad:
+  API PyErr_Clear()
+  ret i1 false
+no:
+  ret i1 false
+}
+
+; take an array for the program, if it is of this shape and type, and in one piece
+define internal i1 @array(ptr %rec, ptr %data, ptr %i) {
   %array = LOAD ptr %rec ARRAY
   %isArray = call i1 @is(ptr %data, ptr %array)
   GO no UNLESS %isArray
@@ -79,17 +103,6 @@ define internal i1 @tensor(ptr %rec, ptr %object, ptr %i) {
   API Py_DecRef(ptr %copy)
   GO no UNLESS eq ptr %copy, %data
   call void @place(ptr %rec, ptr %data, ptr %i, i64 4)
-  %number = LOAD i64 %i 5
-  GO yes IF eq i64 %number, -1
-  %nodeName = LOAD ptr %rec NODE
-  %node = API PyObject_GetAttr(ptr %object, ptr %nodeName) OR bad
-  call void @hold(ptr %rec, ptr %node)
-  %given = LOAD ptr %rec GIVEN
-  %nodes = LOAD ptr %rec NODES
-  STORE ptr %data %given %number
-  STORE ptr %node %nodes %number
-  br label %yes
-yes:
   ret i1 true
 bad:
   API PyErr_Clear()
@@ -295,6 +308,11 @@ tensor:
   %tensor1 = LOAD ptr %registers %register
   %isLike = call i1 @tensor(ptr %rec, ptr %tensor1, ptr %i)
   GO fetch IF %isLike
+  br label %no
+array:
+  %array1 = LOAD ptr %registers %register
+  %isArray = call i1 @array(ptr %rec, ptr %array1, ptr %i)
+  GO fetch IF %isArray
   br label %no
 record:
   %when = LOAD i64 %i 5

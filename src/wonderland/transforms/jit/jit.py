@@ -125,6 +125,10 @@ class Jitted(Generic[P, Result]):
         traced, arguments, _ = self._find(args, kwargs)
         return cast(Result, traced.splice(arguments, trace) if traced.reusable else self._f(*args, **kwargs))
 
+    def traced(self, *args: P.args, **kwargs: P.kwargs) -> tuple[Traced, Arguments]:
+        """The trace for these arguments, and these taken apart."""
+        return self._find(args, kwargs)[:2]
+
     def _find(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Traced, Arguments, Recent | None]:
         """The trace for a call, its arguments taken apart, and what is remembered of it as the last one."""
         known = self._known
