@@ -209,6 +209,56 @@ def test_functions_of_the_runtime_stay() -> None:
     assert _called(address) == 7
 
 
+LIGHT = ("light", "whole")
+SQUARES = """
+define i64 @NAME(i64 %n) {
+entry:
+  %sum = alloca i64
+  store i64 0, ptr %sum
+  br label %more
+more:
+  %i = phi i64 [0, %entry], [%next, %more]
+  %square = mul i64 %i, %i
+  %before = load i64, ptr %sum
+  %after = add i64 %before, %square
+  store i64 %after, ptr %sum
+  %next = add i64 %i, 1
+  %some = icmp slt i64 %next, %n
+  br i1 %some, label %more, label %out
+out:
+  %result = load i64, ptr %sum
+  ret i64 %result
+}
+"""
+
+
+def test_light_code_means_the_same() -> None:
+    host = machine().host
+    codes = {n: Generator(host.triple, "", "", light=n == "light").code(SQUARES.replace("NAME", n)) for n in LIGHT}
+    library = Library(host.triple, list(codes.values()), LIGHT)
+    sums = [ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.addresses[name])(100) for name in LIGHT]
+    assert sums == [sum(i * i for i in range(100))] * 2
+    assert codes["light"] != codes["whole"].replace(b"whole", b"light")  # its variable stays in memory
+
+
+def test_the_way_into_a_program_is_compiled_beside_it() -> None:
+    code = """
+        import wonderland as wl
+        from wonderland.engines.native.machine import machine
+        f = wl.jit(lambda x: wl.tanh(x) + 1)
+        found = []
+        for _ in range(4):
+            f(wl.ones(100))
+            found.append(machine().compiled)
+        print(*found)
+    """
+    environment = {**os.environ, "WONDERLAND_BACKEND": "native", "WONDERLAND_CACHE": "off"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.stdout.split() == ["3"] * 4, done.stderr  # the runtime, the entry, one routine
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="the mappings are not known")
 def test_mappings_are_given_back() -> None:
     host = machine().host

@@ -284,30 +284,30 @@ class Entry:
         self.expect(self._turn, kept.turn)
 
 
+MODULE = Module("entry", text, ("enter", "use"), light=True)
+
+
+@functools.cache
 def is_possible() -> bool:
     """Whether CPython can be given functions here: in its main interpreter, where one thread runs Python at a time."""
-    return _method() is not None
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    here, number = ctypes.pythonapi["PyInterpreterState_Get"], ctypes.pythonapi["PyInterpreterState_GetID"]
+    here.restype, number.restype, number.argtypes = ctypes.c_void_p, ctypes.c_int64, [ctypes.c_void_p]
+    return bool(number(here()) == 0)
 
 
 def _new_function(itself: tuple[int, object]) -> Callable[..., object]:
     """A function of C, as an object of Python's. It is given `itself`, of which it knows the address at the front."""
-    method = _method()
-    assert method is not None
     make = ctypes.pythonapi["PyCFunction_NewEx"]  # indexing makes a new object, which is nobody else's
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    made: Callable[..., object] = make(ctypes.addressof(method), itself, None)
+    made: Callable[..., object] = make(ctypes.addressof(_method()), itself, None)
     return made
 
 
 @functools.cache
-def _method() -> _Method | None:
-    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return None
-    here, number = ctypes.pythonapi["PyInterpreterState_Get"], ctypes.pythonapi["PyInterpreterState_GetID"]
-    here.restype, number.restype, number.argtypes = ctypes.c_void_p, ctypes.c_int64, [ctypes.c_void_p]
-    if number(here()) != 0:
-        return None
-    enter, use = machine().functions(Module("entry", text, ("enter", "use")))
+def _method() -> _Method:
+    enter, use = machine().functions(MODULE)
     _table[:] = [*[_address(ctypes.pythonapi[name]) for name in PYTHON], *_of_numpy([i for _, i in NUMPY.values()])]
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(use)(ctypes.addressof(_table))
     return _Method(b"compiled", enter, FASTCALL, None)

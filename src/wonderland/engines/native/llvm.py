@@ -97,16 +97,18 @@ def initialize_every_target() -> None:
 
 
 class Generator:
-    """A code generator. One thread at a time may use it."""
+    """A code generator. One thread at a time may use it. `light`: it translates and leaves everything else out."""
 
-    def __init__(self, triple: str, cpu: str, features: str) -> None:
+    def __init__(self, triple: str, cpu: str, features: str, light: bool = False) -> None:
         self._lib = lib = _functions()
-        self._machine = _target_machine(triple, cpu, features, level=2)
+        self._machine = _target_machine(triple, cpu, features, level=0 if light else 2)
         # used again and again: llvmlite's function that frees a builder leaves a kilobyte of it behind
         self._options = lib.CreatePipelineTuningOptions()
         self._builder = lib.CreatePassBuilder(self._machine, self._options)
         # a few passes; loops are vectorised and unrolled by who writes the text
         self._passes = lib.CreateNewModulePassManager()
+        if light:
+            return
         lib.module_AddSROAPass(self._passes)  # variables into registers
         lib.module_AddNewGVNPass(self._passes)  # equal loads and operations once
         lib.module_AddInstCombinePass(self._passes)

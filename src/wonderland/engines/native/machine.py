@@ -8,7 +8,7 @@ import os
 import pathlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ... import cache
 from ...core.errors import GraphError, WonderlandError
@@ -18,17 +18,23 @@ from .aside import aside, completed
 from .llvm import Generator, Host, Library
 from .processor import named, of_host
 
+Made = TypeVar("Made")
+
 # Routines that stay in memory although no program needs them, because a new one may. A step of a large model has some
 # hundred; each takes 2 to 20 KB, and at most three of the 65,530 mappings that Linux gives to a process.
 ROUTINES = 2048
 
 
 class Module(NamedTuple):
-    """Functions that are compiled together. Equal descriptions mean equal texts."""
+    """Functions that are compiled together. Equal descriptions mean equal texts.
+
+    `light`: their time is in what they call, so they are translated as they stand, in a sixth of the time.
+    """
 
     description: str
     text: Callable[[], str]
     names: tuple[str, ...]
+    light: bool = False
 
 
 class Address(int):
@@ -59,7 +65,7 @@ class Machine:
         self.cpu, self.runs = named(chosen, self.host) if chosen else (of_host(self.host), True)
         self.compiled = 0  # how many modules went through the code generator
         self._lock = open_after_fork(threading.Lock())
-        self._generators: list[Generator] = []  # those that no thread uses at the moment
+        self._generators: dict[bool, list[Generator]] = {False: [], True: []}  # those that no thread uses at the moment
         self._permanent: dict[str, Address] = {}
         self._recent: dict[str, Address] = {}  # routines by name, the one that was wanted last at the end
         self._version = self.version()
@@ -135,26 +141,24 @@ class Machine:
         return [code for code in codes if code is not None]
 
     def _compiled(self, module: Module) -> bytes:
-        text = module.text()
-        generator = self._generator()
-        code = generator.code(text)
-        self._generators.append(generator)
+        code = self._generated(lambda generator: generator.code(module.text()), module.light)
         self.compiled += 1
         return code
 
     def assembly(self, text: str) -> str:
         """The machine code of a module as text, to look at."""
-        generator = self._generator()
-        assembly = generator.assembly(text)
-        self._generators.append(generator)
-        return assembly
+        return self._generated(lambda generator: generator.assembly(text))
 
-    def _generator(self) -> Generator:
-        """One that no other thread uses."""
+    def _generated(self, use: Callable[[Generator], Made], light: bool = False) -> Made:
+        """What a generator makes that no other thread uses meanwhile."""
+        idle = self._generators[light]
         try:
-            return self._generators.pop()
+            generator = idle.pop()
         except IndexError:
-            return Generator(*self.cpu[:3])
+            generator = Generator(*self.cpu[:3], light)
+        made = use(generator)
+        idle.append(generator)
+        return made
 
 
 def _found(module: Module, library: Library) -> dict[str, Address]:

@@ -23,7 +23,7 @@ from ...ir.graph import Atom, Graph
 from ...ir.sizes import shape_at
 from ...primitives.creation import check_size
 from ..numpy.evaluate import located, run_equation
-from . import runtime, threads
+from . import entry, runtime, threads
 from .bound import Bound
 from .donation import donations
 from .keeping import kept
@@ -115,12 +115,12 @@ class Program:
                 self.routines.append((at, step))
                 self.code[at, :4] = [runtime.Op.RUN, 0, len(slots), step.chunks]
                 slots += [n for buffer, offset in slots_of(step.views) for n in (self.places[buffer], offset)]
+        # nothing but routines and checks, one after the other: it comes to its end without Python, and soon
+        self.straight = all(code in STRAIGHT for code in self.code[:, 0].tolist())
         self._find_code()
         self._slots = np.array(slots, np.int64)
         native = [at for at, _ in self.routines]
         self.code[native, 2] = self._slots.ctypes.data + 8 * self.code[native, 2]
-        # nothing but routines and checks, one after the other: it comes to its end without Python, and soon
-        self.straight = all(code in STRAIGHT for code in self.code[:, 0].tolist())
         self.shares = any(step.chunks > 1 for _, step in self.routines)
 
     def _find_code(self) -> None:
@@ -129,9 +129,10 @@ class Program:
         described = [self._described(step) for _, step in self.routines]
         for text, (_, step) in zip(described, self.routines, strict=True):
             wanted.setdefault(text, functools.partial(text_of, step, self.schedule.cpu))
-        self._addresses = machine().routines(
-            wanted, self.graph.name, [runtime.module(self.schedule.cpu)]
-        )  # held: the code stays
+        beside = [runtime.module(self.schedule.cpu)]
+        if self.straight and entry.is_possible():
+            beside.append(entry.MODULE)  # the calls that come will want it
+        self._addresses = machine().routines(wanted, self.graph.name, beside)  # held: the code stays
         for text, (at, _) in zip(described, self.routines, strict=True):
             self.code[at, 1] = self._addresses[text]
 

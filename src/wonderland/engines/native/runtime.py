@@ -45,7 +45,7 @@ PAUSED = -16  # minus the position where to go on
 
 
 def module(cpu: Processor) -> Module:
-    return Module("runtime", functools.partial(text, PAUSED, cpu.triple), ("run", "bind", "worker", "stop"))
+    return Module("runtime", functools.partial(text, PAUSED, cpu.triple), ("run", "bind", "worker", "stop"), light=True)
 
 
 class Functions(NamedTuple):

@@ -1,6 +1,13 @@
-"""The native loop that runs programs and hands out chunks, as LLVM text."""
+"""The native loop that runs programs and hands out chunks, as LLVM text.
+
+It is translated as it stands (`light` in `machine.py`), where no register lives from block to block: so each case of
+the loop reads the words of its instruction where it needs them. `%v = WORD type n` is the n-th word of an instruction,
+and `%v = PLACE n` the address in the table that it tells.
+"""
 
 from __future__ import annotations
+
+import re
 
 CLOSED = 1 << 62  # the counter of chunks while there is no work
 
@@ -40,8 +47,14 @@ def text(paused: int, triple: str) -> str:
             ("condition", CONDITION),
         ]
     )
+    unfolded = re.sub(
+        r"(%\w+) = PLACE (\d)", r"\1.n = WORD i64 \2\n  \1 = getelementptr i64, ptr %table, i64 \1.n", TEXT
+    )
+    unfolded = re.sub(
+        r"(%[\w.]+) = WORD (\w+) (\d)", r"\1.p = getelementptr i64, ptr %i, i64 \3\n  \1 = load \2, ptr \1.p", unfolded
+    )
     return (
-        TEXT.replace("; FIELDS\n", fields)
+        unfolded.replace("; FIELDS\n", fields)
         .replace("; PAUSE", pause)
         .replace("; DECLARE PAUSE", declared)
         .replace("CLOSED", str(CLOSED))
@@ -236,130 +249,165 @@ define internal i64 @now() {
   ret i64 %v
 }
 
+; all chunks, by the threads of the pool if there is one
+define internal void @share(ptr %pool, ptr %f, ptr %t, ptr %s, i64 %n) {
+  %alone = icmp eq ptr %pool, null
+  %one = icmp eq i64 %n, 1
+  %here = or i1 %alone, %one
+  br i1 %here, label %inorder, label %fork
+inorder:
+  call void @serial(ptr %f, ptr %t, ptr %s, i64 %n)
+  ret void
+fork:
+  call void @parallel(ptr %pool, ptr %f, ptr %t, ptr %s, i64 %n)
+  ret void
+}
+
+; the same, and the nanoseconds that it takes added up
+define internal void @measure(ptr %pool, ptr %f, ptr %t, ptr %s, i64 %n, ptr %spent) {
+  %before = call i64 @now()
+  call void @share(ptr %pool, ptr %f, ptr %t, ptr %s, i64 %n)
+  %after = call i64 @now()
+  %took = sub i64 %after, %before
+  %sofar = load i64, ptr %spent
+  %total = add i64 %sofar, %took
+  store i64 %total, ptr %spent
+  ret void
+}
+
 define i64 @run(ptr %table, ptr %code, i64 %start, ptr %pool, i64 %profile, ptr %begun) {
 entry:
+  %at = alloca i64
+  store i64 %start, ptr %at
   %ticks = alloca i64
   %since = alloca i64
   store i64 0, ptr %ticks
   store i64 0, ptr %since
   %pausing = icmp ne ptr %begun, null
-  %timed = icmp ne i64 %profile, 0
-  %shared = icmp ne ptr %pool, null
+  %untimed = icmp eq i64 %profile, 0
   br label %fetch
 fetch:
-  %pc = phi i64 [%start, %entry], [%pc1, %next], [%to, %leap], [%to, %tick], [%to, %first], [%to, %look], [%to, %late]
+  %pc = load i64, ptr %at
+  %pc1 = add i64 %pc, 1
+  store i64 %pc1, ptr %at
   %base = mul i64 %pc, 64
   %i = getelementptr i8, ptr %code, i64 %base
   %op = load i64, ptr %i
-  %pa = getelementptr i64, ptr %i, i64 1
-  %pb = getelementptr i64, ptr %i, i64 2
-  %pcc = getelementptr i64, ptr %i, i64 3
-  %a = load i64, ptr %pa
-  %b = load i64, ptr %pb
-  %c = load i64, ptr %pcc
-  %ta = getelementptr i64, ptr %table, i64 %a
-  %tb = getelementptr i64, ptr %table, i64 %b
   switch i64 %op, label %stop [i64 0, label %run i64 2, label %python i64 3, label %set i64 4, label %move
     i64 5, label %plus i64 6, label %swap i64 7, label %count i64 8, label %unless i64 9, label %go
     i64 10, label %differs i64 11, label %check i64 12, label %same i64 13, label %copy]
 run:
-  %f = inttoptr i64 %a to ptr
-  %s = inttoptr i64 %b to ptr
-  br i1 %timed, label %clock, label %call
-clock:
-  %before = call i64 @now()
-  br label %call
-call:
-  %t0 = phi i64 [0, %run], [%before, %clock]
-  %one = icmp eq i64 %c, 1
-  br i1 %one, label %single, label %several
+  %several = WORD i64 3
+  %one = icmp eq i64 %several, 1
+  %simple = and i1 %one, %untimed
+  br i1 %simple, label %single, label %chunks
 single:
+  %f = WORD ptr 1
+  %s = WORD ptr 2
   call void %f(ptr %table, ptr %s, i64 0)
-  br label %called
-several:
-  br i1 %shared, label %fork, label %inorder
-fork:
-  call void @parallel(ptr %pool, ptr %f, ptr %table, ptr %s, i64 %c)
-  br label %called
-inorder:
-  call void @serial(ptr %f, ptr %table, ptr %s, i64 %c)
-  br label %called
-called:
-  br i1 %timed, label %unclock, label %next
-unclock:
-  %t1 = call i64 @now()
-  %spent = sub i64 %t1, %t0
-  %pt = getelementptr i64, ptr %i, i64 7
-  %sofar = load i64, ptr %pt
-  %total = add i64 %sofar, %spent
-  store i64 %total, ptr %pt
-  br label %next
+  br label %fetch
+chunks:
+  %fn = WORD ptr 1
+  %sn = WORD ptr 2
+  %n = WORD i64 3
+  br i1 %untimed, label %share, label %measure
+share:
+  call void @share(ptr %pool, ptr %fn, ptr %table, ptr %sn, i64 %n)
+  br label %fetch
+measure:
+  %spent = getelementptr i64, ptr %i, i64 7
+  call void @measure(ptr %pool, ptr %fn, ptr %table, ptr %sn, i64 %n, ptr %spent)
+  br label %fetch
 set:
-  store i64 %b, ptr %ta
-  br label %next
+  %sp = PLACE 1
+  %sv = WORD i64 2
+  store i64 %sv, ptr %sp
+  br label %fetch
 move:
-  %mv = load i64, ptr %tb
-  %mv2 = add i64 %mv, %c
-  store i64 %mv2, ptr %ta
-  br label %next
+  %mp = PLACE 1
+  %mq = PLACE 2
+  %mv = load i64, ptr %mq
+  %mw = WORD i64 3
+  %mx = add i64 %mv, %mw
+  store i64 %mx, ptr %mp
+  br label %fetch
 plus:
-  %pv = load i64, ptr %ta
-  %pv2 = add i64 %pv, %b
-  store i64 %pv2, ptr %ta
-  br label %next
+  %pp = PLACE 1
+  %pv = load i64, ptr %pp
+  %pw = WORD i64 2
+  %px = add i64 %pv, %pw
+  store i64 %px, ptr %pp
+  br label %fetch
 swap:
-  %sa = load i64, ptr %ta
-  %sb = load i64, ptr %tb
-  store i64 %sa, ptr %tb
-  store i64 %sb, ptr %ta
-  br label %next
+  %wp = PLACE 1
+  %wq = PLACE 2
+  %wv = load i64, ptr %wp
+  %ww = load i64, ptr %wq
+  store i64 %wv, ptr %wq
+  store i64 %ww, ptr %wp
+  br label %fetch
 count:
-  %cv = load i64, ptr %ta
-  %cv2 = add i64 %cv, 1
-  store i64 %cv2, ptr %ta
-  %again = icmp slt i64 %cv2, %b
-  br i1 %again, label %jump, label %next
+  %cp = PLACE 1
+  %cv = load i64, ptr %cp
+  %cw = add i64 %cv, 1
+  store i64 %cw, ptr %cp
+  %ce = WORD i64 2
+  %again = icmp slt i64 %cw, %ce
+  br i1 %again, label %jump, label %fetch
 unless:
-  %up = load ptr, ptr %ta
-  %uv = load i8, ptr %up
+  %up = PLACE 1
+  %uq = load ptr, ptr %up
+  %uv = load i8, ptr %uq
   %zero = icmp eq i8 %uv, 0
-  br i1 %zero, label %jump, label %next
+  br i1 %zero, label %jump, label %fetch
 differs:
-  %dp = load ptr, ptr %ta
-  %dv = load i64, ptr %dp
-  %other = icmp ne i64 %dv, %b
-  br i1 %other, label %jump, label %next
+  %dp = PLACE 1
+  %dq = load ptr, ptr %dp
+  %dv = load i64, ptr %dq
+  %de = WORD i64 2
+  %other = icmp ne i64 %dv, %de
+  br i1 %other, label %jump, label %fetch
 same:
-  %ea = load i64, ptr %ta
-  %eb = load i64, ptr %tb
-  %equal = icmp eq i64 %ea, %eb
-  br i1 %equal, label %jump, label %next
+  %ep = PLACE 1
+  %eq = PLACE 2
+  %ev = load i64, ptr %ep
+  %ew = load i64, ptr %eq
+  %equal = icmp eq i64 %ev, %ew
+  br i1 %equal, label %jump, label %fetch
 copy:
-  %yt = load ptr, ptr %ta
-  %ys = load ptr, ptr %tb
-  %yr = call ptr @memcpy(ptr %yt, ptr %ys, i64 %c)
-  br label %next
+  %yp = PLACE 1
+  %yq = PLACE 2
+  %yt = load ptr, ptr %yp
+  %ys = load ptr, ptr %yq
+  %yn = WORD i64 3
+  %yr = call ptr @memcpy(ptr %yt, ptr %ys, i64 %yn)
+  br label %fetch
 check:
-  %kp = load ptr, ptr %ta
+  %kp = PLACE 1
+  %ka = load ptr, ptr %kp
+  %kn = WORD i64 2
   br label %word
 word:
   %ki = phi i64 [0, %check], [%kj, %clean]
-  %kq = getelementptr i64, ptr %kp, i64 %ki
+  %kq = getelementptr i64, ptr %ka, i64 %ki
   %kv = load i64, ptr %kq
   %dirty = icmp ne i64 %kv, 0
   br i1 %dirty, label %bad, label %clean
 clean:
   %kj = add i64 %ki, 1
-  %left = icmp slt i64 %kj, %b
-  br i1 %left, label %word, label %next
+  %left = icmp slt i64 %kj, %kn
+  br i1 %left, label %word, label %fetch
 bad:
   ret i64 -2
 jump:
+  %there = WORD i64 3
   br label %leap
 go:
+  %here = WORD i64 1
   br label %leap
 leap:
-  %to = phi i64 [%c, %jump], [%a, %go]
+  %to = phi i64 [%there, %jump], [%here, %go]
+  store i64 %to, ptr %at
   %backwards = icmp sle i64 %to, %pc
   %mayPause = and i1 %backwards, %pausing
   br i1 %mayPause, label %tick, label %fetch
@@ -387,11 +435,9 @@ late:
   %untouched = icmp eq i64 %over, 0
   br i1 %untouched, label %pause, label %fetch
 pause:
-  %paused = sub i64 PAUSED, %to
+  %going = load i64, ptr %at
+  %paused = sub i64 PAUSED, %going
   ret i64 %paused
-next:
-  %pc1 = add i64 %pc, 1
-  br label %fetch
 python:
   ret i64 %pc
 stop:
