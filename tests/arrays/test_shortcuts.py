@@ -23,7 +23,9 @@ from wonderland.core.tensor import wrap
 
 Function = Callable[..., Any]
 METHODS = {maker: [getattr(wl.Tensor, name) for name in table] for maker, table in SHORT.items()}
-FUNCTIONS = [f for name in vars(arrays)["__all__"] if hasattr(f := getattr(arrays, name), "__wrapped__")]
+VIEWS = [wl.reshape, wl.transpose, wl.swapaxes, wl.squeeze, wl.expand_dims]
+SHORTENED = [f for name in vars(arrays)["__all__"] if hasattr(f := getattr(arrays, name), "__wrapped__")]
+FUNCTIONS = [f for f in SHORTENED if f not in VIEWS]
 
 
 def arity(f: Function) -> int:
@@ -138,10 +140,52 @@ SHAPES: list[Any] = [
 ]
 INDICES: list[Any] = [0, -1, 1, 2, -3, True, None, ..., slice(1), slice(None, None, -1), slice(5, 9), slice(0, 2, 0)]
 
+PLACES: list[Any] = [
+    0,
+    1,
+    2,
+    3,
+    -1,
+    -2,
+    -3,
+    -4,
+    True,
+    None,
+    1.0,
+    "0",
+    (0,),
+    (0, 1),
+    (0, 0),
+    [1],
+    np.int64(1),
+    wl.tensor(0),
+]
+ORDERS: list[Any] = [
+    (0, 1),
+    (1, 0),
+    [1, 0],
+    (-1, 0),
+    (0, 0),
+    (0,),
+    (),
+    (0, 1, 2),
+    1,
+    (1.0, 0),
+    (True, False),
+    "10",
+    None,
+]
+
 
 def test_views() -> None:
     """A strict check of shapes sends them the long way."""
-    for data in (sample(dtypes.float32), sample(dtypes.float32, (3, 2)).T, sample(dtypes.int8, (0, 3)), wl.tensor(1.0)):
+    for data in (
+        sample(dtypes.float32),
+        sample(dtypes.float32, (3, 2)).T,
+        sample(dtypes.int8, (0, 3)),
+        wl.tensor(1.0),
+        wl.ones((1, 2, 1)),
+    ):
         calls: list[Function] = [
             lambda x: x.T,
             lambda x: x.transpose(),
@@ -150,6 +194,12 @@ def test_views() -> None:
         ]
         calls += [lambda x, shape=shape: wl.reshape(x, shape) for shape in SHAPES]
         calls += [lambda x, shape=shape: x.reshape(shape) for shape in SHAPES]
+        calls += [lambda x, f=f, axis=axis: f(x, axis) for f in (wl.squeeze, wl.expand_dims) for axis in PLACES]
+        calls += [lambda x, f=f, axis=axis: f(x, axis=axis) for f in (wl.squeeze, wl.expand_dims) for axis in PLACES]
+        calls += [lambda x, i=i, j=j: wl.swapaxes(x, i, j) for i in PLACES for j in (0, 1)]
+        calls += [lambda x, order=order: wl.transpose(x, order) for order in ORDERS]
+        calls += [lambda x, order=order: x.transpose(order) for order in ORDERS]
+        calls += [lambda x: x.transpose(1, 0), lambda x: x.transpose(0, 1), lambda x: x.reshape(-1, 2)]
         calls += [lambda x, index=index: x[index] for index in [*INDICES, np.int64(1), wl.tensor(0), (0, 1), "0", 1.0]]
         for f in calls:
             found = outcome(f, data)

@@ -88,3 +88,31 @@ def test_kernels_are_bounded(monkeypatch):
     for rows in range(N - 4, N):
         wl.exp(wl.asarray(A[:rows]))
     assert len(evaluation._kernels) == 2
+
+
+def test_kernels_follow_settings_threads_and_views():
+    data = np.random.default_rng(0).normal(size=(4096, 300)).astype(np.float32)
+    x = wl.asarray(data)
+    for _ in range(4):
+        first = x.sum(axis=1)
+    assert evaluation._kernels
+    before = wl.get_threads()
+    try:
+        for threads in (1, 2, 3):
+            wl.set_threads(threads)
+            for _ in range(3):
+                np.testing.assert_array_equal(x.sum(axis=1), first)
+    finally:
+        wl.set_threads(before)
+    with wl.using_backend("numpy"):
+        np.testing.assert_array_equal(x.sum(axis=1), data.sum(axis=1))
+    with wl.debug.filled_memory():
+        np.testing.assert_array_equal(x.sum(axis=1), first)
+    with wl.no_grad():
+        np.testing.assert_array_equal(x.sum(axis=1), first)
+    gradient = wl.grad(lambda x: (x.sum(axis=1) * first).sum())(x)
+    np.testing.assert_allclose(gradient, np.broadcast_to(first.numpy()[:, None], data.shape), rtol=1e-6)
+    np.testing.assert_array_equal(x.sum(axis=1), first)
+    for view, whole in ((x[::-1], data[::-1]), (x[:, 7:207], data[:, 7:207]), (x.T, data.T)):
+        for _ in range(4):
+            np.testing.assert_allclose(view.sum(axis=1), whole.sum(axis=1), rtol=1e-3, atol=1e-3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,56 @@ def test_outlines_of_one_hash_have_programs_of_their_own():
     assert [dict(steps[0][1])["scale"] for steps in made] == [1, 2, 1]
     outlines.program(7, (outline(1), (((), np.dtype("float32")),), (0,), (0,)), pull)
     assert len(made) == 3
+
+
+def test_recordings_take_turns_and_settings_change():
+    functions = [FUNCTIONS[name] for name in ("powers", "shared", "loss")]
+    w = wl.abs(W) + 0.1
+    with wl.using_backend("numpy"):
+        expected = [by_grad(f, X, w) for f in functions]
+    for turn in range(12):
+        for i in (0, 1, 1, 2, 2, 2) if turn % 2 else (2, 0):
+            with wl.using_backend("numpy" if turn == 7 else "native"), wl.no_grad() if turn > 8 else wl.enable_grad():
+                found = by_grad(functions[i], X, w)
+            for a, b in zip(found, expected[i], strict=True):
+                np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+def test_arrays_of_other_shapes_and_orders_in_memory():
+    f = FUNCTIONS["shared"]
+    for x, w in [
+        (X, W),
+        (X, W),
+        (X, W),
+        (X[:3], W),
+        (X, W.T.copy().T),
+        (X[::-1], W),
+        (X, W),
+        (X[1:], W[::2].T @ X[:3]),
+    ]:
+        with wl.using_backend("numpy"):
+            expected = by_grad(f, x, w)
+        for _ in range(2):
+            for a, b in zip(by_grad(f, x, w), expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+def test_threads_pull_back_at_the_same_time():
+    functions = [FUNCTIONS[name] for name in ("powers", "shared")]
+    alone = [[by_grad(f, X, W) for _ in range(3)][-1] for f in functions]
+    wrong = []
+
+    def work(i):
+        with wl.using_backend("native"):
+            for _ in range(150):
+                found = by_grad(functions[i], X, W)
+                wrong.extend(
+                    1 for a, b in zip(found, alone[i], strict=True) if not np.array_equal(a, b, equal_nan=True)
+                )
+
+    threads = [threading.Thread(target=work, args=(i % 2,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..core import broadcasting
 from ..core.arguments import as_list
 from ..core.broadcasting import normalize_axes, normalize_axis, without_axes
 from ..core.cell import Cell
 from ..core.dtypes import as_dtype
 from ..core.errors import AxisError, ShapeError
-from ..core.shortcuts import is_plain
-from ..core.tensor import Tensor, wrap
-from ..core.typing import ArrayLike, Axes, DTypeLike, Ints, ShapeLike
+from ..core.shortcuts import of_view
+from ..core.tensor import Tensor
+from ..core.typing import Array, ArrayLike, Axes, DTypeLike, Ints, ShapeLike
 from ..primitives import elementwise as pe
 from ..primitives import structure as p
 from .conversion import as_matrices, as_result, as_shape, as_tensor, check_device
@@ -46,6 +48,14 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: str 
 # --- shape
 
 
+def _reshaped(x: Array, shape: tuple[int, ...]) -> Array:
+    out = x.reshape(shape)
+    if out.shape != shape and (type(shape) is not tuple or min(shape) < -1):  # NumPy takes -2 for -1
+        raise ValueError
+    return out
+
+
+@of_view(_reshaped)
 def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> Tensor:
     """The same elements in row-major order with another shape; one size may be -1.
 
@@ -53,12 +63,6 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
     >>> wl.arange(6).reshape(2, -1).shape
     (2, 3)
     """
-    if type(shape) is tuple and shape and is_plain(x):
-        try:
-            if min(shape) >= -1:
-                return wrap(x._data.reshape(shape))
-        except Exception:
-            pass  # the general case says what is wrong
     x = as_tensor("reshape", x)
     sizes = as_shape("reshape", shape)
     if -1 in sizes:
@@ -101,6 +105,15 @@ def ravel(x: ArrayLike, /) -> Tensor:
     return reshape(x, (x.size,))
 
 
+def _expanded(x: Array, axis: int = 0) -> Array:
+    shape = [*x.shape]
+    shape.insert(axis if axis >= 0 else len(shape) + 1 + axis, 1)
+    if type(axis) is not int or not -len(shape) <= axis < len(shape):
+        raise ValueError
+    return x.reshape(shape)
+
+
+@of_view(_expanded)
 def expand_dims(x: ArrayLike, /, axis: Ints = 0) -> Tensor:
     """A new axis of size 1 at a position of the result, or several at a tuple of positions.
 
@@ -119,6 +132,13 @@ def expand_dims(x: ArrayLike, /, axis: Ints = 0) -> Tensor:
 unsqueeze = expand_dims
 
 
+def _squeezed(x: Array, axis: int) -> Array:
+    if type(axis) is not int or not x.ndim:  # NumPy knows an axis of a scalar
+        raise TypeError
+    return x.squeeze(axis)
+
+
+@of_view(_squeezed)
 def squeeze(x: ArrayLike, /, axis: Axes = None) -> Tensor:
     """Without the named axes, which must have size 1; without all such axes if none is named.
 
@@ -161,6 +181,7 @@ def atleast_2d(x: ArrayLike, /) -> Tensor:
 # --- order of axes
 
 
+@of_view(np.ndarray.transpose)
 def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
     """The axes in another order: axis i of the result is axis `axes[i]` of x. Reversed if no order is given.
 
@@ -170,8 +191,6 @@ def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
 
     A vector has one axis and no orientation, so its transpose is itself; x[:, None] is a column.
     """
-    if axes is None and is_plain(x):
-        return wrap(x._data.transpose())
     x = as_tensor("transpose", x)
     if axes is None:
         axes = tuple(range(x.ndim))[::-1]
@@ -201,6 +220,7 @@ def matrix_transpose(x: ArrayLike, /) -> Tensor:
     return swapaxes(as_matrices("matrix_transpose", x), -1, -2)
 
 
+@of_view(np.ndarray.swapaxes)
 def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
     """Two axes exchanged.
 

@@ -14,8 +14,8 @@ from ..core.context import current
 from ..core.errors import InputError, TraceError
 from ..core.giving import given_to
 from ..core.naming import without_hints
-from ..core.shortcuts import of_axes, of_one, of_two
-from ..core.tensor import Tensor, Tracer, unrecorded
+from ..core.shortcuts import of_axes, of_one, of_two, of_view
+from ..core.tensor import Tensor, Tracer, new, unrecorded
 from ..core.typing import Array, ArrayLike, Axes, DTypeLike, Index, ShapeLike
 from ..primitives import elementwise as p
 from ..primitives import reduction as r
@@ -46,6 +46,7 @@ class Methods:
         return without_hints(self, object.__dir__(self))
 
     @property
+    @of_view(np.ndarray.transpose)
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """All axes reversed; for a vector the vector itself."""
         return arrays.transpose(self)
@@ -232,8 +233,17 @@ class Methods:
         return arrays.astype(self, dtype, copy=copy)
 
     def reshape(self, *shape: ShapeLike) -> Tensor:
-        sizes = shape if len(shape) != 1 or type(shape[0]) is int else shape[0]
-        return arrays.reshape(self, sizes)  # type: ignore[arg-type]  # or a tuple of them
+        sizes: Any = shape if len(shape) != 1 or type(shape[0]) is int else shape[0]
+        if type(self) is Tensor and self._node is None and type(sizes) is tuple and current().plain:
+            try:  # the short way, see core/shortcuts.py
+                out = self._data.reshape(sizes)
+                if out.shape == sizes or min(sizes) == -1:
+                    result = new(Tensor)
+                    result._data, result._node = out, None
+                    return result
+            except Exception:
+                pass  # the long way says what is wrong
+        return arrays.reshape(self, sizes)
 
     view = reshape
 

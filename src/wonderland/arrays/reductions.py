@@ -17,10 +17,11 @@ from ..core.broadcasting import normalize_axes, normalize_axis
 from ..core.context import user_level
 from ..core.dtypes import is_complex, is_half
 from ..core.errors import InputError
+from ..core.fused import fused
 from ..core.primitive import Primitive
 from ..core.shortcuts import of_axes
 from ..core.tensor import Tensor
-from ..core.typing import ArrayLike, Axes, DTypeLike
+from ..core.typing import ArrayLike, Axes, DTypeLike, Shaped
 from ..primitives import elementwise as pe
 from ..primitives import reduction as p
 from ..primitives.creation import full, ones_like, zeros_like
@@ -95,11 +96,26 @@ def mean(x: ArrayLike, /, axis: Axes = None, *, keepdims: bool = False) -> Tenso
     x = for_sums(as_inexact("mean", x))
     if is_half(x.dtype):  # the sum may be too large for the type of the mean
         return astype(mean(astype(x, dtypes.float32), axis=axis, keepdims=keepdims), x.dtype)
-    n = _count(x, axis, "mean")
-    total = _reduce("mean", p.sum_, x, axis, keepdims)
-    if n == 0:
+    axes = normalize_axes("mean", axis, x.ndim)
+    if not x.size and _count(x, axis, "mean") == 0:
+        total = _reduce("mean", p.sum_, x, axis, keepdims)
         return _undefined(total, f"mean: the reduction of shape {x.shape} over axis {axis} has no elements.")
-    return pe.divide(total, convert(n, total.dtype))
+    out = _mean(x, axes=axes)
+    return p.keep(out, x.shape, axes) if keepdims else out
+
+
+def _number(x: Shaped, axes: tuple[int, ...]) -> int:
+    """How many elements are put together."""
+    return math.prod([x.shape[axis] for axis in axes])
+
+
+@fused(
+    single=0,
+    jvp=(lambda t, out, x, axes: mean(t, axis=axes),),
+    of_arrays=lambda x, axes: p.sum_.impl(x, axes) / x.dtype.type(_number(x, axes)),
+)
+def _mean(x: Tensor, *, axes: tuple[int, ...]) -> Tensor:
+    return pe.divide(p.sum_(x, axes=axes), convert(_number(x, axes), x.dtype))
 
 
 def _undefined(total: Tensor, why: str) -> Tensor:

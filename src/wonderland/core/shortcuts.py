@@ -1,4 +1,4 @@
-"""The short way of elementwise functions and reductions: from small tensors to NumPy and back.
+"""The short way of elementwise functions, reductions and views: from small tensors to NumPy and back.
 
     @of_two(p.add)
     def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
@@ -22,6 +22,7 @@ from . import dtypes
 from .context import current
 from .evaluation import SMALL
 from .tensor import Tensor, new
+from .typing import Array
 
 if TYPE_CHECKING:
     from .dtypes import DType
@@ -126,6 +127,32 @@ def of_axes(primitive: Primitive) -> Callable[[Function], Function]:
                         result._node = None
                         return result
             return long(x, axis, **more)
+
+        return _in_place_of(long, short)
+
+    return shorten
+
+
+def of_view(take: Callable[..., Array]) -> Callable[[Function], Function]:
+    """Gives a function whose result is a view of a tensor its short way: `take(array, ...)`.
+
+    That raises an error where something is not as it usually is.
+    """
+    tensor, make, state = Tensor, new, current
+
+    def shorten(long: Function) -> Function:
+        def short(x, /, *how, **more):  # type: ignore[no-untyped-def]  # has the type of the long one
+            if type(x) is tensor and x._node is None and not more and state().plain:
+                try:
+                    out = take(x._data, *how)
+                except Exception:
+                    pass  # the long way says what is wrong
+                else:
+                    result = make(tensor)
+                    result._data = out
+                    result._node = None
+                    return result
+            return long(x, *how, **more)
 
         return _in_place_of(long, short)
 

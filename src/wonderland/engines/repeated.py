@@ -46,11 +46,13 @@ class Repeated:
     def __call__(self, *arrays: Array) -> tuple[Tensor, ...]:
         """The results."""
         outs = run(self._graph, [*arrays])
-        program, state = self._graph.programs.get(engine_name()), current()
-        with _lock:
-            self.enter = None
-            if program is not None and hasattr(program, "bound") and state.key is not None:
-                self._prepare(program, state)
+        state = current()
+        if state.key is not None:  # outside of all transformations
+            program = self._graph.programs.get(engine_name())
+            with _lock:
+                self.enter = None
+                if program is not None and hasattr(program, "bound"):
+                    self._prepare(program, state)
         return tuple([wrap(out) for out in outs])
 
     def _prepare(self, program: Program, state: State) -> None:

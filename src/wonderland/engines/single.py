@@ -15,7 +15,8 @@ from ..core.views import memory, part
 from ..ir.deriving import pure
 from ..primitives.contraction import matmul
 from ..primitives.layout import part_of
-from .choosing import get_backend, run
+from .choosing import get_backend
+from .repeated import Repeated
 
 WORTH_A_COPY = 16  # multiply-adds for each element that is copied
 
@@ -33,6 +34,8 @@ def kernel(primitive: Primitive, data: Sequence[Array], params: dict[str, object
     if copied and (primitive.cost is None or primitive.cost(*data, **params) < WORTH_A_COPY * copied):
         return None
 
+    viewed = any(view is not None for view in parts)
+
     def f(*args: Tensor) -> list[Tensor]:
         seen = [x if view is None else part_of(x, view) for x, view in zip(args, parts, strict=True)]
         out = primitive(*seen, **params)
@@ -41,13 +44,15 @@ def kernel(primitive: Primitive, data: Sequence[Array], params: dict[str, object
     def given(arrays: Sequence[Array]) -> list[Array]:
         return [a if view is None else cast(Array, memory(a)) for a, view in zip(arrays, parts, strict=True)]
 
-    graph = pure(f, [*map(aval_of, given(data))], primitive.name)
+    program = Repeated(pure(f, [*map(aval_of, given(data))], primitive.name))
     turned = primitive is matmul and (parts[0] is None) != (parts[1] is None)
 
     def call(arrays: list[Array]) -> Results:
         if turned and np.may_share_memory(arrays[0], arrays[1]):  # of x and its transpose, BLAS computes half
             return primitive.impl(*arrays, **params)
-        outs = run(graph, given(arrays))
-        return outs if primitive.multiple else outs[0]
+        whole = given(arrays) if viewed else arrays
+        enter = program.enter
+        outs = (None if enter is None else enter(*whole)) or program(*whole)
+        return [out._data for out in outs] if primitive.multiple else outs[0]._data
 
     return call

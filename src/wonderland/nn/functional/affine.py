@@ -8,6 +8,7 @@ from ...core.errors import ShapeError
 from ...core.fused import fused
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike
+from ...primitives.contraction import matmul
 
 __all__ = ["bilinear", "linear"]
 
@@ -41,6 +42,7 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Te
         lambda t, out, x, weight, bias: arrays.matmul(x, t),
         lambda t, out, x, weight, bias: convert(arrays.broadcast_to(t, out.shape), out.dtype),
     ),
+    of_arrays=lambda x, weight, bias: matmul.impl(x, weight) + bias,
 )
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x W + b, of fitting shapes."""

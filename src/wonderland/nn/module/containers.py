@@ -14,6 +14,7 @@ from .module import Module
 __all__ = ["Sequential", "ModuleList", "ModuleDict"]
 
 N = TypeVar("N", bound="Numbered")
+_NAMES = [*map(str, range(64))]  # of the first entries
 Layer: TypeAlias = Callable[..., object]  # a module, or a function
 
 
@@ -29,7 +30,16 @@ class Numbered(Module):
         return bisect.bisect_left(range(len(held)), True, key=lambda i: str(i) not in held)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([vars(self)[str(i)] for i in range(len(self))])
+        return iter(self._entries())
+
+    def _entries(self) -> list[Any]:
+        held = vars(self)
+        entries: list[Any] = []
+        for name in _NAMES:
+            if name not in held:
+                return entries
+            entries.append(held[name])
+        return [held[str(i)] for i in range(len(self))]
 
     def _name(self, index: int) -> str:
         n = len(self)
@@ -96,14 +106,15 @@ class Sequential(Numbered):
         super().__init__(layers)
 
     def forward(self, *args: Any) -> Tensor:
-        if not len(self):
+        entries = self._entries()
+        if not entries:
             if len(args) != 1:
                 raise ModuleError(
                     f"Sequential: without layers it returns its argument, but received {len(args)}.",
                     "one argument",
                 )
             return args[0]
-        for i, layer in enumerate(self):
+        for i, layer in enumerate(entries):
             try:
                 args = (layer(*args),)
             except TypeError as error:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .... import arrays
+from ....core.fused import fused
 from ....core.tensor import Tensor
-from ....core.typing import ArrayLike
+from ....core.typing import Array, ArrayLike
+from ....primitives.structure import sum_
 from .cautions import warn_of_classes
 from .labels import refuse_texts
 from .reduction import check_setting, pair, reduced
@@ -22,7 +26,26 @@ def mse_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Te
     tensor(2.)
     """
     prediction, target = _numbers("mse_loss", input, target)
+    if reduction == "mean" and prediction.shape and prediction.size:
+        return _mean_square(prediction, target)
     return reduced("mse_loss", arrays.square(prediction - target), reduction)
+
+
+@fused(
+    single=1 << 17,
+    jvp=(
+        lambda t, out, prediction, target: arrays.mean(2 * (prediction - target) * t),
+        lambda t, out, prediction, target: arrays.mean(2 * (target - prediction) * t),
+    ),
+    of_arrays=lambda prediction, target: _mean_of(np.square(prediction - target)),
+)
+def _mean_square(prediction: Tensor, target: Tensor) -> Tensor:
+    return arrays.mean(arrays.square(prediction - target))
+
+
+def _mean_of(x: Array) -> Array:
+    total: Array = sum_.impl(x, tuple(range(x.ndim)))
+    return total / x.dtype.type(x.size)
 
 
 def l1_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
