@@ -84,6 +84,19 @@ def test_every_activation_is_found_by_name():
         nn.FullyConnected(2, 4, 3)
 
 
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+@pytest.mark.parametrize("low", ["bfloat16", "float16"])
+def test_gelu_of_half_precision_has_all_its_digits(low: str, approximate: str) -> None:
+    """It is that of float64, rounded once, also where the share of x is small; and so is its derivative."""
+    x = wl.linspace(-2.5, 3, 200).astype(low)
+    wide, eps = x.astype(wl.float64), 2.0**-8 if low == "bfloat16" else 2.0**-11
+    for f in (lambda x: F.gelu(x, approximate), wl.vmap(wl.grad(lambda x: F.gelu(x, approximate)))):
+        for run in (f, wl.jit(f)):
+            found, wanted = np.asarray(run(x).astype(wl.float64)), np.asarray(f(wide))
+            assert np.abs(found - wanted).max() <= 1.5 * eps * np.abs(wanted).max()
+            assert (np.abs(found - wanted) <= 2 * eps * np.abs(wanted) + 1e-4).all()
+
+
 @pytest.mark.book("5.52", "5.53", name=("wl.nn.functional.gelu", "wl.nn.functional.silu"))
 def test_numbers_of_the_book():
     at = wl.tensor([1.0, -1.0, 2.0], wl.float64)

@@ -41,13 +41,13 @@ def gelu(x: ArrayLike, approximate: str = "none") -> Tensor:
 
 @fused(single=MANY)
 def _gelu(x: Tensor, *, approximate: str) -> Tensor:
-    # half precision is rounded where a derivative may want the value again, and else computed in float32
+    # half precision is computed in float32: where the share is small, its digits would be lost
     wide = convert(x, promote_types(x.dtype, float32))
     if approximate == "none":
-        share = arrays.erf(convert(wide * math.sqrt(0.5), x.dtype))
+        share = arrays.erf(wide * math.sqrt(0.5))
     else:
-        share = arrays.tanh(convert(math.sqrt(2 / math.pi) * (wide + 0.044715 * (wide * wide * wide)), x.dtype))
-    return convert(0.5 * wide * (1.0 + convert(share, wide.dtype)), x.dtype)
+        share = arrays.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * (wide * wide * wide)))
+    return convert(0.5 * wide * (1.0 + share), x.dtype)
 
 
 def silu(x: ArrayLike) -> Tensor:

@@ -66,6 +66,7 @@ class Builder:
         self.declarations = declarations
         self.block = "entry"
         self.prefix = "v"
+        self.short: set[str] = set()  # registers of float32 that are numbers of bfloat16, and need no rounding to it
 
     def name(self) -> str:
         self.count += 1
@@ -110,7 +111,10 @@ class Builder:
             return splat(value, scalar, width)
         kind = typed(scalar, width)
         first = self.emit(f"insertelement {kind} poison, {scalar} {value}, i64 0")
-        return self.emit(f"shufflevector {kind} {first}, {kind} poison, <{width} x i32> zeroinitializer")
+        found = self.emit(f"shufflevector {kind} {first}, {kind} poison, <{width} x i32> zeroinitializer")
+        if value in self.short:
+            self.short.add(found)
+        return found
 
     def when(self, test: str, body: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
         """Run the body if the test holds, else the other one."""
@@ -179,7 +183,9 @@ def widen(b: Builder, value: str, dtype: DType, width: int) -> str:
         ints = typed("i32", width)
         wide = b.emit(f"zext {typed('i16', width)} {value} to {ints}")
         shifted = b.emit(f"shl {ints} {wide}, {splat('16', 'i32', width)}")
-        return b.emit(f"bitcast {ints} {shifted} to {typed('float', width)}")
+        found = b.emit(f"bitcast {ints} {shifted} to {typed('float', width)}")
+        b.short.add(found)
+        return found
     return value
 
 
@@ -198,6 +204,8 @@ def narrow(b: Builder, value: str, dtype: DType, width: int) -> str:
 
 def shortened(b: Builder, value: str, width: int) -> str:
     """A float32 rounded to the nearest number of bfloat16 (ties to even): the lower half of its bits is zero."""
+    if value in b.short:
+        return value
     kind, ints = typed("float", width), typed("i32", width)
 
     def number(n: int) -> str:
@@ -207,6 +215,8 @@ def shortened(b: Builder, value: str, width: int) -> str:
     odd = b.emit(f"and {ints} {b.emit(f'lshr {ints} {bits}, {number(16)}')}, {number(1)}")
     raised = b.emit(f"add {ints} {b.emit(f'add {ints} {bits}, {number(0x7FFF)}')}, {odd}")
     nan = b.emit(f"fcmp uno {kind} {value}, {value}")  # rounding would carry into the sign
-    quiet = b.emit(f"or {ints} {bits}, {number(0x400000)}")
-    chosen = b.emit(f"select {typed('i1', width)} {nan}, {ints} {quiet}, {ints} {raised}")
-    return b.emit(f"bitcast {ints} {b.emit(f'and {ints} {chosen}, {number(-65536)}')} to {kind}")
+    ones = b.emit(f"sext {typed('i1', width)} {nan} to {ints}")  # which are NaN, too
+    chosen = b.emit(f"or {ints} {raised}, {ones}")
+    found = b.emit(f"bitcast {ints} {b.emit(f'and {ints} {chosen}, {number(-65536)}')} to {kind}")
+    b.short.add(found)
+    return found

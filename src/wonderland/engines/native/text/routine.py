@@ -273,6 +273,10 @@ class Routine:
         made = operation(self.b, args, [a.dtype for a in value.args], value.dtype, w)
         if dtypes.is_half(value.dtype) and not operation.exact:
             made = rounded(self.b, made, value.dtype, w)
+        elif value.dtype == dtypes.bfloat16:
+            operands = [arg for arg, a in zip(args, value.args, strict=True) if a.dtype != dtypes.bool_]
+            if all(arg in self.b.short for arg in operands):
+                self.b.short.add(made)
         return made
 
     def _checked(self, op: Op, w: int, n: int, memo: Memo) -> str:
