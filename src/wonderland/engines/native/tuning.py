@@ -88,6 +88,9 @@ BLOCK_VECTORS = 3  # of a row of a tile that stay in registers                  
 FUNCTION = 10  # additions; what costs so much has operations that wait for each other               gelu
 INTERLEAVED = 4  # vectors of such functions that are computed together                            gelu, elementwise
 BAND = 128  # columns of squares that are turned one below the other, in the first cache             transpose
+SUMMED_ROWS = (
+    4  # that are added to sums on the side together                                      sum_columns, variance
+)
 WAITING = 16  # operations of a loop below which a sum waits for its last addition                 sum_rows, softmax
 RUNNING_ROWS = 4  # of which running sums are made at once                                       cumulative_sum
 SEARCHED = 8  # values that are looked for at once in a sorted row                               sort
