@@ -14,6 +14,7 @@ import pytest
 
 import wonderland as wl
 from wonderland.core import dtypes
+from wonderland.engines.native.convolutions.overlap import Overlap
 from wonderland.engines.native.convolutions.steps import (
     convolution_input_steps,
     convolution_steps,
@@ -179,6 +180,16 @@ CASES = {
     "stride and dilation": Case(2, (9, 11), 4, 12, (3, 3), (2, 1), ((0, 2), (1, 3)), (2, 3)),
     "stride, dilation of the same factor": Case(2, (12, 9), 4, 6, (3, 3), (4, 2), ((3, 1), (0, 4)), (2, 4)),
     "cut edges": Case(2, (9, 8), 4, 6, (2, 3), (1, 2), ((-2, 1), (3, -1))),
+    "taps of one channel": Case(3, (100,), 1, 12, (17,), (4,)),
+    "steps longer than taps": Case(2, (11, 30), 3, 8, (2, 3), (3, 7), ((0, 1), (0, 5))),
+    "few channels, no places at the end": Case(2, (9, 31), 2, 8, (3, 3), (2, 4), ((1, 0), (0, 0))),
+    "few channels, cut edges": Case(2, (9, 20), 2, 6, (2, 5), (1, 2), ((-2, 1), (-3, -1))),
+    "few channels, dilated rows": Case(2, (12, 9), 2, 6, (3, 4), (2, 1), ((2, 3), (5, 1)), (3, 1)),
+    "few channels, dilated": Case(2, (9, 12), 2, 6, (3, 3), (1, 1), ((2, 2), (2, 2)), (2, 2)),
+    "few channels of a volume": Case(2, (6, 5, 9), 2, 7, (3, 2, 3), (1, 2, 1)),
+    "few channels, long rows": Case(1, (3, 9000), 1, 4, (3, 5)),
+    "many taps": Case(2, (200,), 3, 20, (48,)),
+    "a prime number of taps": Case(2, (90,), 2, 20, (37,)),
     "kernel 7, stride 2": Case(1, (20, 20), 3, 24, (7, 7), (2, 2)),
     "groups": Case(2, (6, 7), 12, 18, (3, 3), groups=3),
     "groups, stride": Case(2, (6, 7), 4, 40, (3, 3), (2, 2), groups=2),
@@ -291,14 +302,47 @@ def test_expressions_as_operands_and_results(name: str, kind: str) -> None:
     np.testing.assert_allclose(got, (want + bias_array) * other_array, rtol=0, atol=10 * atol)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_results_of_few_channels(bias: bool) -> None:
+    """Rows of places and channels are stored as one if what follows allows it."""
+    case, random = Case(3, (9, 37), 3, 20, (3, 5), (2, 2)), np.random.default_rng(2)
+    shape = case.shapes["x"]
+    arrays = [*data(case, "x", np.float32), random.standard_normal(shape[-1:] if bias else shape).astype(np.float32)]
+    ct, w, other = (whole(Buffer("input", a.size, wl.float32, i), a.shape) for i, a in enumerate(arrays))
+    hole, target = Hole(shape, wl.float32), whole(Buffer("output", math.prod(shape), wl.float32), shape)
+    added = broadcast(View(other.buffer, (1, 3), (0, 1)), shape) if bias else other
+    steps = steps_of(case, "x", ct, w, hole, [(target, Op("add", [hole, added], shape, wl.float32))])
+    assert isinstance(steps[-1], Overlap)
+    assert steps[-1].merged is not bias
+    memory = {view.buffer: a.reshape(-1) for view, a in zip((ct, w, other), arrays, strict=True)}
+    run(steps, memory)
+    want = expected(case, "x", *arrays[:2]) + arrays[2]
+    np.testing.assert_allclose(memory[target.buffer].reshape(shape), want, rtol=0, atol=1e-4)
+
+
+def test_sums_overlap_where_channels_are_few() -> None:
+    def overlaps(case: Case, dtype: Any = wl.float32) -> bool:
+        ct, w, shape = (case.shapes[name] for name in "ywx")
+        first, second = (whole(Buffer("input", math.prod(s), dtype), s) for s in (ct, w))
+        hole, target = Hole(shape, dtype), whole(Buffer("output", math.prod(shape), dtype), shape)
+        return isinstance(steps_of(case, "x", first, second, hole, [(target, hole)])[-1], Overlap)
+
+    assert overlaps(Case(2, (20, 20), 1, 20, (5, 5)))
+    assert overlaps(Case(2, (20, 20), 1, 20, (5, 5)), wl.float64)
+    assert not overlaps(Case(2, (20, 20), 1, 20, (5, 5)), wl.float16)  # the product would be rounded
+    assert not overlaps(Case(2, (20, 20), 16, 20, (5, 5)))
+    assert not overlaps(Case(2, (20, 20), 1, 20, (5, 5), dilation=(1, 2)))
+    assert not overlaps(Case(64, (400, 400), 1, 64, (5, 5)))  # so many products do not stay near
+
+
 # --- the contract of steps
 
 
 @pytest.mark.parametrize("kind", OPERANDS)
 def test_chunks_run_in_any_order(kind: str) -> None:
-    case = Case(11, (24, 24), 24, 40, (3, 3))
-    arrays = data(case, kind, np.float32)
-    np.testing.assert_array_equal(computed(case, kind, arrays), computed(case, kind, arrays, backwards=True))
+    for case in (Case(11, (24, 24), 24, 40, (3, 3)), Case(11, (48, 48), 2, 40, (3, 5))):
+        arrays = data(case, kind, np.float32)
+        np.testing.assert_array_equal(computed(case, kind, arrays), computed(case, kind, arrays, backwards=True))
 
 
 def test_large_work_is_cut_in_pieces_and_small_work_is_not() -> None:

@@ -52,6 +52,9 @@ GATHERED = 1 << 19  # of x that are brought together                            
 PATCH = 160 * 1024  # of a patch of a convolution                                                conv_3x3, conv2d_stem
 STACK = 512 * 1024  # of a patch that may lie on the stack, beside the filter in the second cache   conv2d_3x3_256
 TILED = 1 << 19  # of transformed tiles that are multiplied together, in the second cache             inference
+COLUMNS = (
+    1 << 25
+)  # of products that are added where they overlap, in the last cache               conv2d_stem, conv1d_wave
 FILTER_ROWS = 42 * 1024  # of what the gradient of a filter reads again and again, first cache   conv_3x3_grad
 FILTER_PLACES = 96  # places; a tile of so many is not made smaller                              conv_3x3_grad
 KEYS = 1 << 15  # of keys and values that are worked on together                                 attention
@@ -87,6 +90,9 @@ BLOCK_VECTORS = 3  # of a row of a tile that stay in registers                  
 FUNCTION = 10  # additions; what costs so much has operations that wait for each other               gelu
 INTERLEAVED = 4  # vectors of such functions that are computed together                            gelu, elementwise
 BAND = 128  # columns of squares that are turned one below the other, in the first cache             transpose
+SUMMED_ROWS = (
+    4  # that are added to sums on the side together                                      sum_columns, variance
+)
 WAITING = 16  # operations of a loop below which a sum waits for its last addition                 sum_rows, softmax
 RUNNING_ROWS = 4  # of which running sums are made at once                                       cumulative_sum
 SEARCHED = 8  # values that are looked for at once in a sorted row                               sort

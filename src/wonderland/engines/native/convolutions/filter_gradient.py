@@ -158,13 +158,14 @@ class FilterSums:
         """For one block of channels, add to all rows of the filter."""
         axes, steps, lanes = self.axes, self.patch.steps, self.lanes
         last, limit = axes[-1], self.channels.rows
-        held = last.taps if last.taps <= limit else 1  # taps of the last axis in a block: they share elements of x
+        held = self._held(limit)  # taps of the last axis in a block: they share elements of x
         size = block(self.inner, limit // held)
         taps = [*self.taps[:-1], last.taps // held]
         x = r.at(x, self.scalar, [self.channels.step if self.depthwise else 0], [number])
         target = r.at(target, self.scalar, [self.depth * self.channels.step], [number])
 
         def tap(index: list[str]) -> None:
+            index = [*index[:-1], r.linear([held], [index[-1]])]
             seen = r.at(x, self.scalar, [s * a.dilation for s, a in zip(steps, axes, strict=True)], index)
             sizes = [*self.taps, self.inner]
             strides = [math.prod(sizes[i + 1 :]) * wide * lanes for i in range(len(taps))]
@@ -188,6 +189,12 @@ class FilterSums:
                 channels(str(whole), self.inner - whole)
 
         nest(r, taps, tap)
+
+    def _held(self, limit: int) -> int:
+        """All taps of the last axis, or, where channels would leave registers empty, as many as these hold."""
+        taps = self.axes[-1].taps
+        most = max(n for n in range(1, limit + 1) if taps % n == 0)
+        return most if most == taps or 2 * self.inner <= most else 1
 
     def _add(
         self,

@@ -24,6 +24,7 @@ from ..steps import Native
 from ..values import Buffer, Hole, Shape, Value, View, reshaped, transposed
 from .convolve import Convolve, PackFilter
 from .filter_gradient import AddParts, FilterSums
+from .overlap import overlapping_steps
 from .patches import Axis, Channels, Phase, lanes_of
 from .winograd import size_for, winograd_steps
 
@@ -94,6 +95,11 @@ def convolution_input_steps(
         if _few_places(ct.shape):
             ct, hole, stores = _turned(ct), cast(Hole, _turned(hole)), _turned_stores(stores)
             spatial = ct.shape[1:-1]
+    elif groups == 1:
+        lows = tuple(low for low, _ in padding)
+        found = overlapping_steps(cpu, ct, w, hole, stores, stride=stride, lows=lows, dilation=dilation)
+        if found is not None:
+            return found
     kinds = [
         _phases(size, count, taps, step, apart, low)
         for size, count, taps, step, apart, (low, _) in zip(

@@ -101,7 +101,7 @@ class Squares:
             values = [self.r.value(value, place, self.width, n, memo) for value in self.values]
             for (item, (_, target)), value in zip(self.e.items, values, strict=True):
                 if isinstance(item, Accumulate):
-                    self.e.accumulate(item, target, value, place, self.width, n)
+                    self.e.accumulate(item, target, [value], place, self.width, n)
                 else:
                     self.r.store(target, value, place, self.width, n)
 

@@ -31,6 +31,7 @@ from ..values import (
     steps_of,
     strides_of,
 )
+from . import several
 from .items import Accumulate, Item, Reduce, Store
 from .squares import Squares
 
@@ -91,10 +92,12 @@ class Emitter:
             else:
                 r.each(k.sizes[axis], lambda i: outer(axis + 1, [*index, i]))
 
-        if k.across is None:
-            outer(0, [])
-        else:
+        if k.across is not None:
             Squares(self, k.across).emit()
+        elif several.suits(k):
+            several.Several(self).emit()
+        else:
+            outer(0, [])
 
     # --- rows
 
@@ -156,7 +159,7 @@ class Emitter:
                     self._into(self.cells[position][copy], item.name, value, target.dtype, w, n)
                     position += 1
                 elif isinstance(item, Accumulate):
-                    self.accumulate(item, target, value, place, w, n)
+                    self.accumulate(item, target, [value], place, w, n)
                 else:
                     self.r.store(target, value, place, w, n)
 
@@ -447,11 +450,14 @@ class Emitter:
 
         along(0, [])
 
-    def accumulate(self, item: Accumulate, target: View, value: str, place: list[str], w: int, n: int) -> None:
+    def accumulate(self, item: Accumulate, target: View, terms: list[str], place: list[str], w: int, n: int) -> None:
+        """Add terms, in this order, to a sum at a place."""
         view = self._in_parts(item, target)
         where = [*self._part_at(item, place), *place]
-        old = self.r.load(view, where, w, n)
-        self.r.store(view, self._combine(item.name, old, value, target.dtype, w), where, w, n)
+        total = self.r.load(view, where, w, n)
+        for term in terms:
+            total = self._combine(item.name, total, term, target.dtype, w)
+        self.r.store(view, total, where, w, n)
 
     def _part_at(self, item: Accumulate, place: list[str]) -> list[str]:
         """The part of a sum that a place belongs to."""
