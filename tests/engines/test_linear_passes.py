@@ -243,3 +243,13 @@ def test_many_small_buffers_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> N
     x = wl.ones((3, 5)) / 5
     for got, want in zip(wl.jit(wl.grad(loss))(weights, x), wl.grad(loss)(weights, x), strict=True):
         np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-6)
+
+
+def test_gathers_along_a_short_row_are_written_once() -> None:
+    def picked(width: int) -> int:
+        table, places = Aval((100,), np.dtype(np.float32)), Aval((width,), np.dtype(np.int64))
+        graph = simplify(stage(lambda x, i: [(x[i] * 2).sum()], [table, places]).graph)
+        return sum(len(text.splitlines()) for text in texts(graph))
+
+    lanes = machine().cpu.lanes(4)
+    assert picked(3 * lanes) < 1.5 * picked(lanes)

@@ -21,6 +21,7 @@ from ..values import (
     Const,
     Op,
     Shape,
+    Take,
     Together,
     Value,
     View,
@@ -295,7 +296,10 @@ class Emitter:
         along(0, [])
 
     def _light(self) -> bool:
-        return self.k.operations <= 24
+        """Whether a few vectors are written out rather than computed in a loop. Gathers are not: lane by lane, they
+        make a long text, and a loop takes a small part of their time."""
+        gathers = any(isinstance(part, Take) for part in parts(*[item.value for item in self.k.items]))
+        return not gathers and self.k.operations <= 24
 
     def _row_size(self) -> int:
         return math.prod(self.k.row[:-1]) * (-(-self.k.row[-1] // self.k.width) * self.k.width)

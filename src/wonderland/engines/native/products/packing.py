@@ -163,17 +163,22 @@ def transpose(r: Routine, vectors: list[str], scalar: str, w: int = 0) -> list[s
     Registers of more lanes than there are registers, w, hold several squares side by side.
     """
     w = w or len(vectors)
+    kind = typed(scalar, w)
     distance = 1
     while distance < len(vectors):
         made = list(vectors)
         for i in range(len(vectors)):
             if not i & distance:
                 a, b = vectors[i], vectors[i | distance]
+                if a == b == "zeroinitializer":
+                    continue
                 lanes = range(w)
                 made[i] = shuffle(r, a, b, [w + (t ^ distance) if t & distance else t for t in lanes], scalar)
                 made[i | distance] = shuffle(r, a, b, [w + t if t & distance else t | distance for t in lanes], scalar)
         vectors = made
         distance *= 2
+        if distance * distance == len(vectors) > 8:  # LLVM looks through all shuffles behind each other for better ones
+            vectors = [v if v == "zeroinitializer" else r.b.opaque(v, kind) for v in vectors]
     return vectors
 
 

@@ -94,6 +94,11 @@ class Builder:
         """Nothing is read earlier than here that is read below: LLVM would read ahead more than registers hold."""
         self.do('call void asm sideeffect "", "~{memory}"()')
 
+    def opaque(self, vector: str, kind: str) -> str:
+        """The vector, of which LLVM does not see how it was computed."""
+        register = "v" if self.cpu.triple.startswith("x86_64") else "w"
+        return self.emit(f'call {kind} asm "", "={register},0"({kind} {vector})')
+
     def intrinsic(self, name: str, kind: str, *args: str) -> str:
         """Call an LLVM intrinsic whose arguments and result have one type."""
         suffix = (
