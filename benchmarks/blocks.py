@@ -1,6 +1,6 @@
 """`python -m benchmarks.blocks square_512 mlp`: the block of a product that is chosen, beside all that could have been.
 
-The block (rows, vectors) follows from a model of the processor (`products/product.py`). Here every other one that fits
+The block (rows, vectors) follows from a model of the processor (`products/model.py`). Here every other one that fits
 its registers is timed, too. Were one often faster, choosing by timing would pay.
 """
 

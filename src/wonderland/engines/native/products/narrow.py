@@ -20,7 +20,7 @@ from ..values import View
 from .blocks import Blocks, Place, difference, shifted, stepped
 from .elements import Elements, Span, listed, running, turned
 from .epilogue import Epilogue, WithEpilogue, finish
-from .product import block
+from .model import block
 
 HELD = 1 << 15  # elements of x that a chunk keeps: as many bytes as a second-level cache holds beside the rest
 FEWEST = 4  # rows: fewer do not pay for bringing y together

@@ -33,45 +33,15 @@ from ..values import Shape, View
 from .ahead import LINE, Ahead
 from .blocks import Blocks, Place, difference, shifted, stepped
 from .epilogue import Epilogue, WithEpilogue, finish
+from .model import SETS, block, lanes, places_of
 from .packing import Panels, transpose
 
-SETS = 64  # of the first-level cache
 PAGE = 4096  # bytes
 OPEN = 256  # terms of a sum over a batch that are added in one go
 EVEN = 240  # rows, a multiple of those of most blocks
 WAITING = 8  # multiply-adds that go on at a time: fewer accumulators wait for their own results
 
 Terms = Callable[[str, "list[str] | None"], list[str]]  # accumulators with one more term
-
-
-def lanes(cpu: Processor, view: View) -> int:
-    """How many elements a vector register holds."""
-    return cpu.lanes(8 if computed(view.dtype) == "double" else 4)
-
-
-@functools.lru_cache(maxsize=4096)  # there may be ever new sizes
-def block(
-    registers: int, m: int, vectors: int, k: int, multiple: int = 1, wide: int = 0, most: int = 32
-) -> tuple[float, int, int]:
-    """Cycles for a whole product, and the rows and vectors of a block that take the fewest, or rows for given ones.
-
-    A block has at most so many accumulators, if it has more than one row.
-    """
-    best = (math.inf, 1, 1)
-    for c in [wide] if wide else range(1, min(vectors, 4 if registers == 32 else 3) + 1):
-        for rows in range(multiple, min(m, (registers - c - 1) // c, max(1, most // c), 24) + 1, multiple):
-            cost, kinds = 0.0, 0
-            for height, down in ((rows, m // rows), (m % rows, 1)):
-                for width, across in ((c, vectors // c), (vectors % c, 1)):
-                    if height and width and across:
-                        kinds += 1
-                        # two multiply-adds or not quite as many loads in a cycle; one result takes five
-                        waits = 5 / max(1, 8 // (rows * c))
-                        once = max(height * width / 2, 0.72 * (height + width), waits)
-                        cost += down * across * (k * once + height * width + 10)
-            cost *= 1 + 0.02 * kinds
-            best = min(best, (cost, rows, c))
-    return best
 
 
 class Product(WithEpilogue):
@@ -146,7 +116,7 @@ class Product(WithEpilogue):
         # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
         long = x.strides[-1] == 1 and not self.gathered and height >= 2 * self.rows
         long = long and not isinstance(m, Extent)  # there, blocks are small, and it is no faster
-        near_rows = 2 * self.rows <= self.ways * _places(abs(x.strides[-2]) * self.size)
+        near_rows = 2 * self.rows <= self.ways * places_of(abs(x.strides[-2]) * self.size)
         below = x.strides[-2:] if long and near_rows else None
         after = [] if self.tiled else [view for view in epilogue.sources if view.shape == epilogue.hole.shape]
         self.ahead = Ahead(y, panels, self.copied, self.blocks, self.cut, LINE // self.size, below, after)
@@ -163,7 +133,7 @@ class Product(WithEpilogue):
             return True
         if step % LINE:
             return False
-        places = _places(step)
+        places = places_of(step)
         return cut / places > self.ways // min(self.vectors, SETS // places)
 
     @property
@@ -474,11 +444,6 @@ class Product(WithEpilogue):
             r.b.loop(place.column_end, self.w, columns, place.column)
 
         stepped(r, place.row, place.row_end, self.w, self.m, rows)
-
-
-def _places(step: int) -> int:
-    """On how many sets of the first-level cache rows fall that begin so many bytes after each other."""
-    return SETS if step % LINE else SETS // math.gcd(step // LINE, SETS)
 
 
 def _remainder(r: Routine, length: str, divisor: int) -> str:

@@ -20,9 +20,10 @@ from .by_rows import ByRows
 from .dots import Dots
 from .dots import cost as dots_cost
 from .epilogue import Epilogue, Stores
+from .model import block, lanes
 from .narrow import Narrow, suits
 from .packing import Pack, in_panels, packed, widened
-from .product import Product, block, lanes
+from .product import Product
 from .streamed import Streamed, few_rows
 from .totals import Total
 from .widened import Widened
