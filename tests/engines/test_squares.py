@@ -10,12 +10,19 @@ import pytest
 
 import wonderland as wl
 from tests.engines.engines import chunks, native, on_threads
+from wonderland.engines.native.kernels import kernel
 from wonderland.engines.native.kernels.kernel import Kernel
 from wonderland.engines.native.machine import machine
 from wonderland.engines.native.schedule import Schedule
 
 LANES = machine().cpu.lanes(4)
 DTYPES = [wl.bool, wl.int8, wl.uint16, wl.int32, wl.int64, wl.float16, wl.bfloat16, wl.float32, wl.float64]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Squares however little there is to turn."""
+    monkeypatch.setattr(kernel, "TURNED", 0)
 
 
 def numbers(*shape: int) -> Any:
@@ -28,16 +35,18 @@ def kernels(f: Any, *args: Any) -> list[Kernel]:
 
 
 def test_which_kernels_go_through_squares() -> None:
-    x = numbers(90, 70)
+    x = numbers(90, 170)
     assert [k.across for k in kernels(lambda x: x.T + 1.0, x)] == [0]
     assert [k.across for k in kernels(lambda x: x + 1.0, x)] == [None]
     assert [k.across for k in kernels(lambda x: x.T + 1.0, x[:, :3])] == [None]  # too few rows
-    assert [k.across for k in kernels(lambda x: wl.transpose(x, (0, 2, 1)) * 2.0, numbers(3, 40, 50))] == [1]
+    assert [k.across for k in kernels(lambda x: x.T + 1.0, x[:, :30])] == [None]  # not worth compiling
+    assert [k.across for k in kernels(lambda x: wl.transpose(x, (0, 2, 1)) * 2.0, numbers(9, 40, 50))] == [1]
     cut = kernels(lambda x: x.T + 1.0, numbers(1000, 1000))[0]
     assert cut.chunks > 1
     assert cut.step % LANES == 0  # no square belongs to two chunks
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES + 1, 130, 301])
 @pytest.mark.parametrize("columns", [LANES, 3 * LANES - 1, 128 + LANES, 333])
 def test_all_sizes(rows: int, columns: int) -> None:
@@ -46,6 +55,7 @@ def test_all_sizes(rows: int, columns: int) -> None:
     np.testing.assert_array_equal(found.numpy(), x.T * 2 + y)
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("axes", list(itertools.permutations(range(3))))
 def test_all_orders_of_axes(axes: tuple[int, ...]) -> None:
     x = numbers(37, 20, 65)
@@ -56,6 +66,7 @@ def test_all_orders_of_axes(axes: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(found.numpy(), (x.transpose(axes) + row) * column)
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_all_types(dtype: Any) -> None:
     x = wl.tensor(np.minimum(np.abs(40 * numbers(70, 45)), 120)).astype(dtype)
@@ -79,6 +90,7 @@ def test_sums_on_the_side_of_what_is_turned() -> None:
     np.testing.assert_allclose(total.numpy(), np.square(x.T.astype(np.float64) + 1).sum(0), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("small")
 def test_gathers_beside_what_is_turned() -> None:
     x, places = numbers(90, 70), np.random.default_rng(1).integers(0, 40, (90, 70))
     f = wl.jit(lambda x, table, places: x.T + table[places.T])

@@ -27,7 +27,7 @@ from ..tuning import COLUMNS, GRAIN, MOST_CHUNKS, ROW_BYTES, TOUCH
 from ..values import Buffer, Hole, Shape, Value, View, accesses, regrouped, reshaped, transposed, whole
 from .patches import digits, lanes_of, part_of
 
-VECTORS = 4  # that hold the taps of the last axis
+VECTORS = 8  # that hold the taps of the last axis
 
 
 def overlapping_steps(

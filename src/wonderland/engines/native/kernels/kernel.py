@@ -19,7 +19,7 @@ from ..processor import Processor
 from ..text.describe import Description
 from ..text.operations import cost_of
 from ..text.routine import Routine, slots_of
-from ..tuning import FUNCTION, GRAIN, HEAVIEST, INTERLEAVED, LONGEST, MOST_CHUNKS, MOST_ITEMS, PART, TOUCH
+from ..tuning import FUNCTION, GRAIN, HEAVIEST, INTERLEAVED, LONGEST, MOST_CHUNKS, MOST_ITEMS, PART, TOUCH, TURNED
 from ..values import Buffer, Op, Shape, Together, View, accesses, leaves, may_refuse, parts, strides_of, whole
 from . import alike
 from .items import Accumulate, Item, Reduce, Store, rounds
@@ -134,7 +134,9 @@ class Kernel:
     def _across(self) -> int | None:
         """The outer axis of the squares by which views are read that lie across; None: rows are read as they come."""
         last, width = len(self.groups) - 1, self.width
-        if last < 1 or self.rows != last or width == 1 or width > self.sizes[last] or varying(tuple(self.sizes)):
+        if last < 1 or self.rows != last or width == 1 or varying(tuple(self.sizes)):
+            return None
+        if width > self.sizes[last] or math.prod(self.space) < TURNED:
             return None
         if any(isinstance(item, Reduce) or item.value.shape != self.space for item in self.items):
             return None
@@ -268,7 +270,7 @@ class Kernel:
 
     def describe(self) -> str:
         d = Description(slots_of(self.views))
-        lines = [f"kernel {self.space} {self.groups} {self.rows} {self.width} {self.chunks} {self.step}"]
+        lines = [f"kernel {self.space} {self.groups} {self.rows} {self.width} {self.chunks} {self.step} {self.across}"]
         for item in self.items:
             silent = item.target.buffer in self.silent
             name = "" if isinstance(item, Store) else item.name
