@@ -10,6 +10,7 @@ import pytest
 import wonderland as wl
 from tests.engines.engines import native, same
 from wonderland.engines.native.engine import ENGINE
+from wonderland.engines.native.products.totals import Total
 from wonderland.engines.native.products.widened import Widened
 from wonderland.primitives import quantized as q
 
@@ -58,7 +59,7 @@ def test_products_agree_with_the_reference(kind: str, lead: Any, n: int, k: int,
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, wl.bfloat16])
 def test_other_types_of_rows(kind: str, dtype: Any) -> None:
     tolerance = 1e-12 if dtype == np.float64 else 1e-2
-    for lead, group in (((2,), 64), ((20,), 130)):
+    for lead, group in (((2,), 64), ((20,), 130), ((20,), 64)):
         given = rows(*lead, 130, dtype=dtype), *matrix(kind, 40, 130, group)
         same(product(130, group), *given, rtol=tolerance, atol=tolerance)
 
@@ -98,6 +99,17 @@ def test_many_rows_read_a_copy_of_few_bits(kind: str) -> None:
     assert lasting.bytes <= panels + scales + 256
     for each in found:
         np.testing.assert_allclose(each, np.asarray(x) @ np.asarray(layer.weight), rtol=1e-5, atol=1e-5)
+
+
+@KINDS
+def test_long_sums_of_many_rows_are_made_in_parts(kind: str) -> None:
+    """Of whole matrices; where groups have scales, of panels alone."""
+    for k, group in ((8000, 8000), (8000, 32)):
+        given = rows(40, k), *matrix(kind, 64, k, group)
+        f = lambda x, *m, k=k, group=group: q.quantized_matmul(x, *m, features=k, group=group) / k
+        program = same(f, *given, rtol=1e-5, atol=1e-6, threads=True)
+        parts = sum(isinstance(step, Total) for step in program.schedule.steps)
+        assert parts == (group == k or kind == "bfloat16")
 
 
 def test_panels_are_widened_once_for_many_rows_and_in_registers_for_few() -> None:
