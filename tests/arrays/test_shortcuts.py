@@ -404,6 +404,6 @@ def test_large_ones_are_handed_to_the_primitive() -> None:
         np.testing.assert_allclose(value, f(x).numpy().mean(), rtol=1e-4, atol=1e-6)
         leaf = wl.tensor(x.numpy(), requires_grad=True)
         f(leaf).mean().backward()
-        np.testing.assert_allclose(leaf.grad, gradient, rtol=1e-6)
+        np.testing.assert_allclose(leaf.grad, gradient, rtol=1e-6)  # type: ignore[arg-type]  # there is one
         np.testing.assert_allclose(wl.jit(f)(x), f(x), rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(wl.vmap(f)(x[None])[0], f(x), rtol=1e-5, atol=1e-5)
