@@ -15,7 +15,7 @@ import pytest
 import wonderland as wl
 from wonderland import arrays
 from wonderland.arrays.methods import SHORT
-from wonderland.core import dtypes
+from wonderland.core import dtypes, evaluation
 from wonderland.core.evaluation import SMALL
 from wonderland.core.primitive import TABLE
 from wonderland.core.shortcuts import of_axes, of_one, of_two
@@ -284,12 +284,16 @@ def test_cells_and_recorded_tensors_go_the_long_way() -> None:
         assert long(special, 2.0)
 
 
-def test_large_ones_go_the_long_way() -> None:
+def test_large_ones_go_the_long_way_or_where_kernels_are(monkeypatch: pytest.MonkeyPatch) -> None:
     large = wl.zeros((SMALL + 1,))
-    assert long(large)
-    for other in (wl.ones(1), large, 1.0):
-        assert long(large, other)
-        assert long(other, large)
+    assert long(large, 1.0)
+    assert long(1.0, large)
+    asked: list[str] = []
+    monkeypatch.setattr(evaluation, "_kernel", lambda primitive, data, params: asked.append(primitive.name))
+    for operand in (wl.ones(1), large):
+        wl.add(large, operand), wl.add(operand, large)
+    wl.tanh(large), large.sum(), wl.max(large, axis=0)
+    assert asked == ["add"] * 4 + ["tanh", "sum", "max"]
 
 
 def test_traced_values_go_the_long_way() -> None:
@@ -375,3 +379,31 @@ def test_methods_keep_their_names() -> None:
     assert wl.Tensor.sum.__qualname__ == "Tensor.sum"
     assert wl.add.__qualname__ == "add"
     assert list(inspect.signature(wl.ones(2).sum).parameters) == ["axis", "dtype", "keepdims"]
+
+
+def test_large_ones_are_handed_to_the_primitive() -> None:
+    """With the results and the errors of the long way, whatever is going on."""
+    shape = (SMALL // 64 + 1, 64)
+    for dtype in (dtypes.float32, dtypes.float16, dtypes.int8, dtypes.bool_, dtypes.complex64):
+        x, y = sample(dtype, shape), sample(dtype, shape, seed=1)
+        for f in OF_ONE:
+            same(f, x)
+        for f in OF_TWO:
+            for other in (y, y[0], y[:, :1], y[1:], sample(dtypes.float64, shape), 2):
+                same(f, x, other)
+            same(f, y[0], x)
+        for f in OVER_AXES:
+            for axis in (None, 0, -1, -2, 2, (0, 1), True):
+                same(f, x, axis)
+    x = sample(dtypes.float32, shape)
+    with wl.shape.strict():
+        same(wl.add, x, x[0])
+        same(wl.add, x[:, 0], x[:, :1])
+    for f in (wl.tanh, lambda x: x + x, lambda x: x.sum(axis=-1)):
+        value, gradient = wl.value_and_grad(lambda x, f=f: f(x).mean())(x)
+        np.testing.assert_allclose(value, f(x).numpy().mean(), rtol=1e-4, atol=1e-6)
+        leaf = wl.tensor(x.numpy(), requires_grad=True)
+        f(leaf).mean().backward()
+        np.testing.assert_allclose(leaf.grad, gradient, rtol=1e-6)  # type: ignore[arg-type]  # there is one
+        np.testing.assert_allclose(wl.jit(f)(x), f(x), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(wl.vmap(f)(x[None])[0], f(x), rtol=1e-5, atol=1e-5)

@@ -233,17 +233,17 @@ class Methods:
         return arrays.astype(self, dtype, copy=copy)
 
     def reshape(self, *shape: ShapeLike) -> Tensor:
-        sizes: Any = shape if len(shape) != 1 or type(shape[0]) is int else shape[0]
+        sizes = shape if len(shape) != 1 or type(shape[0]) is int else shape[0]
         if type(self) is Tensor and self._node is None and type(sizes) is tuple and current().plain:
             try:  # the short way, see core/shortcuts.py
-                out = self._data.reshape(sizes)
+                out = self._data.reshape(sizes)  # type: ignore[arg-type]  # if not, NumPy says so
                 if out.shape == sizes or min(sizes) == -1:
                     result = new(Tensor)
                     result._data, result._node = out, None
                     return result
             except Exception:
                 pass  # the long way says what is wrong
-        return arrays.reshape(self, sizes)
+        return arrays.reshape(self, sizes)  # type: ignore[arg-type]  # or a tuple of them
 
     view = reshape
 

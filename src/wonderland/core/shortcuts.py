@@ -5,8 +5,9 @@
         return p.add(*promote("add", x1, x2))
 
 Most arguments are tensors of one type, or such a tensor and a number: nothing is to be converted, recorded, traced,
-checked or shown to a debugger, and what remains is a ufunc. Everything else goes the long way, which is the function as
-it is written (its `__wrapped__`). So does what NumPy refuses: the long way explains it.
+checked or shown to a debugger, and what remains is a ufunc. Large tensors of one type are handed to the primitive, for
+which there may be a kernel. Everything else goes the long way, which is the function as it is written (its
+`__wrapped__`). So does what NumPy refuses: the long way explains it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def of_one(primitive: Primitive) -> Callable[[Function], Function]:
         def short(x, /):  # type: ignore[no-untyped-def]  # has the type of the long one
             if type(x) is tensor and x._node is None:
                 a = x._data
-                if a.dtype in takes and a.size <= small and state().plain:
+                if a.dtype in takes and a.size > small:
+                    return primitive(x)
+                if a.dtype in takes and state().plain:
                     try:
                         out = impl(a)
                     except Exception:
@@ -82,7 +85,9 @@ def of_two(primitive: Primitive) -> Callable[[Function], Function]:
                     if x1._node is None and x2._node is None:
                         a, b = x1._data, x2._data
                         dtype = a.dtype
-                        fit = dtype is b.dtype and dtype in takes and a.size <= small and b.size <= small
+                        fit = dtype is b.dtype and dtype in takes
+                        if fit and (a.size > small or b.size > small):
+                            return primitive(x1, x2)
                 elif type(x2) in numbers:
                     a, b = x1._data, x2
                     fit = fits_beside(x1, x2)
@@ -116,7 +121,9 @@ def of_axes(primitive: Primitive) -> Callable[[Function], Function]:
             if type(x) is tensor and not more and x._node is None:
                 a = x._data
                 named = type(axis) is int and a.ndim  # NumPy knows an axis of a scalar
-                if (axis is None or named) and a.dtype in takes and a.size <= small and state().plain:
+                if a.size > small and a.dtype in takes and (axis is None or (named and -a.ndim <= axis < a.ndim)):
+                    return primitive(x, axes=tuple(range(a.ndim)) if axis is None else (axis % a.ndim,))
+                if (axis is None or named) and a.dtype in takes and state().plain:
                     try:
                         out = impl(a, axis)
                     except Exception:

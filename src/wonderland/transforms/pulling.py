@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..core.context import BACKWARD, FORWARD, at, current
 from ..core.dtypes import DType, is_complex
@@ -27,6 +27,9 @@ from ..core.tensor import Shape, Tensor
 from ..core.typing import Array, Tangents
 from ..core.views import Part, address, memory, part
 from ..primitives.elementwise import conj
+
+if TYPE_CHECKING:
+    from .outlines import Key
 
 Slot: TypeAlias = int  # which adjoint: that of an input, or of a result of an operation
 Params: TypeAlias = tuple[tuple[str, object], ...]
@@ -45,7 +48,7 @@ Kind: TypeAlias = tuple[Shape, DType] | tuple[Shape, DType, float] | tuple[Shape
 SMALL = frozenset(n / 2 for n in range(-8, 9))
 seen = Sightings()
 # gives the adjoints for an outline and numbers like the last ones; there from the first program on
-_again: list[Callable[[int, Any, list[Array]], Tangents | None]] = []
+_again: list[Callable[[int, Key, list[Array]], Tangents | None]] = []
 
 
 def pull_back(seeds: Sequence[tuple[Tangent, Tensor]], wanted: Sequence[Tangent], *, free: bool) -> Tangents:

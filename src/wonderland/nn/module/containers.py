@@ -32,9 +32,9 @@ class Numbered(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._entries())
 
-    def _entries(self) -> list[Any]:
+    def _entries(self) -> list[Layer]:
         held = vars(self)
-        entries: list[Any] = []
+        entries: list[Layer] = []
         for name in _NAMES:
             if name not in held:
                 return entries
