@@ -46,8 +46,6 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "DisposePassBuilder": (None, [_OBJECT]),
     "CreateNewModulePassManager": (_OBJECT, []),
     "module_AddSROAPass": (None, [_OBJECT]),
-    "module_AddNewGVNPass": (None, [_OBJECT]),
-    "module_AddInstCombinePass": (None, [_OBJECT]),
     "RunNewModulePassManager": (None, [_OBJECT, _OBJECT, _OBJECT]),
     "DisposeNewModulePassManger": (None, [_OBJECT]),  # spelled so
     "TargetMachineEmitToMemory": (_OBJECT, [_OBJECT, _OBJECT, _NUMBER, _MESSAGE]),
@@ -105,13 +103,11 @@ class Generator:
         # used again and again: llvmlite's function that frees a builder leaves a kilobyte of it behind
         self._options = lib.CreatePipelineTuningOptions()
         self._builder = lib.CreatePassBuilder(self._machine, self._options)
-        # a few passes; loops are vectorised and unrolled by who writes the text
+        # One pass: who writes the text vectorises and unrolls loops, and code generation computes what is equal once.
+        # LLVM's passes for that (GVN, InstCombine) take a fifth of the time and make nothing faster.
         self._passes = lib.CreateNewModulePassManager()
-        if light:
-            return
-        lib.module_AddSROAPass(self._passes)  # variables into registers
-        lib.module_AddNewGVNPass(self._passes)  # equal loads and operations once
-        lib.module_AddInstCombinePass(self._passes)
+        if not light:
+            lib.module_AddSROAPass(self._passes)  # variables into registers
 
     def code(self, text: str) -> bytes:
         """The object file of a module."""
