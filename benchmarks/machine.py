@@ -13,14 +13,13 @@ from .options import Options
 
 CPUS = pathlib.Path("/proc/cpuinfo")
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "asimd": "NEON"}  # the widest first
-# holds everybody but ONNX Runtime, which has no such setting, to AVX2 where there is AVX-512
+# holds everybody to AVX2 where there is AVX-512; see UNHELD in options.py
 AVX2 = {
     "WONDERLAND_CPU": "x86-64-v3",
     "OPENBLAS_CORETYPE": "Haswell",  # NumPy's products
     "ATEN_CPU_CAPABILITY": "avx2",  # PyTorch, with its libraries
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",  # JAX
 }
 
 

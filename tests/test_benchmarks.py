@@ -256,7 +256,9 @@ def test_a_report_says_when_and_where_it_was_measured(monkeypatch, tmp_path):
 
 
 def test_everybody_can_be_held_to_avx2():
-    assert parse(["steps", "mlp", "--avx2"]).avx2
+    held = parse(["steps", "mlp", "--avx2", "--skip", "torch.compile"])
+    assert held.avx2
+    assert set(held.skip) == {"torch.compile", "jax", "onnxruntime"}
     assert not parse(["steps", "mlp"]).avx2
     assert AVX2["WONDERLAND_CPU"] in KINDS_OF_PROCESSORS
 
