@@ -1,4 +1,4 @@
-"""Convolutions of 3 x 3 taps with prepared filters: right for all sizes, as exact as told, used where filters last."""
+"""Winograd's method for convolutions and their gradients: right for all sizes, as exact as told, used where it pays."""
 
 from __future__ import annotations
 
@@ -9,49 +9,75 @@ import numpy as np
 import pytest
 
 import wonderland as wl
-from tests.engines.test_convolutions import Case, data, expected, run
+from tests.engines.test_convolutions import Case, data, expected, run, steps_of
 from wonderland import nn
 from wonderland.core import dtypes
-from wonderland.engines.native.convolutions.winograd import POINTS, Method, Winograd, size_for, winograd_steps
+from wonderland.engines.native.convolutions.points import POINTS, Method
+from wonderland.engines.native.convolutions.winograd import TransformFilter, Winograd, winograd_steps
+from wonderland.engines.native.convolutions.winograd_choice import gradient_method_for, method_for
+from wonderland.engines.native.convolutions.winograd_gradient import FromPoints, winograd_gradient_steps
 from wonderland.engines.native.engine import ENGINE
 from wonderland.engines.native.llvm import Generator
 from wonderland.engines.native.machine import machine
 from wonderland.engines.native.processor import named
 from wonderland.engines.native.products.epilogue import Stores
+from wonderland.engines.native.steps import Control
 from wonderland.engines.native.text.routine import Routine, slots_of
 from wonderland.engines.native.values import Buffer, Hole, Op, broadcast, whole
 
-SIZES = sorted(POINTS)
-TAPS = (3, 3)
+METHODS = [Method(side - taps + 1, taps) for taps in (3, 5) for side in POINTS if taps < side]
+KINDS = ["y", "w"]  # results, and gradients of filters
 
 
-def computed(case: Case, size: int, arrays: list[Any], backwards: bool = False) -> Any:
-    """relu(convolution(relu(x), w) + bias): expressions on the way in and out."""
+def named_by_size(method: Method) -> str:
+    return f"{method.taps} taps, {method.size} places"
+
+
+every_method = pytest.mark.parametrize("method", METHODS, ids=named_by_size)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def with_taps(case: Case, taps: int) -> Case:
+    """The case with a larger filter, and as many zeros more."""
+    more = (taps - 3) // 2
+    padding = tuple((low + more, high + more) for low, high in case.options["padding"])
+    return Case(case.batch, case.spatial, case.inner, case.out, (taps, taps), padding=padding)
+
+
+def computed(case: Case, kind: str, method: Method, arrays: list[Any], backwards: bool = False) -> Any:
+    """relu(f(relu(first), second) + bias): expressions on the way in and out."""
     dtype = dtypes.as_dtype(arrays[0].dtype)
     buffers = [Buffer("input", a.size, dtype, i) for i, a in enumerate(arrays)]
-    x, w, bias = (whole(b, a.shape) for b, a in zip(buffers, arrays, strict=True))
-    hole = Hole(case.shapes["y"], dtype)
+    first, second, bias = (whole(b, a.shape) for b, a in zip(buffers, arrays, strict=True))
+    hole = Hole(case.shapes[kind], dtype)
     target = Buffer("output", math.prod(hole.shape), dtype)
     shifted = Op("add", [hole, broadcast(bias, hole.shape)], hole.shape, dtype)
     stores: Stores = [(whole(target, hole.shape), Op("relu", [shifted], hole.shape, dtype))]
     low = [before for before, _ in case.options["padding"]]
-    steps = winograd_steps(machine().cpu, size, Op("relu", [x], x.shape, dtype), w, hole, stores, low)
+    x = Op("relu", [first], first.shape, dtype)
+    if kind == "y":
+        steps = winograd_steps(machine().cpu, method, x, second, hole, stores, low)
+    else:
+        exchanged = Method(method.taps, method.size)
+        steps = winograd_gradient_steps(machine().cpu, exchanged, x, second, hole, stores, low)
     memory = {b: a.reshape(-1) for b, a in zip(buffers, arrays, strict=True)}
     memory[target] = np.full(target.size, np.nan, dtype)
     run(steps, memory, backwards)
     return memory[target].reshape(hole.shape)
 
 
-def arrays_of(case: Case, dtype: Any) -> list[Any]:
-    return [*data(case, "y", dtype), np.random.default_rng(1).standard_normal(case.out).astype(dtype)]
+def arrays_of(case: Case, kind: str, dtype: Any) -> list[Any]:
+    return [*data(case, kind, dtype), np.random.default_rng(1).standard_normal(case.out).astype(dtype)]
 
 
-def check(case: Case, size: int, dtype: Any = np.float32, tolerance: float = 3e-5) -> None:
-    x, w, bias = arrays = arrays_of(case, dtype)
-    want = np.maximum(expected(case, "y", np.maximum(x, 0), w) + bias.astype(np.float64), 0)
-    got = computed(case, size, arrays).astype(np.float64)
+def check(case: Case, kind: str, method: Method, dtype: Any = np.float32, tolerance: float = 3e-5) -> None:
+    first, second, bias = arrays = arrays_of(case, kind, dtype)
+    want = np.maximum(expected(case, kind, np.maximum(first, 0), second) + bias.astype(np.float64), 0)
+    got = computed(case, kind, method, arrays).astype(np.float64)
     np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * max(1.0, np.abs(want).max()))
 
+
+TAPS = (3, 3)
 
 CASES = {
     "plain": Case(2, (8, 8), 16, 16, TAPS),
@@ -67,63 +93,93 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES)
+@every_kind
+@every_method
 @pytest.mark.parametrize("name", CASES)
-def test_options(name: str, size: int) -> None:
-    check(CASES[name], size)
+def test_options(name: str, method: Method, kind: str) -> None:
+    check(with_taps(CASES[name], method.taps), kind, method)
 
 
+@every_kind
 @pytest.mark.parametrize("seed", range(8))
-def test_drawn_options(seed: int) -> None:
+def test_drawn_options(seed: int, kind: str) -> None:
     random = np.random.default_rng(seed)
+    method = METHODS[seed % len(METHODS)]
     padding = tuple((int(a), int(b)) for a, b in random.integers(-1, 4, (2, 2)))
-    spatial = tuple(max(3 - low - high, 3) + int(random.integers(0, 12)) for low, high in padding)
+    taps = method.taps
+    spatial = tuple(max(taps - low - high, taps) + int(random.integers(0, 12)) for low, high in padding)
     inner, out = (int(random.choice([1, 3, 7, 17, 64, 130])) for _ in range(2))
-    check(Case(int(random.integers(1, 4)), spatial, inner, out, TAPS, padding=padding), SIZES[seed % 2])
+    check(Case(int(random.integers(1, 4)), spatial, inner, out, (taps, taps), padding=padding), kind, method)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@every_kind
+@every_method
 @pytest.mark.parametrize(("dtype", "tolerance"), [(wl.float64, 1e-13), (wl.float16, 1e-3), (wl.bfloat16, 8e-3)])
-def test_other_types(size: int, dtype: Any, tolerance: float) -> None:
-    check(Case(2, (7, 6), 5, 20, TAPS), size, dtype, tolerance)
+def test_other_types(method: Method, kind: str, dtype: Any, tolerance: float) -> None:
+    check(with_taps(Case(2, (7, 6), 5, 20, TAPS), method.taps), kind, method, dtype, tolerance)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_chunks_run_in_any_order(size: int) -> None:
-    case = Case(3, (24, 25), 24, 40, TAPS)
-    arrays = arrays_of(case, np.float32)
-    np.testing.assert_array_equal(computed(case, size, arrays), computed(case, size, arrays, backwards=True))
+@every_kind
+@every_method
+def test_chunks_run_in_any_order(method: Method, kind: str) -> None:
+    case = with_taps(Case(3, (24, 25), 24, 40, TAPS), method.taps)
+    arrays = arrays_of(case, kind, np.float32)
+    there, back = (computed(case, kind, method, arrays, backwards) for backwards in (False, True))
+    np.testing.assert_array_equal(there, back)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_the_matrices_give_exact_correlations(size: int) -> None:
-    method = Method(size)
-    for tap in range(3):
+@pytest.mark.parametrize("taps", [3, 5])
+def test_gradients_of_inputs(taps: int) -> None:
+    """They are convolutions with the filter turned around; the numbers that are multiplied are chosen by the sizes."""
+    for low, high in ((1, 1), (0, 2), (3, 0)):
+        case = Case(3, (14, 15), 24, 32, (taps, taps), padding=((low, high), (high, low)))
+        ct, w = data(case, "x", np.float32)
+        buffers = [Buffer("input", a.size, wl.float32, i) for i, a in enumerate((ct, w))]
+        hole, target = Hole(case.shapes["x"], wl.float32), Buffer("output", math.prod(case.shapes["x"]), wl.float32)
+        first, second = (whole(b, a.shape) for b, a in zip(buffers, (ct, w), strict=True))
+        steps = steps_of(case, "x", first, second, hole, [(whole(target, hole.shape), hole)])
+        assert isinstance(steps[-1], Winograd)
+        memory = dict(zip(buffers, (ct.reshape(-1), w.reshape(-1)), strict=True))
+        memory[target] = np.full(target.size, np.nan, np.float32)
+        run(steps, memory)
+        want = expected(case, "x", ct, w)
+        np.testing.assert_allclose(memory[target].reshape(want.shape), want, rtol=0, atol=3e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("method", [*METHODS, *(Method(m.taps, m.size) for m in METHODS)], ids=named_by_size)
+def test_the_matrices_give_exact_correlations(method: Method) -> None:
+    for tap in range(method.taps):
         for place in range(method.side):  # a unit filter and a unit input: one product is not zero
             products = [row[place] * weights[tap] for row, weights in zip(method.input, method.filter, strict=True)]
             found = [sum(a * b for a, b in zip(row, products, strict=True)) for row in method.output]
-            assert found == [int(place == i + tap) for i in range(size)]
+            assert found == [int(place == i + tap) for i in range(method.size)]
 
 
-@pytest.mark.parametrize(("size", "typical"), [(2, 5e-7), (4, 2e-6)])
-def test_rounding_is_as_small_as_told(size: int, typical: float) -> None:
+@every_kind
+@every_method
+def test_rounding_is_as_small_as_told(method: Method, kind: str) -> None:
     """The root of the mean square of errors beside that of results; plain sums in float32 have some 2e-7."""
-    case = Case(1, (16, 16), 128, 32, TAPS)
-    x, w, bias = arrays_of(case, np.float32)
-    want = expected(case, "y", np.maximum(x, 0), w)
-    got = computed(case, size, [x, w, 0 * bias]).astype(np.float64)
+    case = with_taps(Case(1, (16, 16), 128, 32, TAPS), method.taps)
+    first, second, bias = arrays_of(case, kind, np.float32)
+    want = expected(case, kind, np.maximum(first, 0), second)
+    got = computed(case, kind, method, [first, second, 0 * bias]).astype(np.float64)
     errors = (got - np.maximum(want, 0))[want > 0]
-    assert np.sqrt(np.mean(errors**2)) < typical * np.std(want)
+    assert np.sqrt(np.mean(errors**2)) < (5e-7 if method.side == 4 else 2e-6) * np.std(want)
 
 
+@every_kind
 @pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v4", "neoverse-n1"])
-def test_code_for_other_processors(name: str) -> None:
+def test_code_for_other_processors(name: str, kind: str) -> None:
     """More lanes hold all channels in one block, more registers take more tiles at once."""
     cpu, _ = named(name, machine().host)
     x, w, y = (whole(Buffer("input", math.prod(s), wl.float32), s) for s in CASES["odd sizes"].shapes.values())
-    hole = Hole(y.shape, wl.float32)
-    for size in SIZES:
-        for step in winograd_steps(cpu, size, x, w, hole, [(y, hole)], (1, 1)):
+    for method in METHODS[:2]:
+        if kind == "y":
+            steps = winograd_steps(cpu, method, x, w, Hole(y.shape, wl.float32), [(y, y)], (1, 1))
+        else:
+            exchanged = Method(method.taps, method.size)
+            steps = winograd_gradient_steps(cpu, exchanged, x, y, Hole(w.shape, wl.float32), [(w, w)], (1, 1))
+        for step in steps:
             routine = Routine(slots_of(step.views), cpu)
             step.emit(routine)
             assert "routine" in Generator(*cpu[:3]).assembly(routine.text("routine"))
@@ -132,9 +188,9 @@ def test_code_for_other_processors(name: str) -> None:
 # --- where it is used
 
 
-def of_winograd(f: Any) -> int:
+def of_winograd(f: Any, kind: Any = Winograd) -> int:
     program = ENGINE.program(f.last_trace.graph)
-    return sum(isinstance(step, Winograd) for step in program.schedule.steps)
+    return sum(isinstance(step, kind) for step in program.schedule.steps)
 
 
 def block() -> nn.Sequential:
@@ -165,32 +221,60 @@ def test_forward_passes_use_it_and_agree_on_any_number_of_threads() -> None:
         np.testing.assert_allclose(found[0], np.asarray(model(x)), rtol=0, atol=2e-5)
 
 
-def test_training_and_filters_that_are_arguments_take_plain_sums() -> None:
-    model, x = block(), wl.random.normal((3, 23, 30, 32), key=wl.random.key(1))
-    optimizer = wl.optim.SGD(model, lr=0.1)
+def test_training_steps_use_it_and_learn_what_numpy_learns() -> None:
+    """Both convolutions, the gradient in the second one's input, and those of both filters."""
+    x = wl.random.normal((3, 23, 30, 32), key=wl.random.key(1))
 
-    @wl.jit
     def step(model: Any, optimizer: Any, x: Any) -> Any:
         loss, grads = wl.value_and_grad(lambda m: (m(x) ** 2).mean())(model)
         optimizer.step(grads)
         return loss
 
-    @wl.jit
-    def filtered(x: Any, w: Any) -> Any:
-        return nn.functional.conv2d(x, w, padding=1)
+    found = {}
+    before = wl.get_threads()
+    try:
+        for backend, threads in (("numpy", 1), ("native", 1), ("native", 3)):
+            wl.set_threads(threads)
+            model = block()
+            optimizer, compiled = wl.optim.SGD(model, lr=0.1), wl.jit(step)
+            with wl.using_backend(backend):
+                losses = [float(compiled(model, optimizer, x)) for _ in range(3)]
+            found[backend, threads] = [*losses, *(np.asarray(p) for p in model.state_dict().values())]
+    finally:
+        wl.set_threads(before)
+    assert (of_winograd(compiled), of_winograd(compiled, FromPoints)) == (3, 2)
+    for one, three, plain in zip(found["native", 1], found["native", 3], found["numpy", 1], strict=True):
+        np.testing.assert_array_equal(one, three)
+        np.testing.assert_allclose(one, plain, rtol=0, atol=3e-5)
 
-    with wl.using_backend("native"):
-        step(model, optimizer, x)
-        filtered(x, wl.ones((3, 3, 32, 48)))
-    assert of_winograd(step) == of_winograd(filtered) == 0
+
+def test_methods_fit_the_problem() -> None:
+    def chosen(*y: int, inner: int, fixed: bool = True, taps: int = 3) -> int | None:
+        found = method_for((taps, taps), y, inner, fixed)
+        return found and found.size
+
+    assert chosen(1, 56, 56, 64, inner=64) == 4
+    assert chosen(1, 14, 14, 256, inner=256) == 2  # four times as many weights would have to be read
+    assert chosen(16, 14, 14, 256, inner=256) == 4
+    assert chosen(1, 2, 2, 512, inner=512) is None
+    assert chosen(8, 32, 32, 64, inner=3) is None  # tiles cost as much as sums over so few channels
+    assert chosen(2, 7, 7, 512, inner=512) == 2
+    assert chosen(2, 7, 7, 512, inner=512, fixed=False) is None  # the filter costs too much for two images
+    assert chosen(16, 32, 32, 32, inner=32, taps=5) == 2
+    assert chosen(16, 32, 32, 64, inner=64, taps=7) is None
+    gradient = gradient_method_for((3, 3), (16, 32, 32, 64), 64)
+    assert gradient is not None
+    assert (gradient.size, gradient.taps) == (3, 4)
+    assert gradient_method_for((3, 3), (2, 7, 7, 512), 512) is None
+    assert gradient_method_for((3, 5), (16, 32, 32, 64), 64) is None
 
 
-def test_tiles_fit_the_problem() -> None:
-    assert size_for(1, (56, 56), 64, 64) == 4
-    assert size_for(1, (14, 14), 256, 256) == 2  # four times as many weights would have to be read
-    assert size_for(16, (14, 14), 256, 256) == 4
-    assert size_for(1, (2, 2), 512, 512) is None
-    assert size_for(8, (32, 32), 3, 64) is None
+def before_loops(f: Any) -> int:
+    """How many filters are transformed before the first loop."""
+    steps = ENGINE.program(f.last_trace.graph).schedule.steps
+    assert sum(isinstance(step, TransformFilter) for step in steps) == 1
+    start = next(i for i, step in enumerate(steps) if isinstance(step, Control))
+    return sum(isinstance(step, TransformFilter) for step in steps[:start])
 
 
 def test_loops_prepare_filters_that_no_turn_changes() -> None:
@@ -207,6 +291,6 @@ def test_loops_prepare_filters_that_no_turn_changes() -> None:
     with wl.using_backend("native"):
         found = same(x, 0.05 * w)
         changing(x, w)
-    assert (of_winograd(same), of_winograd(changing)) == (1, 0)
+    assert (before_loops(same), before_loops(changing)) == (1, 0)
     with wl.using_backend("numpy"):
         np.testing.assert_allclose(np.asarray(found), np.asarray(same(x, 0.05 * w)), rtol=0, atol=2e-5)

@@ -51,7 +51,7 @@ FAR_FACTOR = 1 << 22  # of such a factor that is read along its rows, in parts o
 GATHERED = 1 << 19  # of x that are brought together                                             matmul_transposed
 PATCH = 160 * 1024  # of a patch of a convolution                                                conv_3x3, conv2d_stem
 STACK = 512 * 1024  # of a patch that may lie on the stack, beside the filter in the second cache   conv2d_3x3_256
-TILED = 1 << 19  # of transformed tiles that are multiplied together, in the second cache             inference
+TILED = 1 << 18  # of transformed tiles that are multiplied together, in the second cache             conv2d_3x3_64
 COLUMNS = (
     1 << 25
 )  # of products that are added where they overlap, in the last cache               conv2d_stem, conv1d_wave
@@ -67,6 +67,7 @@ WORTH_KEEPING = 1 << 12  # elements made of parameters alone, to keep them from 
 KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody holds it             elementwise
 
 # --- how many go together
+LEAST_TILES = 24  # that are multiplied together, however large they are                             conv2d_3x3_256
 FEATURES = 1024  # of keys and values of attention together; tiles of more leave too little of the caches   attention
 COPIED_ROWS = 20  # of x for which panels of y are copied together, if its rows lie badly           mlp, lstm
 FETCHED_ROWS = 8  # of such a factor that are read ahead at the same time                        products

@@ -210,7 +210,8 @@ class FilterSums:
         """Add the products of all places to some rows of the filter."""
         b, lanes, item, kind = r.b, self.lanes, self.dtype.itemsize, typed(self.scalar, self.lanes)
         last, steps = self.axes[-1], self.patch.steps
-        places = 2 if counts[-1].isdecimal() and int(counts[-1]) % 2 == 0 else 1  # of the last axis at a time
+        even = counts[-1].isdecimal() and int(counts[-1]) % 2 == 0
+        places = 2 if even and (len(rows) + 2) * wide < r.cpu.registers else 1  # of the last axis at a time
         uses: dict[int, list[tuple[int, int]]] = {}  # by position in x, the rows that take it and for which place
         for place, (i, (offset, _)) in itertools.product(range(places), enumerate(rows)):
             uses.setdefault(place * last.stride * steps[-1] + offset, []).append((i, place))

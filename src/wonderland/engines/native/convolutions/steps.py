@@ -19,6 +19,7 @@ from ....core.dtypes import DType
 from ....ir.sizes import varying
 from ..processor import Processor
 from ..products.epilogue import Stores
+from ..products.packing import packed
 from ..products.steps import product_steps
 from ..steps import Native
 from ..values import Buffer, Hole, Shape, Value, View, reshaped, transposed
@@ -26,7 +27,9 @@ from .convolve import Convolve, PackFilter
 from .filter_gradient import AddParts, FilterSums
 from .overlap import overlapping_steps
 from .patches import Axis, Channels, Phase, lanes_of
-from .winograd import size_for, winograd_steps
+from .winograd import winograd_steps
+from .winograd_choice import gradient_method_for, method_for
+from .winograd_gradient import winograd_gradient_steps
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -58,9 +61,10 @@ def convolution_steps(
             return product_steps(cpu, x, _matrix(w, x.shape), hole, stores, fixed)
         if _few_places(x.shape):
             x, hole, stores = _turned(x), cast(Hole, _turned(hole)), _turned_stores(stores)
-    small = (w.shape[:-2], stride, dilation, groups) == ((3, 3), (1, 1), (1, 1), 1)
-    if small and w.buffer in fixed and (size := size_for(x.shape[0], hole.shape[1:-1], *w.shape[-2:])):
-        return winograd_steps(cpu, size, x, w, hole, stores, [low for low, _ in padding])
+    even = _even(stride, dilation, groups)
+    if even and (method := method_for(w.shape[:-2], hole.shape, x.shape[-1], w.buffer in fixed)):
+        packs, w = _in_rows(cpu, w)
+        return [*packs, *winograd_steps(cpu, method, x, w, hole, stores, [low for low, _ in padding])]
     axes = _two(
         [
             Axis(size, count, (Phase(taps, 0, low, 0),), step, apart)
@@ -100,6 +104,11 @@ def convolution_input_steps(
         found = overlapping_steps(cpu, ct, w, hole, stores, stride=stride, lows=lows, dilation=dilation)
         if found is not None:
             return found
+    even = _even(stride, dilation, groups)
+    if even and (method := method_for(w.shape[:-2], hole.shape, ct.shape[-1], fixed=False)):
+        packs, turned = _in_rows(cpu, cast(View, transposed(_last_first(w), (0, 1, 3, 2))))
+        before = [taps - 1 - low for taps, (low, _) in zip(w.shape, padding, strict=False)]
+        return [*packs, *winograd_steps(cpu, method, ct, turned, hole, stores, before)]
     kinds = [
         _phases(size, count, taps, step, apart, low)
         for size, count, taps, step, apart, (low, _) in zip(
@@ -112,8 +121,9 @@ def convolution_input_steps(
     grouped = _by_group(w, groups, max(len(kinds), 2))
     shape = (*grouped.shape[:-2], grouped.shape[-1], grouped.shape[-2])
     strides = (*grouped.strides[:-2], grouped.strides[-1], grouped.strides[-2])
-    pack, depthwise = _packed(cpu, View(w.buffer, shape, strides, grouped.offset), ct.dtype)
-    steps: list[Native] = [] if pack.ready else [pack]
+    packs, turned = _in_rows(cpu, View(w.buffer, shape, strides, grouped.offset))
+    pack, depthwise = _packed(cpu, turned, ct.dtype)
+    steps: list[Native] = packs if pack.ready else [*packs, pack]
     return steps + [
         Convolve(cpu, ct, pack, hole, stores, _two([*axes]), depthwise) for axes in itertools.product(*kinds)
     ]
@@ -142,6 +152,9 @@ def convolution_weight_steps(
             )
         if _few_places(x.shape):
             x, ct = _turned(x), _turned(ct)
+    even = _even(stride, dilation, groups)
+    if even and (method := gradient_method_for(kernel, ct.shape, x.shape[-1])):
+        return winograd_gradient_steps(cpu, method, x, ct, hole, stores, [low for low, _ in padding])
     axes = _two(
         [
             Axis(size, count, (Phase(taps, 0, low, 0),), step, apart)
@@ -153,6 +166,11 @@ def convolution_weight_steps(
     depthwise = groups > 1 and x.shape[-1] == ct.shape[-1] == groups
     sums = FilterSums(cpu, x, ct, axes, 1 if depthwise else groups, depthwise)
     return [sums, AddParts(sums, hole, stores)]
+
+
+def _even(stride: Shape, dilation: Shape, groups: int) -> bool:
+    """Whether neighbours in the result see neighbours in the input, through all channels."""
+    return groups == 1 and set(stride) == set(dilation) == {1}
 
 
 # --- kernels of size 1: matrix products
@@ -235,6 +253,14 @@ def _phases(size: int, count: int, taps: int, stride: int, dilation: int, low: i
         found.setdefault(len(range(start, size, stride)), []).append(Phase(len(fit), last, -seen, start))
     apart = dilation * every // stride
     return [Axis(count, n, tuple(phases), 1, apart, stride, -every) for n, phases in found.items()]
+
+
+def _in_rows(cpu: Processor, w: View) -> tuple[list[Native], View]:
+    """A filter (..., in, out) whose last axis goes along memory, and the step that copies it where it did not."""
+    if w.strides[-1] == 1 or w.strides[-2] != 1:
+        return [], w
+    pack, copy = packed(cpu, w)
+    return [pack], copy
 
 
 def _packed(cpu: Processor, w: View, dtype: DType) -> tuple[PackFilter, bool]:
