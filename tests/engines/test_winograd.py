@@ -128,22 +128,59 @@ def test_chunks_run_in_any_order(method: Method, kind: str) -> None:
     np.testing.assert_array_equal(there, back)
 
 
-@pytest.mark.parametrize("taps", [3, 5])
-def test_gradients_of_inputs(taps: int) -> None:
-    """They are convolutions with the filter turned around; the numbers that are multiplied are chosen by the sizes."""
-    for low, high in ((1, 1), (0, 2), (3, 0)):
-        case = Case(3, (14, 15), 24, 32, (taps, taps), padding=((low, high), (high, low)))
-        ct, w = data(case, "x", np.float32)
-        buffers = [Buffer("input", a.size, wl.float32, i) for i, a in enumerate((ct, w))]
-        hole, target = Hole(case.shapes["x"], wl.float32), Buffer("output", math.prod(case.shapes["x"]), wl.float32)
-        first, second = (whole(b, a.shape) for b, a in zip(buffers, (ct, w), strict=True))
-        steps = steps_of(case, "x", first, second, hole, [(whole(target, hole.shape), hole)])
-        assert isinstance(steps[-1], Winograd)
-        memory = dict(zip(buffers, (ct.reshape(-1), w.reshape(-1)), strict=True))
-        memory[target] = np.full(target.size, np.nan, np.float32)
-        run(steps, memory)
-        want = expected(case, "x", ct, w)
-        np.testing.assert_allclose(memory[target].reshape(want.shape), want, rtol=0, atol=3e-5 * np.abs(want).max())
+CHOSEN = {
+    "3 taps": Case(3, (14, 15), 24, 32, TAPS, padding=((1, 1), (1, 1))),
+    "5 taps": Case(3, (14, 15), 24, 32, (5, 5), padding=((0, 3), (4, 1))),
+    "cut edges": Case(3, (14, 15), 24, 32, TAPS, padding=((-2, 1), (3, -1))),
+    "no zeros around": Case(4, (16, 15), 24, 40, TAPS, padding=((0, 0), (0, 0))),
+    "dilation": Case(2, (34, 36), 24, 40, TAPS, dilation=(2, 4), padding=((2, 4), (0, 4))),
+    "dilation along one axis": Case(2, (16, 30), 32, 24, TAPS, dilation=(1, 3), padding=((1, 1), (3, 6))),
+    "planes of volumes": Case(2, (5, 12, 13), 24, 32, (1, 3, 3), padding=((0, 0), (1, 1), (1, 1))),
+    "dilated planes": Case(2, (3, 16, 16), 32, 24, (1, 3, 3), dilation=(1, 2, 2), padding=((0, 0), (2, 2), (4, 2))),
+}
+
+
+@pytest.mark.parametrize("kind", ["y", "x", "w"])
+@pytest.mark.parametrize("name", CHOSEN)
+def test_convolutions_and_both_gradients_choose_it(name: str, kind: str) -> None:
+    """Gradients in inputs are convolutions with the taps turned around. The results are squared on the way out."""
+    case = CHOSEN[name]
+    arrays = data(case, kind, np.float32)
+    buffers = [Buffer("input", a.size, wl.float32, i) for i, a in enumerate(arrays)]
+    shape = case.shapes[kind]
+    hole, target = Hole(shape, wl.float32), Buffer("output", math.prod(shape), wl.float32)
+    first, second = (whole(b, a.shape) for b, a in zip(buffers, arrays, strict=True))
+    stores: Stores = [(whole(target, shape), Op("multiply", [hole, hole], shape, wl.float32))]
+    steps = steps_of(case, kind, first, second, hole, stores)
+    assert isinstance(steps[-1], FromPoints if kind == "w" else Winograd)
+    memory = {b: a.reshape(-1) for b, a in zip(buffers, arrays, strict=True)}
+    memory[target] = np.full(target.size, np.nan, np.float32)
+    run(steps, memory)
+    want = expected(case, kind, *arrays) ** 2
+    np.testing.assert_allclose(memory[target].reshape(shape), want, rtol=0, atol=1e-4 * want.max())
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(2, (15, 24), 24, 40, TAPS, dilation=(2, 2), padding=((2, 3), (2, 2))),  # planes of two heights
+        Case(2, (16, 16), 24, 40, TAPS, stride=(2, 1), padding=((1, 1), (1, 1))),
+        Case(2, (16, 16), 32, 32, TAPS, groups=2, padding=((1, 1), (1, 1))),
+        Case(2, (4, 12, 12), 24, 32, (1, 3, 3), padding=((1, 0), (1, 1), (1, 1))),
+        Case(2, (12, 12), 24, 32, (7, 7)),
+        Case(2, (12, 12), 4, 64, TAPS),
+    ],
+    ids=["uneven dilation", "stride", "groups", "planes of zeros", "7 taps", "few channels"],
+)
+def test_others_are_plain_sums(case: Case) -> None:
+    for kind, operands in (("y", "xw"), ("x", "yw"), ("w", "xy")):
+        first, second = (
+            whole(Buffer("input", math.prod(case.shapes[o]), wl.float32), case.shapes[o]) for o in operands
+        )
+        target = whole(Buffer("output", math.prod(case.shapes[kind]), wl.float32), case.shapes[kind])
+        hole = Hole(target.shape, wl.float32)
+        steps = steps_of(case, kind, first, second, hole, [(target, hole)])
+        assert not any(isinstance(step, (Winograd, FromPoints)) for step in steps)
 
 
 @pytest.mark.parametrize("method", [*METHODS, *(Method(m.taps, m.size) for m in METHODS)], ids=named_by_size)

@@ -203,6 +203,24 @@ def sliced(value: Value, index: Sequence[tuple[int | None, int | None, int | Non
     return _mapped(value, shape, lambda s: tuple(a * b for a, b in zip(s, steps, strict=True)), starts)
 
 
+def interleaved(value: Value, first: int, apart: Shape) -> Value:
+    """Every so many places of axes from the `first` on: the remainders of places become axes in front of these."""
+    several = [i for i, d in enumerate(apart) if d > 1]
+    if not several:
+        return value
+    last = first + len(apart)
+
+    def put(old: Shape, near: Sequence[int], far: Sequence[int]) -> Shape:
+        return (*old[:first], *(near[i] for i in several), *far, *old[last:])
+
+    def strides(old: Shape) -> Shape:
+        along = old[first:last]
+        return put(old, along, [s * d for s, d in zip(along, apart, strict=True)])
+
+    sizes = [n // d for n, d in zip(value.shape[first:last], apart, strict=True)]
+    return _mapped(value, put(value.shape, apart, sizes), strides, ())
+
+
 def without_repeats(value: Value, axes: Sequence[int]) -> Value:
     """The value with size 1 along those axes where it is the same everywhere.
 

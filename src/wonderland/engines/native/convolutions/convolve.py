@@ -199,7 +199,7 @@ class Convolve(WithEpilogue):
         channel = r.linear([0 if self.depthwise else self.inner], [group])
 
         def image(n: str) -> None:
-            pointer = "" if self.empty else self.patch.fill(r, n, firsts, channel, self.low)
+            pointer = "" if self.empty else self.patch.fill(r, [n], firsts, channel, self.low)
             for start, blocks, valid in self.channels.parts:
 
                 def one(number: str, valid: list[int] = valid) -> None:

@@ -120,12 +120,12 @@ class FilterSums:
         def unit(u: str) -> None:
             image, *tile = digits(r, u, [self.x.shape[0], *self.tiles.counts])
             firsts, counts = self.tiles.of(r, tile)
-            x = self.patch.fill(r, image, firsts, channel, [str(a.phases[0].low) for a in self.axes])
+            x = self.patch.fill(r, [image], firsts, channel, [str(a.phases[0].low) for a in self.axes])
             for other, (start, blocks, valid) in zip(self.others, self.channels.parts, strict=True):
 
                 def one(number: str, other: Patch = other, wide: int = len(valid)) -> None:
                     first_channel = r.linear([self.channels.count, self.channels.step], [group, number])
-                    ct = other.fill(r, image, firsts, first_channel, ["0"] * len(self.axes))
+                    ct = other.fill(r, [image], firsts, first_channel, ["0"] * len(self.axes))
                     self._taps(r, x, ct, other, target, counts, number, wide)
 
                 if self.shares == 1 and blocks == 1:

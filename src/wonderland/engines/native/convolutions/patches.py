@@ -139,7 +139,7 @@ def part_of(r: Routine, digit: str, size: int, total: int) -> tuple[str, str]:
 
 
 class Patch:
-    """A part of an operand (batch, *spatial, channels) as the kernels read it.
+    """A part of an operand (*images, *spatial, channels) as the kernels read it.
 
     What the windows of a tile see; `channels` of them, places `pitch` apart in memory, or further if the operand is
     read in place and need not be `dense`.
@@ -161,12 +161,13 @@ class Patch:
         self.lanes = lanes_of(cpu, value.dtype)
         self.extents = tiles.extents()
         self.flat = len(value.shape) - 2 < len(tiles.axes)  # one spatial axis: the first of two is not there
+        self.spatial = slice(-1 - len(tiles.axes) + self.flat, -1)
         self.direct = self._fits(pitch, dense)
         self.scratch: View | None = None
         self.part = 0
         if self.direct:
             assert isinstance(value, View)
-            steps = value.strides[1:-1]
+            steps = value.strides[self.spatial]
             self.steps = [0, *steps] if self.flat else list(steps)
             return
         self.pitch = pitch
@@ -195,7 +196,7 @@ class Patch:
         else:
             self.memory = r.at(r.pointer(self.scratch), self.scalar, [self.part], [r.chunk])
 
-    def fill(self, r: Routine, image: str, firsts: list[str], channel: str, lows: list[str]) -> str:
+    def fill(self, r: Routine, image: list[str], firsts: list[str], channel: str, lows: list[str]) -> str:
         """Compute the patch of the windows from `firsts` on; returns the address of its first element.
 
         `lows`: by how much the first window lies before the operand's begin, for each axis.
@@ -203,7 +204,7 @@ class Patch:
         begins = [r.linear([a.stride, -1], [*at]) for a, *at in zip(self.axes, firsts, lows, strict=True)]
         if self.direct:
             assert isinstance(self.value, View)
-            place = [image, *self._spatial(begins), channel]
+            place = [*image, *self._spatial(begins), channel]
             return r.at(r.pointer(self.value), self.scalar, self.value.strides, place)
         self._fill(r, [], [], image, begins, channel)
         return self.memory
@@ -212,7 +213,7 @@ class Patch:
         return index[1:] if self.flat else index
 
     def _fill(
-        self, r: Routine, inside: list[str], index: list[str], image: str, begins: list[str], channel: str
+        self, r: Routine, inside: list[str], index: list[str], image: list[str], begins: list[str], channel: str
     ) -> None:
         depth = len(index)
         axis, extent = self.axes[depth], self.extents[depth]
@@ -231,7 +232,7 @@ class Patch:
             self._fill(r, [*inside, i], [*index, at(i)], image, begins, channel)
 
         def column(i: str) -> None:
-            place = [image, *self._spatial([*index, at(i)])]
+            place = [*image, *self._spatial([*index, at(i)])]
             self._copy(r, self.value, self.channels, place, channel, [*inside, i])
 
         _loop(r, "0", begin, zeros)
@@ -242,7 +243,7 @@ class Patch:
         ):  # a row without gaps: all its columns at once
             width = (int(end) - int(begin)) * self.channels
             start = str(int(at(begin)) * self.channels)
-            self._copy(r, merged, width, [image, *self._spatial(index)], start, [*inside, begin])
+            self._copy(r, merged, width, [*image, *self._spatial(index)], start, [*inside, begin])
         else:
             _loop(r, begin, end, column)
         _loop(r, end, str(extent), zeros)

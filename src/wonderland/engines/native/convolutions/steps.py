@@ -27,11 +27,10 @@ from .convolve import Convolve, PackFilter
 from .filter_gradient import AddParts, FilterSums
 from .overlap import overlapping_steps
 from .patches import Axis, Channels, Phase, lanes_of
+from .planes import Pairs, Planes, flat_filter, flat_filter_result, planes_of
 from .winograd import winograd_steps
 from .winograd_choice import gradient_method_for, method_for
 from .winograd_gradient import winograd_gradient_steps
-
-Pairs = tuple[tuple[int, int], ...]
 
 
 def supported(dtype: DType, *shapes: Shape) -> bool:
@@ -61,10 +60,9 @@ def convolution_steps(
             return product_steps(cpu, x, _matrix(w, x.shape), hole, stores, fixed)
         if _few_places(x.shape):
             x, hole, stores = _turned(x), cast(Hole, _turned(hole)), _turned_stores(stores)
-    even = _even(stride, dilation, groups)
-    if even and (method := method_for(w.shape[:-2], hole.shape, x.shape[-1], w.buffer in fixed)):
-        packs, w = _in_rows(cpu, w)
-        return [*packs, *winograd_steps(cpu, method, x, w, hole, stores, [low for low, _ in padding])]
+    planes = planes_of(w.shape[:-2], x.shape, hole.shape, stride, padding, dilation, groups)
+    if planes and (found := _in_planes(cpu, planes, x, flat_filter(w), hole, stores, w.buffer in fixed)):
+        return found
     axes = _two(
         [
             Axis(size, count, (Phase(taps, 0, low, 0),), step, apart)
@@ -104,11 +102,12 @@ def convolution_input_steps(
         found = overlapping_steps(cpu, ct, w, hole, stores, stride=stride, lows=lows, dilation=dilation)
         if found is not None:
             return found
-    even = _even(stride, dilation, groups)
-    if even and (method := method_for(w.shape[:-2], hole.shape, ct.shape[-1], fixed=False)):
-        packs, turned = _in_rows(cpu, cast(View, transposed(_last_first(w), (0, 1, 3, 2))))
-        before = [taps - 1 - low for taps, (low, _) in zip(w.shape, padding, strict=False)]
-        return [*packs, *winograd_steps(cpu, method, ct, turned, hole, stores, before)]
+    planes = planes_of(w.shape[:-2], hole.shape, ct.shape, stride, padding, dilation, groups)
+    if planes:  # a convolution with the taps turned around
+        turned = cast(View, transposed(_last_first(flat_filter(w)), (0, 1, 3, 2)))
+        lows = tuple(taps - 1 - low for taps, low in zip(turned.shape, planes.lows, strict=False))
+        if found := _in_planes(cpu, planes._replace(lows=lows), ct, turned, hole, stores, fixed=False):
+            return found
     kinds = [
         _phases(size, count, taps, step, apart, low)
         for size, count, taps, step, apart, (low, _) in zip(
@@ -152,9 +151,10 @@ def convolution_weight_steps(
             )
         if _few_places(x.shape):
             x, ct = _turned(x), _turned(ct)
-    even = _even(stride, dilation, groups)
-    if even and (method := gradient_method_for(kernel, ct.shape, x.shape[-1])):
-        return winograd_gradient_steps(cpu, method, x, ct, hole, stores, [low for low, _ in padding])
+    planes = planes_of(kernel, x.shape, ct.shape, stride, padding, dilation, groups)
+    if planes and (method := gradient_method_for(kernel[-2:], planes.of(ct).shape, x.shape[-1])):
+        hole, stores = flat_filter_result(hole, stores)
+        return winograd_gradient_steps(cpu, method, planes.of(x), planes.of(ct), hole, stores, planes.lows)
     axes = _two(
         [
             Axis(size, count, (Phase(taps, 0, low, 0),), step, apart)
@@ -168,9 +168,16 @@ def convolution_weight_steps(
     return [sums, AddParts(sums, hole, stores)]
 
 
-def _even(stride: Shape, dilation: Shape, groups: int) -> bool:
-    """Whether neighbours in the result see neighbours in the input, through all channels."""
-    return groups == 1 and set(stride) == set(dilation) == {1}
+def _in_planes(
+    cpu: Processor, planes: Planes, x: Value, w: View, hole: Hole, stores: Stores, fixed: bool
+) -> Sequence[Native]:
+    """The steps of a convolution in fewer products; none where these take as long as plain sums."""
+    hole, stores = planes.result(hole, stores)
+    method = method_for(w.shape[:2], hole.shape, x.shape[-1], fixed)
+    if method is None:
+        return []
+    packs, w = _in_rows(cpu, w)
+    return [*packs, *winograd_steps(cpu, method, planes.of(x), w, hole, stores, planes.lows)]
 
 
 # --- kernels of size 1: matrix products

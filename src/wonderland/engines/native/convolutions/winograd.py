@@ -170,14 +170,14 @@ class Winograd(WithEpilogue):
             for p, vector in enumerate(square(method.of_output, Lanes(r.b, self.scalar, self.lanes), sums)):
                 at = r.at(self.spilled, self.scalar, [], [], p * width + j * self.lanes)
                 r.store_vector(vector, at, self.scalar, self.item, self.lanes, self.lanes)
-        image, *tile = digits(r, r.linear([1, 1], [first, t]), [self.x.x.shape[0], down, across])
-        begins = [r.linear([method.size], [at]) for at in tile]
-        shape = self.epilogue.hole.shape[1:-1]
+        *image, first_tile, second_tile = digits(r, r.linear([1, 1], [first, t]), [*self.x.images, down, across])
+        begins = [r.linear([method.size], [at]) for at in (first_tile, second_tile)]
+        shape = self.epilogue.hole.shape[-3:-1]
         ends = [smallest(r, r.linear([-1], [at], n), method.size) for at, n in zip(begins, shape, strict=True)]
 
         def place(i: str, k: str) -> None:
             at = r.at(self.spilled, self.scalar, [method.size * width, width], [i, k])
-            index = [image, r.linear([1, 1], [begins[0], i]), r.linear([1, 1], [begins[1], k])]
+            index = [*image, r.linear([1, 1], [begins[0], i]), r.linear([1, 1], [begins[1], k])]
             for j, n in enumerate(valid):
                 made = r.b.emit(f"load {kind}, ptr {r.at(at, self.scalar, [], [], j * self.lanes)}, align {self.item}")
                 channel = r.linear([self.channels.step], [number], j * self.lanes)
@@ -193,5 +193,5 @@ def winograd_steps(
     channels = Channels(cpu, w.shape[-1], lanes_of(cpu, x.dtype))
     filter = TransformFilter(method, w, channels)
     seen = Seen(method.size, method.side, method.of_input)
-    tiles = TransformTiles(cpu, method, x, hole.shape[1:-1], low, seen, channels)
+    tiles = TransformTiles(cpu, method, x, hole.shape[-3:-1], low, seen, channels)
     return [filter, tiles, Winograd(method, tiles, filter, hole, stores)]

@@ -16,7 +16,7 @@ LEAST_CHANNELS = 8  # of input and output
 
 
 def method_for(kernel: Shape, y: Shape, inner: int, fixed: bool) -> Method | None:
-    """The best method for a convolution of `inner` channels whose result is y (batch, height, width, out).
+    """The best method for a convolution of `inner` channels whose result is y (*images, height, width, out).
 
     A filter that is `fixed` is at its points already.
     """
@@ -31,13 +31,13 @@ def gradient_method_for(kernel: Shape, ct: Shape, inner: int) -> Method | None:
 
 def _best(kernel: Shape, y: Shape, inner: int, plain_once: int, once: int) -> Method | None:
     """By the multiply-adds of plain sums and of every method, where each number of a filter costs some `once`."""
-    batch, (*places, out) = int(y[0]), y[1:]
+    images, (*places, out) = int(math.prod(y[:-3])), y[-3:]
     if len(kernel) != 2 or kernel[0] != kernel[1] or min(inner, out) < LEAST_CHANNELS:
         return None
-    plain = math.prod(kernel) * (batch * math.prod(places) + plain_once) * inner * out
+    plain = math.prod(kernel) * (images * math.prod(places) + plain_once) * inner * out
     costs: dict[float, Method | None] = {WORTH * plain: None}
     for method in [Method(side - kernel[0] + 1, kernel[0]) for side in POINTS if 1 < kernel[0] < side]:
-        tiles = batch * math.prod(-(-n // method.size) for n in places)
+        tiles = images * math.prod(-(-n // method.size) for n in places)
         cost = method.places * (tiles * (inner * out + TILE * (inner + out)) + once * inner * out)
         costs[cost] = method
     return costs[min(costs)]

@@ -56,7 +56,7 @@ def winograd_gradient_steps(
     cpu: Processor, method: Method, x: Value, ct: Value, hole: Hole, stores: Stores, low: Sequence[int]
 ) -> Sequence[Native]:
     """The steps of the gradient of a filter, with `low` zeros before x."""
-    places, (inner, out) = ct.shape[1:-1], hole.shape[-2:]
+    places, (inner, out) = ct.shape[-3:-1], hole.shape[-2:]
     seen = TransformTiles(cpu, method, x, places, low, Seen(method.taps, method.side, method.of_input))
     others = TransformTiles(cpu, method, ct, places, (0, 0), Seen(method.taps, method.taps, method.of_filter))
     apart = apart_of(inner * out, seen.dtype)

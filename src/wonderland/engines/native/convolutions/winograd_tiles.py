@@ -34,7 +34,7 @@ def apart_of(count: int, dtype: DType) -> int:
 
 
 class TransformTiles:
-    """Tiles of an operand (batch, height, width, channels) at all points.
+    """Tiles of an operand (*images, height, width, channels) at all points.
 
     They belong to the places of the output, whose size is `places`; zeros `low` are before the operand. For products in
     groups of tiles, each of `rows`, all points of a tile lie together, and there is room for the rest of a group.
@@ -55,14 +55,14 @@ class TransformTiles:
         """`channels` of the output, if tiles are multiplied in groups."""
         self.method, self.x, self.seen, self.lanes = method, x, seen, lanes_of(cpu, x.dtype)
         self.scalar, self.dtype = computed(x.dtype), arithmetic(x.dtype)
-        batch, *sizes, inner = x.shape
+        *self.images, down, across, inner = x.shape
         self.pitch = -(-inner // self.lanes) * self.lanes
         self.axes = [
             Axis(size, -(-count // seen.step), (Phase(seen.side, 0, before, 0),), seen.step)
-            for size, count, before in zip(sizes, places, low, strict=True)
+            for size, count, before in zip((down, across), places, low, strict=True)
         ]
         self.across = [a.count for a in self.axes]
-        self.count = batch * math.prod(self.across)
+        self.count = math.prod(self.images) * math.prod(self.across)
         self.group, self.rows = self._groups(channels) if channels else (1, 1)
 
         def fits(sizes: list[int]) -> bool:
@@ -70,10 +70,10 @@ class TransformTiles:
             return patch <= PATCH and math.prod(sizes) * self.pitch <= TRANSFORMED
 
         self.tiles = Tiles(self.axes, tile_sizes(self.axes, [1, 1], 1, fits))
-        self.sizes = [batch, *self.tiles.counts]
+        self.sizes = [*self.images, *self.tiles.counts]
         self.chunks = math.prod(self.sizes)
         room = pieces(self.count, self.group) * self.group
-        if channels or isinstance(batch, Extent):  # points, then tiles: the number of tiles is in no stride
+        if channels or isinstance(self.count, Extent):  # points, then tiles: the number of tiles is in no stride
             self.point, self.tile = self.pitch, apart_of(method.places * self.pitch, self.dtype)
             size = room * self.tile
         else:  # products of whole matrices read faster what lies together
@@ -113,17 +113,18 @@ class TransformTiles:
         return "\n".join([*lines, *description.lines])
 
     def emit(self, r: Routine) -> None:
-        image, *numbers = digits(r, r.chunk, self.sizes)
-        firsts, counts = self.tiles.of(r, numbers)
+        *image, first, second = digits(r, r.chunk, self.sizes)
+        firsts, counts = self.tiles.of(r, [first, second])
         self.patch.allocate(r)
         pointer = self.patch.fill(r, image, firsts, "0", [str(a.phases[0].low) for a in self.axes])
         down, across = self.across
+        steps = [down * across * math.prod(self.images[i + 1 :]) for i in range(len(self.images))]
 
         def row(i: str) -> None:
             r.b.loop(counts[1], 1, lambda k: tile(i, k))
 
         def tile(i: str, k: str) -> None:
-            number = r.linear([down * across, across, across, 1, 1], [image, firsts[0], i, firsts[1], k])
+            number = r.linear([*steps, across, across, 1, 1], [*image, firsts[0], i, firsts[1], k])
             target = r.at(r.pointer(self.target), self.scalar, [self.tile], [number])
             source = r.at(pointer, self.scalar, [self.seen.step * s for s in self.patch.steps], [i, k])
             r.vectors(self.pitch, self.lanes, lambda c, *_: self._tile(r, source, target, c))
