@@ -300,10 +300,10 @@ def _reshaped(part: Value, shape: Shape, done: dict[int, Value]) -> Value | None
 
 
 def regrouped(value: Value, groups: list[list[int]], done: dict[int, Value]) -> Value:
-    """The value with one axis for every group of axes that step evenly: the others have size 1."""
+    """The value with one axis for every group of axes that step evenly, of size 1 for none; the others have size 1."""
 
     def strides(old: Shape) -> Shape:
-        return tuple(old[group[-1]] for group in groups)
+        return tuple(old[group[-1]] if group else 0 for group in groups)
 
     shape = tuple(math.prod(value.shape[a] for a in group) for group in groups)
     return _mapped(value, shape, strides, (), done)

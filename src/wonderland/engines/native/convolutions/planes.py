@@ -2,7 +2,7 @@
 
 Axes before these whose windows have a single place are images of their own, and with a dilation d, so are the places
 with the same remainder of division by d: they see each other and nobody else. So (batch, height, width, channels) is
-(batch, d, d, height / d, width / d, channels) in other steps through the same memory.
+(batch, d, d, height / d, width / d, channels) in other steps through the same memory. A line is a plane of height 1.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class Planes(NamedTuple):
 
     def of(self, value: Value) -> Value:
         """(batch, *spatial, channels) as (*images, height, width, channels)."""
+        if len(value.shape) == 3:
+            value = regrouped(value, [[0], [], [1], [2]], {})
         return interleaved(value, len(value.shape) - 3, self.apart)
 
     def result(self, hole: Hole, stores: Stores) -> tuple[Hole, Stores]:
@@ -28,30 +30,30 @@ class Planes(NamedTuple):
 
 
 def flat_filter(w: View) -> View:
-    """(1, ..., 1, taps, taps, in, out) without the first axes."""
-    return cast(View, _last_four(w))
+    """(*kernel, in, out) with a kernel of two axes."""
+    return cast(View, _flat(w))
 
 
 def flat_filter_result(hole: Hole, stores: Stores) -> tuple[Hole, Stores]:
-    return cast(Hole, _last_four(hole)), [(flat_filter(view), _last_four(value)) for view, value in stores]
+    return cast(Hole, _flat(hole)), [(flat_filter(view), _flat(value)) for view, value in stores]
 
 
-def _last_four(value: Value) -> Value:
+def _flat(value: Value) -> Value:
     rank = len(value.shape)
-    return regrouped(value, [[axis] for axis in range(rank - 4, rank)], {})
+    axes = [[axis] for axis in range(max(rank - 4, 0), rank)]
+    return regrouped(value, [[], *axes] if rank == 3 else axes, {})
 
 
 def planes_of(
     kernel: Shape, x: Shape, y: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Planes | None:
     """The planes of a convolution from x to y; none with strides, groups or sizes that the dilation does not divide."""
-    outer = len(kernel) - 2
-    if outer < 0 or groups != 1 or any(s != 1 for s in stride):
+    if groups != 1 or any(s != 1 for s in stride):
         return None
-    if any(n != 1 for n in kernel[:outer]) or any(pair != (0, 0) for pair in padding[:outer]):
+    if any(n != 1 for n in kernel[:-2]) or any(pair != (0, 0) for pair in padding[:-2]):
         return None
-    apart, lows = dilation[outer:], [low for low, _ in padding[outer:]]
-    divided = zip((*lows, *x[-3:-1], *y[-3:-1]), apart * 3, strict=True)
-    if any(n % d for n, d in divided):
+    lows = [low for low, _ in padding]
+    if any(n % d for sizes in (lows, x[1:-1], y[1:-1]) for n, d in zip(sizes[-2:], dilation[-2:], strict=True)):
         return None
-    return Planes(apart, tuple(low // d for low, d in zip(lows, apart, strict=True)))
+    before = tuple(low // d for low, d in zip(lows, dilation, strict=True))
+    return Planes((1, *dilation)[-2:], (0, *before)[-2:])

@@ -15,16 +15,15 @@ from typing import NamedTuple
 from ..text.builder import Builder, literal, splat, typed
 
 # where polynomials are evaluated, beside infinity, by how many there are: exact in binary, and with the smallest errors
-POINTS: dict[int, tuple[float, ...]] = {4: (0, 1, -1), 6: (0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)}
+POINTS: dict[int, tuple[float, ...]] = {1: (), 4: (0, 1, -1), 6: (0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)}
 
 
-class Method:
-    """The three matrices for filters of `taps` a side and tiles of the result of `size` places a side."""
+class Points:
+    """The three matrices for lines: `taps` of a filter, `size` places of the result. Of one and one, they are 1."""
 
-    def __init__(self, size: int, taps: int = 3) -> None:
+    def __init__(self, size: int, taps: int) -> None:
         self.size, self.taps, self.side = size, taps, size + taps - 1
         points = [Fraction(p) for p in POINTS[self.side]]
-        self.places = self.side**2
         others = [[q for q in points if q != p] for p in points]
         self.input = [_polynomial(rest, self.side) for rest in [*others, points]]
         scales = [math.prod([p - q for q in rest], start=Fraction(1)) for p, rest in zip(points, others, strict=True)]
@@ -90,7 +89,47 @@ class Lanes(NamedTuple):
 Line = Callable[[Lanes, Sequence[str]], list[str]]
 
 
-def square(of_line: Line, lanes: Lanes, values: list[list[str]]) -> list[str]:
+class Method(NamedTuple):
+    """What is done along both axes of tiles."""
+
+    down: Points
+    across: Points
+
+    @property
+    def places(self) -> int:
+        return self.down.side * self.across.side
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.down.size, self.across.size
+
+    @property
+    def taps(self) -> tuple[int, int]:
+        return self.down.taps, self.across.taps
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        return self.down.side, self.across.side
+
+    def exchanged(self) -> Method:
+        """With the filter in place of the result, and the result in place of the filter."""
+        return method(self.taps, self.sizes)
+
+    def of_input(self, lanes: Lanes, tile: list[list[str]]) -> list[str]:
+        return _both(self.down.of_input, self.across.of_input, lanes, tile)
+
+    def of_filter(self, lanes: Lanes, tile: list[list[str]]) -> list[str]:
+        return _both(self.down.of_filter, self.across.of_filter, lanes, tile)
+
+    def of_output(self, lanes: Lanes, tile: list[list[str]]) -> list[str]:
+        return _both(self.down.of_output, self.across.of_output, lanes, tile)
+
+
+def method(sizes: Sequence[int], taps: Sequence[int]) -> Method:
+    return Method(*(Points(size, count) for size, count in zip(sizes, taps, strict=True)))
+
+
+def _both(down: Line, across: Line, lanes: Lanes, tile: list[list[str]]) -> list[str]:
     """A matrix from both sides: along the columns, then along the rows of the result, which follow each other."""
-    columns = [of_line(lanes, column) for column in zip(*values, strict=True)]
-    return [value for row in zip(*columns, strict=True) for value in of_line(lanes, row)]
+    columns = [down(lanes, column) for column in zip(*tile, strict=True)]
+    return [value for row in zip(*columns, strict=True) for value in across(lanes, row)]

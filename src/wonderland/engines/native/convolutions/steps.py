@@ -152,7 +152,7 @@ def convolution_weight_steps(
         if _few_places(x.shape):
             x, ct = _turned(x), _turned(ct)
     planes = planes_of(kernel, x.shape, ct.shape, stride, padding, dilation, groups)
-    if planes and (method := gradient_method_for(kernel[-2:], planes.of(ct).shape, x.shape[-1])):
+    if planes and (method := gradient_method_for((1, *kernel)[-2:], planes.of(ct).shape, x.shape[-1])):
         hole, stores = flat_filter_result(hole, stores)
         return winograd_gradient_steps(cpu, method, planes.of(x), planes.of(ct), hole, stores, planes.lows)
     axes = _two(

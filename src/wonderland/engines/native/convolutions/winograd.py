@@ -24,7 +24,7 @@ from ..text.routine import Routine, slots_of
 from ..text.sums import sum_with
 from ..values import Buffer, Hole, Value, View, whole
 from .patches import Channels, arithmetic, digits, lanes_of, part_of, smallest
-from .points import Lanes, Method, square
+from .points import Lanes, Method
 from .winograd_tiles import Seen, TransformTiles, apart_of
 
 
@@ -48,7 +48,7 @@ class TransformFilter:
         return f"transform filter {self.source.shape}", 0
 
     def describe(self) -> str:
-        return f"TransformFilter {self.method.size} {Description(slots_of(self.views)).view(self.source)}"
+        return f"TransformFilter {self.method.sizes} {Description(slots_of(self.views)).view(self.source)}"
 
     def emit(self, r: Routine) -> None:
         scalar, lanes, item = computed(self.source.dtype), self.channels.lanes, self.target.dtype.itemsize
@@ -59,13 +59,14 @@ class TransformFilter:
                 number = r.linear([1], [i], first)
                 for j, n in enumerate(valid):
                     channel = r.linear([self.channels.step], [number], j * lanes)
-                    side = range(self.method.taps)
+                    rows, columns = map(range, self.method.taps)
                     taps = [
-                        [r.load(self.source, [str(y), str(x), r.chunk, channel], lanes, n) for x in side] for y in side
+                        [r.load(self.source, [str(y), str(x), r.chunk, channel], lanes, n) for x in columns]
+                        for y in rows
                     ]
                     steps = [self.method.places * self.apart, width]
                     at = r.at(r.pointer(self.target), scalar, steps, [number, r.chunk], j * lanes)
-                    made = square(self.method.of_filter, Lanes(r.b, scalar, lanes), taps)
+                    made = self.method.of_filter(Lanes(r.b, scalar, lanes), taps)
                     for p, vector in enumerate(made):
                         place = r.at(at, scalar, [], [], p * self.apart)
                         r.store_vector(vector, place, scalar, item, lanes, lanes)
@@ -92,7 +93,7 @@ class Winograd(WithEpilogue):
         return self.followed(f"convolution {self.x.x.shape} * {self.filter.source.shape}", count)
 
     def describe(self) -> str:
-        shapes = (self.method.size, self.x.x.shape, self.x.across, self.x.tile, self.filter.source.shape)
+        shapes = (self.method.sizes, self.x.x.shape, self.x.across, self.x.tile, self.filter.source.shape)
         return f"{super().describe()}\n{shapes}"
 
     def emit(self, r: Routine) -> None:
@@ -100,7 +101,7 @@ class Winograd(WithEpilogue):
         first, last = part_of(r, group, self.group, self.x.count)
         count = r.linear([1, -1], [last, first])
         self.sums = r.stack(self.group * self.method.places * self.channels.step, self.scalar)
-        self.spilled = r.stack(self.method.size**2 * self.channels.step, self.scalar)
+        self.spilled = r.stack(math.prod(self.method.sizes) * self.channels.step, self.scalar)
         for start, blocks, valid in self.channels.parts:
 
             def one(number: str, valid: list[int] = valid) -> None:
@@ -159,24 +160,27 @@ class Winograd(WithEpilogue):
         method, (down, across) = self.method, self.x.across
         kind, width = typed(self.scalar, self.lanes), len(valid) * self.lanes
         source = r.at(self.sums, self.scalar, [method.places * width], [t])
-        side = range(method.side)
+        rows, columns = method.sides
         for j in range(len(valid)):
 
             def summed(i: int, k: int, j: int = j) -> str:
-                at = r.at(source, self.scalar, [], [], (i * method.side + k) * width + j * self.lanes)
+                at = r.at(source, self.scalar, [], [], (i * columns + k) * width + j * self.lanes)
                 return r.b.emit(f"load {kind}, ptr {at}, align {self.item}")
 
-            sums = [[summed(i, k) for k in side] for i in side]
-            for p, vector in enumerate(square(method.of_output, Lanes(r.b, self.scalar, self.lanes), sums)):
+            sums = [[summed(i, k) for k in range(columns)] for i in range(rows)]
+            for p, vector in enumerate(method.of_output(Lanes(r.b, self.scalar, self.lanes), sums)):
                 at = r.at(self.spilled, self.scalar, [], [], p * width + j * self.lanes)
                 r.store_vector(vector, at, self.scalar, self.item, self.lanes, self.lanes)
-        *image, first_tile, second_tile = digits(r, r.linear([1, 1], [first, t]), [*self.x.images, down, across])
-        begins = [r.linear([method.size], [at]) for at in (first_tile, second_tile)]
-        shape = self.epilogue.hole.shape[-3:-1]
-        ends = [smallest(r, r.linear([-1], [at], n), method.size) for at, n in zip(begins, shape, strict=True)]
+        *image, tile_down, tile_across = digits(r, r.linear([1, 1], [first, t]), [*self.x.images, down, across])
+        begins = [r.linear([n], [at]) for n, at in zip(method.sizes, (tile_down, tile_across), strict=True)]
+        places = self.epilogue.hole.shape[-3:-1]
+        ends = [
+            smallest(r, r.linear([-1], [at], count), n)
+            for at, count, n in zip(begins, places, method.sizes, strict=True)
+        ]
 
         def place(i: str, k: str) -> None:
-            at = r.at(self.spilled, self.scalar, [method.size * width, width], [i, k])
+            at = r.at(self.spilled, self.scalar, [method.across.size * width, width], [i, k])
             index = [*image, r.linear([1, 1], [begins[0], i]), r.linear([1, 1], [begins[1], k])]
             for j, n in enumerate(valid):
                 made = r.b.emit(f"load {kind}, ptr {r.at(at, self.scalar, [], [], j * self.lanes)}, align {self.item}")
@@ -192,6 +196,6 @@ def winograd_steps(
     """The steps of a convolution with `low` zeros before x; the first one prepares w."""
     channels = Channels(cpu, w.shape[-1], lanes_of(cpu, x.dtype))
     filter = TransformFilter(method, w, channels)
-    seen = Seen(method.size, method.side, method.of_input)
+    seen = Seen(method.sizes, method.sides, method.of_input)
     tiles = TransformTiles(cpu, method, x, hole.shape[-3:-1], low, seen, channels)
     return [filter, tiles, Winograd(method, tiles, filter, hole, stores)]

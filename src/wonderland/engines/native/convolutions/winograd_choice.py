@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from ..values import Shape
-from .points import POINTS, Method
+from .points import POINTS, Method, Points
 
 TILE = 10  # to bring a number of a tile to a point, or back
 READ = 16  # to read a number of a filter, at a point or not
@@ -26,18 +27,23 @@ def method_for(kernel: Shape, y: Shape, inner: int, fixed: bool) -> Method | Non
 def gradient_method_for(kernel: Shape, ct: Shape, inner: int) -> Method | None:
     """The best method for the gradient of a filter: its taps are the result, and tiles of ct the filter."""
     found = _best(kernel, ct, inner, 0, SUMMED)
-    return found and Method(found.taps, found.size)
+    return found and found.exchanged()
 
 
 def _best(kernel: Shape, y: Shape, inner: int, plain_once: int, once: int) -> Method | None:
     """By the multiply-adds of plain sums and of every method, where each number of a filter costs some `once`."""
     images, (*places, out) = int(math.prod(y[:-3])), y[-3:]
-    if len(kernel) != 2 or kernel[0] != kernel[1] or min(inner, out) < LEAST_CHANNELS:
+    if min(inner, out) < LEAST_CHANNELS:
         return None
     plain = math.prod(kernel) * (images * math.prod(places) + plain_once) * inner * out
     costs: dict[float, Method | None] = {WORTH * plain: None}
-    for method in [Method(side - kernel[0] + 1, kernel[0]) for side in POINTS if 1 < kernel[0] < side]:
-        tiles = images * math.prod(-(-n // method.size) for n in places)
-        cost = method.places * (tiles * (inner * out + TILE * (inner + out)) + once * inner * out)
-        costs[cost] = method
+    for found in itertools.starmap(Method, itertools.product(*map(_points, kernel))):
+        tiles = images * math.prod(-(-n // size) for n, size in zip(places, found.sizes, strict=True))
+        cost = found.places * (tiles * (inner * out + TILE * (inner + out)) + once * inner * out)
+        costs[cost] = found
     return costs[min(costs)]
+
+
+def _points(taps: int) -> list[Points]:
+    """The choices along one axis; where there is one tap, there is nothing to save."""
+    return [Points(side - taps + 1, taps) for side in POINTS if side == taps == 1 or 1 < taps < side]

@@ -21,7 +21,7 @@ from ..text.builder import computed
 from ..text.routine import Routine
 from ..values import Buffer, Hole, Value, View, transposed
 from .patches import lanes_of
-from .points import Lanes, Method, square
+from .points import Lanes, Method
 from .winograd_tiles import Seen, TransformTiles, apart_of
 
 
@@ -39,14 +39,15 @@ class FromPoints(WithEpilogue):
         return self.followed(f"sum of {self.method.places} points {self.epilogue.hole.shape}", 0)
 
     def describe(self) -> str:
-        return f"{self.method.size} {super().describe()}"
+        return f"{self.method.sizes} {super().describe()}"
 
     def emit(self, r: Routine) -> None:
         def vector(i: str, w: int, n: int) -> None:
             points = [r.load(self.products, [str(p), r.chunk, i], w, n) for p in range(self.method.places)]
-            rows = [points[at : at + self.method.side] for at in range(0, len(points), self.method.side)]
-            for p, value in enumerate(square(self.method.of_output, Lanes(r.b, self.scalar, w), rows)):
-                tap = [str(digit) for digit in divmod(p, self.method.size)]
+            side = self.method.across.side
+            rows = [points[at : at + side] for at in range(0, len(points), side)]
+            for p, value in enumerate(self.method.of_output(Lanes(r.b, self.scalar, w), rows)):
+                tap = [str(digit) for digit in divmod(p, self.method.across.size)]
                 self.epilogue.emit(r, [*tap, r.chunk, i], value, w, n)
 
         r.vectors(self.products.shape[2], self.lanes, vector)
@@ -57,7 +58,7 @@ def winograd_gradient_steps(
 ) -> Sequence[Native]:
     """The steps of the gradient of a filter, with `low` zeros before x."""
     places, (inner, out) = ct.shape[-3:-1], hole.shape[-2:]
-    seen = TransformTiles(cpu, method, x, places, low, Seen(method.taps, method.side, method.of_input))
+    seen = TransformTiles(cpu, method, x, places, low, Seen(method.taps, method.sides, method.of_input))
     others = TransformTiles(cpu, method, ct, places, (0, 0), Seen(method.taps, method.taps, method.of_filter))
     apart = apart_of(inner * out, seen.dtype)
     buffer = Buffer("arena", method.places * apart, seen.dtype)

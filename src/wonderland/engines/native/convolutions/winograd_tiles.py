@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ....core.dtypes import DType
@@ -16,15 +16,15 @@ from ..text.routine import Routine, slots_of
 from ..tuning import LEAST_TILES, PATCH, TILED, TRANSFORMED
 from ..values import Buffer, Shape, Value, View, leaves, whole
 from .patches import Axis, Channels, Patch, Phase, Tiles, arithmetic, digits, lanes_of, tile_sizes
-from .points import Lanes, Line, Method, square
+from .points import Lanes, Method
 
 
 class Seen(NamedTuple):
-    """How tiles lie, along both axes, and what becomes of a line of one."""
+    """How tiles lie, along both axes, and what becomes of one."""
 
-    step: int  # from one tile to the next
-    side: int  # places of a tile
-    line: Line
+    steps: tuple[int, int]  # from one tile to the next
+    sides: tuple[int, int]  # places of a tile
+    made: Callable[[Lanes, list[list[str]]], list[str]]
 
 
 def apart_of(count: int, dtype: DType) -> int:
@@ -58,8 +58,8 @@ class TransformTiles:
         *self.images, down, across, inner = x.shape
         self.pitch = -(-inner // self.lanes) * self.lanes
         self.axes = [
-            Axis(size, -(-count // seen.step), (Phase(seen.side, 0, before, 0),), seen.step)
-            for size, count, before in zip((down, across), places, low, strict=True)
+            Axis(size, -(-count // step), (Phase(side, 0, before, 0),), step)
+            for size, count, before, step, side in zip((down, across), places, low, seen.steps, seen.sides, strict=True)
         ]
         self.across = [a.count for a in self.axes]
         self.count = math.prod(self.images) * math.prod(self.across)
@@ -108,7 +108,7 @@ class TransformTiles:
     def describe(self) -> str:
         description = Description(slots_of(self.views))
         value = description.value(self.x)
-        own = (self.seen.line.__name__, self.method.size, self.x.shape, self.axes, self.point, self.tile)
+        own = (self.seen.made.__name__, self.method.sizes, self.x.shape, self.axes, self.point, self.tile)
         lines = [f"TransformTiles {own} {value}"]
         return "\n".join([*lines, *description.lines])
 
@@ -118,6 +118,7 @@ class TransformTiles:
         self.patch.allocate(r)
         pointer = self.patch.fill(r, image, firsts, "0", [str(a.phases[0].low) for a in self.axes])
         down, across = self.across
+        between = [n * step for n, step in zip(self.seen.steps, self.patch.steps, strict=True)]
         steps = [down * across * math.prod(self.images[i + 1 :]) for i in range(len(self.images))]
 
         def row(i: str) -> None:
@@ -126,13 +127,13 @@ class TransformTiles:
         def tile(i: str, k: str) -> None:
             number = r.linear([*steps, across, across, 1, 1], [*image, firsts[0], i, firsts[1], k])
             target = r.at(r.pointer(self.target), self.scalar, [self.tile], [number])
-            source = r.at(pointer, self.scalar, [self.seen.step * s for s in self.patch.steps], [i, k])
+            source = r.at(pointer, self.scalar, between, [i, k])
             r.vectors(self.pitch, self.lanes, lambda c, *_: self._tile(r, source, target, c))
 
         r.b.loop(counts[0], 1, row)
 
     def _tile(self, r: Routine, source: str, target: str, channel: str) -> None:
-        kind, item, side = typed(self.scalar, self.lanes), self.dtype.itemsize, range(self.seen.side)
+        kind, item, (rows, columns) = typed(self.scalar, self.lanes), self.dtype.itemsize, self.seen.sides
         source, target = (r.at(at, self.scalar, [1], [channel]) for at in (source, target))
         down, across = self.patch.steps
 
@@ -141,7 +142,7 @@ class TransformTiles:
                 f"load {kind}, ptr {r.at(source, self.scalar, [], [], i * down + j * across)}, align {item}"
             )
 
-        lanes = Lanes(r.b, self.scalar, self.lanes)
-        for p, vector in enumerate(square(self.seen.line, lanes, [[seen(i, j) for j in side] for i in side])):
+        tile = [[seen(i, j) for j in range(columns)] for i in range(rows)]
+        for p, vector in enumerate(self.seen.made(Lanes(r.b, self.scalar, self.lanes), tile)):
             place = r.at(target, self.scalar, [], [], p * self.point)
             r.store_vector(vector, place, self.scalar, item, self.lanes, self.lanes)
