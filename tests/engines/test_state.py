@@ -77,6 +77,19 @@ def test_state_that_nobody_holds_is_updated_in_place(size: int) -> None:
 
 
 @SIZES
+def test_arguments_that_are_copied_keep_no_state_from_its_place(size: int) -> None:
+    """`ids[:, :-1]` is not in one piece, as programs want their arguments."""
+    model, twin, step, wide = Model(size), Model(size), wl.jit(_update), wl.asarray(numbers(4, size + 1))
+    before = places(model)
+    for _ in range(4):
+        step(model, wide[:, :-1])
+        assert not wide[:, :-1]._data.flags.c_contiguous
+        step(twin, wl.asarray(np.ascontiguousarray(wide[:, :-1])))
+    assert {**places(model), "weight": before["weight"]} == before  # the first weight was made from an array
+    assert same(values(model), values(twin))
+
+
+@SIZES
 @pytest.mark.parametrize(
     "hold",
     [

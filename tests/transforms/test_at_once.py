@@ -71,6 +71,44 @@ def _same(f: Any, *args: Any) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
+def test_arguments_that_are_not_in_one_piece(slow: Slow) -> None:
+    """They are copied on the way in, with and without state that is written, and differentiated later."""
+    wide = wl.asarray(np.random.default_rng(0).normal(size=(5, 9)))
+    pieces = (wide[:, :-1], wide[::-1, 1:], wl.ones((5, 8), dtype=wide.dtype))
+    layer, layers = nn.Linear(8, 3, dtype=wide.dtype), [nn.Linear(8, 3, dtype=wide.dtype) for _ in range(2)]
+    layers[1].load_state_dict(layers[0].state_dict())
+
+    @wl.jit
+    def forward(layer: Any, x: Any) -> Any:
+        return wl.tanh(layer(x))
+
+    def train(layer: Any, x: Any) -> Any:
+        grads = wl.grad(lambda layer: (layer(x) ** 2).sum())(layer)
+        layer.weight.assign(layer.weight - 0.01 * grads["weight"])
+
+    step = wl.jit(train)
+    wanted = [np.tanh(np.asarray(x) @ np.asarray(layer.weight) + np.asarray(layer.bias)) for x in pieces * 2]
+    forward(layer, pieces[0])
+    found: list[Any] = []
+    assert slow.during(lambda: found.extend(forward(layer, x) for x in pieces * 2)) == 0
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    for x in pieces * 2:
+        step(layers[0], x)
+        train(layers[1], x)
+    np.testing.assert_allclose(layers[0].weight, layers[1].weight, rtol=1e-12)
+    for x in pieces:
+        step(layers[0], x)
+    assert slow.during(lambda: [step(layers[0], x) for x in pieces * 2]) == 0
+    x = wide[:, :-1].requires_grad_()
+    for _ in range(3):
+        x.grad = None
+        forward(layer, x).sum().backward()
+        weight, bias = np.asarray(layer.weight), np.asarray(layer.bias)
+        want = (1 - np.tanh(np.asarray(x) @ weight + bias) ** 2) @ weight.T
+        np.testing.assert_allclose(x.grad, want, rtol=1e-10)
+
+
 class Config:
     """What users keep their settings in."""
 

@@ -102,8 +102,11 @@ class Bound:
             if self.binding is not binding:
                 return None
             lasting = self.lasting and self.lasting()  # held while it is read
-            if (program.lasting and lasting is None) or not self._moving(arrays) & runtime.CONTIGUOUS:
+            if program.lasting and lasting is None:
                 return None
+            if not self._moving(arrays) & runtime.CONTIGUOUS:
+                arrays = program.in_one_piece(arrays)
+                self._moving(arrays)
             outs = [program.fresh(i) for i in self.fresh]
             self._results(outs)
             program.prepare(self._table)

@@ -199,9 +199,7 @@ class Program:
         with self.lock:
             flags, passed = self._inputs(arrays), arrays
             if not flags & runtime.CONTIGUOUS:
-                for a in arrays:
-                    check_size(self.graph.name, a.shape, a.dtype)  # of the copy, should it be a broadcast view
-                arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
+                arrays = self.in_one_piece(arrays)
                 flags = self._inputs(arrays)
             given = self._given(owned, flags) if owned else {}
             outs = [arrays[given[i]] if i in given else self.fresh(i) for i in range(len(self.results))]
@@ -223,6 +221,12 @@ class Program:
             if self.lasting and not start:
                 self.lasting.remember(passed)
         return outs
+
+    def in_one_piece(self, arrays: list[Array]) -> list[Array]:
+        """Copies of the arrays that are not. The others stay, as results may take the memory that they own."""
+        for a in arrays:
+            check_size(self.graph.name, a.shape, a.dtype)  # of the copy, should it be a broadcast view
+        return [a if a.flags.c_contiguous else np.ascontiguousarray(a) for a in arrays]
 
     def prepare(self, table: Array) -> None:
         """What a table has to hold when a run begins."""

@@ -395,8 +395,7 @@ class Recent:
         if not self._patience.prepares(used):
             return
         state, traced = current(), self.traced
-        whole = all(o._data.flags.c_contiguous for o in arguments.operands)  # others would be copied in vain
-        if not whole or state.settings.fill is not None or state.key is None:
+        if state.settings.fill is not None or state.key is None:
             return
         arrays = [*map(_data, (*traced.captured, *map(_outside, traced.pick_read(arguments.cells))))]
         if self._program is None or self._program() is not program:
@@ -407,10 +406,12 @@ class Recent:
         binding = Binding(standing, state.key, arrays[: len(traced.captured)], asked, recorder)
         if self._bound is not None and self._bound.hold(binding, arrays):
             self._binding = binding
-            self._enter(self._bound, binding, version)
+            self._enter(self._bound, binding, version, [*map(_data, arguments.operands)])
 
-    def _enter(self, bound: Bound, binding: Binding, version: int) -> None:
-        """Let native code expect things to be as they are."""
+    def _enter(self, bound: Bound, binding: Binding, version: int, operands: list[Array]) -> None:
+        """Let native code expect things to be as they are, and arguments in one piece: it would copy others in vain."""
+        if not all(a.flags.c_contiguous for a in operands):
+            return
         with LOCK:
             self.enter = self._entering.function(bound, binding, version)
 
@@ -443,7 +444,7 @@ class Recent:
             rest.runs.discard(found)
         if arrays is None:
             return MISSED
-        self._enter(bound, binding, found.version)
+        self._enter(bound, binding, found.version, operands)
         self._used = True
         if snapshot is not None and recorder is not None:
             record = recorder.record(operands, nodes, arrays, snapshot)
