@@ -13,7 +13,7 @@ from tests.engines.test_convolutions import Case, data, expected, run, steps_of
 from wonderland import nn
 from wonderland.core import dtypes
 from wonderland.engines.native.convolutions.points import POINTS, Method, Points, method
-from wonderland.engines.native.convolutions.winograd import TransformFilter, Winograd, winograd_steps
+from wonderland.engines.native.convolutions.winograd import PointProducts, TransformFilter, winograd_steps
 from wonderland.engines.native.convolutions.winograd_choice import gradient_method_for, method_for
 from wonderland.engines.native.convolutions.winograd_gradient import FromPoints, winograd_gradient_steps
 from wonderland.engines.native.engine import ENGINE
@@ -163,7 +163,7 @@ def test_convolutions_and_both_gradients_choose_it(name: str, kind: str) -> None
     first, second = (whole(b, a.shape) for b, a in zip(buffers, arrays, strict=True))
     stores: Stores = [(whole(target, shape), Op("multiply", [hole, hole], shape, wl.float32))]
     steps = steps_of(case, kind, first, second, hole, stores)
-    assert isinstance(steps[-1], FromPoints if kind == "w" else Winograd)
+    assert isinstance(steps[-1], FromPoints if kind == "w" else PointProducts)
     memory = {b: a.reshape(-1) for b, a in zip(buffers, arrays, strict=True)}
     memory[target] = np.full(target.size, np.nan, np.float32)
     run(steps, memory)
@@ -191,7 +191,7 @@ def test_others_are_plain_sums(case: Case) -> None:
         target = whole(Buffer("output", math.prod(case.shapes[kind]), wl.float32), case.shapes[kind])
         hole = Hole(target.shape, wl.float32)
         steps = steps_of(case, kind, first, second, hole, [(target, hole)])
-        assert not any(isinstance(step, (Winograd, FromPoints)) for step in steps)
+        assert not any(isinstance(step, (PointProducts, FromPoints)) for step in steps)
 
 
 @pytest.mark.parametrize("taps", range(1, 6))
@@ -239,7 +239,7 @@ def test_code_for_other_processors(name: str, kind: str) -> None:
 # --- where it is used
 
 
-def of_winograd(f: Any, kind: Any = Winograd) -> int:
+def of_winograd(f: Any, kind: Any = PointProducts) -> int:
     program = ENGINE.program(f.last_trace.graph)
     return sum(isinstance(step, kind) for step in program.schedule.steps)
 

@@ -51,6 +51,7 @@ FAR_FACTOR = 1 << 22  # of such a factor that is read along its rows, in parts o
 GATHERED = 1 << 19  # of x that are brought together                                             matmul_transposed
 PATCH = 160 * 1024  # of a patch of a convolution                                                conv_3x3, conv2d_stem
 STACK = 512 * 1024  # of a patch that may lie on the stack, beside the filter in the second cache   conv2d_3x3_256
+NEAR_FILTER = 1 << 20  # of a filter at its points, beside such tiles                                   cnn, resnet
 TILED = 1 << 18  # of transformed tiles that are multiplied together, in the second cache             conv2d_3x3_64
 COLUMNS = (
     1 << 25

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ....ir.sizes import pieces
 from ..labels import Work
@@ -22,10 +23,11 @@ from ..text.builder import computed, typed
 from ..text.describe import Description
 from ..text.routine import Routine, slots_of
 from ..text.sums import sum_with
-from ..values import Buffer, Hole, Value, View, whole
+from ..tuning import LEAST_TILES, NEAR_FILTER, TILED
+from ..values import Buffer, Hole, Value, View, leaves, whole
 from .patches import Channels, arithmetic, digits, lanes_of, part_of, smallest
 from .points import Lanes, Method
-from .winograd_tiles import Seen, TransformTiles, apart_of
+from .winograd_tiles import Boxes, Seen, TransformTiles, apart_of, pitch_of
 
 
 class TransformFilter:
@@ -74,57 +76,54 @@ class TransformFilter:
             r.each(count, block)
 
 
-class Winograd(WithEpilogue):
-    """The products of transformed tiles with a transformed filter, back from the points, and an epilogue."""
+class Group(NamedTuple):
+    size: int  # how many tiles are multiplied together
+    rows: int  # and how many of these registers hold, without a rest
+
+
+def grouped(channels: Channels, tiles: int) -> Group:
+    """A group of so many tiles, or a few more."""
+    most = channels.rows
+    rows = min(range(most, 2 * most // 3 - 1, -1), key=lambda n: -(-tiles // n) * n)
+    return Group(-(-tiles // rows) * rows, rows)
+
+
+class PointProducts(WithEpilogue):
+    """The products of tiles at their points with a filter at its points, the way back, and an epilogue.
+
+    Tiles are multiplied in groups, of which registers hold some rows at a time.
+    """
 
     any_size = True  # see general.py
+    tile: int  # how far apart in memory tiles are; their points are apart by channels
 
-    def __init__(self, method: Method, x: TransformTiles, filter: TransformFilter, hole: Hole, stores: Stores) -> None:
-        super().__init__([x.target, filter.target], Epilogue(hole, stores))
-        self.method, self.x, self.filter, self.channels = method, x, filter, filter.channels
-        self.scalar, self.lanes, self.item = x.scalar, x.lanes, x.dtype.itemsize
-        self.group, self.rows = x.group, x.rows
-        self.sizes = [pieces(x.count, self.group), self.channels.blocks]
-        self.chunks = math.prod(self.sizes)
+    def __init__(
+        self, boxes: Boxes, read: list[View], filter: TransformFilter, group: Group, hole: Hole, stores: Stores
+    ) -> None:
+        super().__init__([*read, filter.target], Epilogue(hole, stores))
+        self.boxes, self.filter, self.channels, self.method = boxes, filter, filter.channels, boxes.method
+        self.scalar, self.lanes, self.item = boxes.scalar, boxes.lanes, boxes.dtype.itemsize
+        self.group, self.rows = group
 
     @property
     def work(self) -> Work:
-        count = self.method.places * self.x.count * self.filter.inner * self.channels.count
-        return self.followed(f"convolution {self.x.x.shape} * {self.filter.source.shape}", count)
+        count = self.method.places * self.boxes.count * self.filter.inner * self.channels.count
+        return self.followed(f"convolution {self.boxes.x.shape} * {self.filter.source.shape}", count)
 
-    def describe(self) -> str:
-        shapes = (self.method.sizes, self.x.x.shape, self.x.across, self.x.tile, self.filter.source.shape)
-        return f"{super().describe()}\n{shapes}"
-
-    def emit(self, r: Routine) -> None:
-        group, block = digits(r, r.chunk, self.sizes)
-        first, last = part_of(r, group, self.group, self.x.count)
-        count = r.linear([1, -1], [last, first])
+    def allocate(self, r: Routine) -> None:
         self.sums = r.stack(self.group * self.method.places * self.channels.step, self.scalar)
         self.spilled = r.stack(math.prod(self.method.sizes) * self.channels.step, self.scalar)
-        for start, blocks, valid in self.channels.parts:
 
-            def one(number: str, valid: list[int] = valid) -> None:
-                self._products(r, first, count, number, len(valid))
-                r.b.loop(count, 1, lambda t: self._back(r, first, t, number, valid))
-
-            if self.channels.blocks == 1:
-                one("0")
-            else:
-                begin = r.b.intrinsic("smax", "i64", block, str(start))
-                end = r.b.intrinsic("smin", "i64", r.linear([1], [block], 1), str(start + blocks))
-                r.b.loop(end, 1, one, begin)
-
-    def _products(self, r: Routine, first: str, count: str, number: str, wide: int) -> None:
-        """The sums over channels of a group of tiles, for a block of channels of the output."""
+    def products(self, r: Routine, x: str, count: str, number: str, wide: int) -> None:
+        """The sums over channels of the tiles from x on, for a block of channels of the output."""
         width, apart = wide * self.lanes, self.filter.apart
 
         def place(p: str) -> None:
-            x = r.at(r.pointer(self.x.target), self.scalar, [self.x.point, self.x.tile], [p, first])
+            points = r.at(x, self.scalar, [self.boxes.pitch], [p])
             w = r.at(r.pointer(self.filter.target), self.scalar, [self.method.places * apart, apart], [number, p])
 
             def rows(t: str) -> None:
-                sums = self._sums(r, r.at(x, self.scalar, [self.x.tile], [t]), w, wide)
+                sums = self._sums(r, r.at(points, self.scalar, [self.tile], [t]), w, wide)
                 target = r.at(self.sums, self.scalar, [self.method.places * width, width], [t, p])
                 for i, vector in enumerate(sums):
                     row, j = divmod(i, wide)
@@ -145,7 +144,7 @@ class Winograd(WithEpilogue):
                 at = [r.at(row, self.scalar, [], [], (u * wide + j) * self.lanes) for j in range(wide)]
                 vectors = [b.emit(f"load {kind}, ptr {p}, align {self.item}") for p in at]
                 for i in range(self.rows):
-                    place = r.at(here, self.scalar, [], [], i * self.x.tile + u)
+                    place = r.at(here, self.scalar, [], [], i * self.tile + u)
                     seen = b.emit(f"load {self.scalar}, ptr {place}, align {self.item}")
                     seen = b.spread(seen, self.scalar, self.lanes)
                     for j in range(wide):
@@ -155,9 +154,9 @@ class Winograd(WithEpilogue):
         zero = ["zeroinitializer"] * (self.rows * wide)
         return sum_with(b, kind, zero, inner, unroll, terms, turns=inner // unroll, terms=unroll)
 
-    def _back(self, r: Routine, first: str, t: str, number: str, valid: list[int]) -> None:
-        """One tile of the output."""
-        method, (down, across) = self.method, self.x.across
+    def back(self, r: Routine, t: str, image: list[str], tile: list[str], number: str, valid: list[int]) -> None:
+        """The places of the output of tile t of a group, which stands somewhere in an image."""
+        method = self.method
         kind, width = typed(self.scalar, self.lanes), len(valid) * self.lanes
         source = r.at(self.sums, self.scalar, [method.places * width], [t])
         rows, columns = method.sides
@@ -171,8 +170,7 @@ class Winograd(WithEpilogue):
             for p, vector in enumerate(method.of_output(Lanes(r.b, self.scalar, self.lanes), sums)):
                 at = r.at(self.spilled, self.scalar, [], [], p * width + j * self.lanes)
                 r.store_vector(vector, at, self.scalar, self.item, self.lanes, self.lanes)
-        *image, tile_down, tile_across = digits(r, r.linear([1, 1], [first, t]), [*self.x.images, down, across])
-        begins = [r.linear([n], [at]) for n, at in zip(method.sizes, (tile_down, tile_across), strict=True)]
+        begins = [r.linear([n], [at]) for n, at in zip(method.sizes, tile, strict=True)]
         places = self.epilogue.hole.shape[-3:-1]
         ends = [
             smallest(r, r.linear([-1], [at], count), n)
@@ -190,12 +188,106 @@ class Winograd(WithEpilogue):
         r.b.loop(ends[0], 1, lambda i: r.b.loop(ends[1], 1, lambda k: place(i, k)))
 
 
+class Winograd(PointProducts):
+    """For all tiles in memory: a chunk has a group of them and a block of channels."""
+
+    def __init__(self, x: TransformTiles, filter: TransformFilter, group: Group, hole: Hole, stores: Stores) -> None:
+        super().__init__(x.boxes, [x.target], filter, group, hole, stores)
+        self.x, self.tile = x, x.tile
+        self.sizes = [pieces(self.boxes.count, self.group), self.channels.blocks]
+        self.chunks = math.prod(self.sizes)
+
+    def describe(self) -> str:
+        shapes = (self.method.sizes, self.boxes.x.shape, self.boxes.across, self.tile, self.filter.source.shape)
+        return f"{super().describe()}\n{shapes}"
+
+    def emit(self, r: Routine) -> None:
+        group, block = digits(r, r.chunk, self.sizes)
+        first, last = part_of(r, group, self.group, self.boxes.count)
+        count = r.linear([1, -1], [last, first])
+        x = r.at(r.pointer(self.x.target), self.scalar, [self.tile], [first])
+        self.allocate(r)
+        for start, blocks, valid in self.channels.parts:
+
+            def one(number: str, valid: list[int] = valid) -> None:
+                self.products(r, x, count, number, len(valid))
+                r.b.loop(count, 1, lambda t: tile(t, number, valid))
+
+            def tile(t: str, number: str, valid: list[int]) -> None:
+                *image, down, across = digits(r, r.linear([1, 1], [first, t]), [*self.boxes.images, *self.boxes.across])
+                self.back(r, t, image, [down, across], number, valid)
+
+            if self.channels.blocks == 1:
+                one("0")
+            else:
+                begin = r.b.intrinsic("smax", "i64", block, str(start))
+                end = r.b.intrinsic("smin", "i64", r.linear([1], [block], 1), str(start + blocks))
+                r.b.loop(end, 1, one, begin)
+
+
+class WinogradNear(PointProducts):
+    """For filters that stay in the caches: a chunk brings a box of tiles to points and takes all blocks of channels."""
+
+    def __init__(self, boxes: Boxes, filter: TransformFilter, hole: Hole, stores: Stores) -> None:
+        group = grouped(filter.channels, math.prod(boxes.tiles.sizes))
+        super().__init__(boxes, [*leaves(boxes.x), *boxes.scratch], filter, group, hole, stores)
+        self.writes += [view.buffer for view in boxes.scratch]
+        self.tile = apart_of(self.method.places * boxes.pitch, boxes.dtype)
+        self.chunks = boxes.chunks
+
+    def describe(self) -> str:
+        description = Description(slots_of(self.views))
+        lines = [f"WinogradNear {self.filter.source.shape} {self.boxes.describe(description)}"]
+        lines += [f"{description.view(t)} = {description.value(v)}" for t, v in self.epilogue.stores]
+        return "\n".join([*lines, f"{self.epilogue.hole.dtype}", *description.lines])
+
+    def emit(self, r: Routine) -> None:
+        image, firsts, counts = self.boxes.of(r)
+        x = r.stack(self.group * self.tile, self.scalar)
+        self.allocate(r)
+
+        def number_of(i: str, k: str) -> str:
+            return r.b.emit(f"add nsw i64 {r.b.emit(f'mul nsw i64 {i}, {counts[1]}')}, {k}")
+
+        self.boxes.transform(
+            r,
+            image,
+            firsts,
+            counts,
+            lambda i, k: r.at(x, self.scalar, [self.tile], [number_of(i, k)]),
+            self.boxes.pitch,
+        )
+        count = number_of(counts[0], "0")
+        for start, blocks, valid in self.channels.parts:
+
+            def one(number: str, valid: list[int] = valid) -> None:
+                self.products(r, x, count, number, len(valid))
+
+                def tile(i: str, k: str) -> None:
+                    at = [r.linear([1, 1], [*pair]) for pair in zip(firsts, (i, k), strict=True)]
+                    self.back(r, number_of(i, k), image, at, number, valid)
+
+                r.b.loop(counts[0], 1, lambda i: r.b.loop(counts[1], 1, lambda k: tile(i, k)))
+
+            if blocks == 1:
+                one(str(start))
+            else:
+                r.b.loop(str(start + blocks), 1, one, str(start))
+
+
 def winograd_steps(
     cpu: Processor, method: Method, x: Value, w: View, hole: Hole, stores: Stores, low: Sequence[int]
 ) -> Sequence[Native]:
     """The steps of a convolution with `low` zeros before x; the first one prepares w."""
     channels = Channels(cpu, w.shape[-1], lanes_of(cpu, x.dtype))
     filter = TransformFilter(method, w, channels)
-    seen = Seen(method.sizes, method.sides, method.of_input)
-    tiles = TransformTiles(cpu, method, x, hole.shape[-3:-1], low, seen, channels)
-    return [filter, tiles, Winograd(method, tiles, filter, hole, stores)]
+    seen, places = Seen(method.sizes, method.sides, method.of_input), hole.shape[-3:-1]
+    tile = method.places * max(pitch_of(cpu, x), channels.step) * arithmetic(x.dtype).itemsize
+    most = max(LEAST_TILES, TILED // tile)
+    boxes = Boxes(cpu, method, x, places, low, seen, most)
+    if math.prod(boxes.tiles.sizes) >= LEAST_TILES and filter.target.buffer.nbytes <= NEAR_FILTER:
+        return [filter, WinogradNear(boxes, filter, hole, stores)]
+    count = int(boxes.count)
+    group = grouped(channels, -(-count // -(-count // most)))
+    tiles = TransformTiles(cpu, method, x, places, low, seen, group.size)
+    return [filter, tiles, Winograd(tiles, filter, group, hole, stores)]

@@ -60,10 +60,10 @@ def winograd_gradient_steps(
     places, (inner, out) = ct.shape[-3:-1], hole.shape[-2:]
     seen = TransformTiles(cpu, method, x, places, low, Seen(method.taps, method.sides, method.of_input))
     others = TransformTiles(cpu, method, ct, places, (0, 0), Seen(method.taps, method.taps, method.of_filter))
-    apart = apart_of(inner * out, seen.dtype)
-    buffer = Buffer("arena", method.places * apart, seen.dtype)
+    apart = apart_of(inner * out, seen.boxes.dtype)
+    buffer = Buffer("arena", method.places * apart, seen.boxes.dtype)
     products = View(buffer, (method.places, inner, out), (apart, out, 1))
-    made = Hole(products.shape, seen.dtype)
+    made = Hole(products.shape, seen.boxes.dtype)
     turned = cast(View, transposed(seen.matrices, (0, 2, 1)))
     steps = product_steps(cpu, turned, others.matrices, made, [(products, made)])
     return [seen, others, *steps, FromPoints(cpu, method, products, hole, stores)]
