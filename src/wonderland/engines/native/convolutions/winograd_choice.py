@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -44,6 +45,7 @@ def _best(kernel: Shape, y: Shape, inner: int, plain_once: int, once: int) -> Me
     return costs[min(costs)]
 
 
+@functools.cache
 def _points(taps: int) -> list[Points]:
     """The choices along one axis; where there is one tap, there is nothing to save."""
     return [Points(side - taps + 1, taps) for side in POINTS if side == taps == 1 or 1 < taps < side]
