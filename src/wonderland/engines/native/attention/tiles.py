@@ -282,13 +282,32 @@ class Tiles:
             else:
                 self.b.loop(rows, height, lambda i: body(i, c, height, width))
 
-        if vectors.isdigit() and int(vectors) <= BLOCK_VECTORS:
-            panel("0", int(vectors))
-            return
-        even = str(int(vectors) & -2) if vectors.isdigit() else self.b.emit(f"and i64 {vectors}, -2")
-        self.b.loop(even, 2, lambda c: panel(c, 2))
-        if even != vectors:
-            self.b.loop(vectors, 1, lambda c: panel(c, 1), even)
+        start = "0"
+        for width, end in zip((BLOCK_VECTORS, 2, 1), self._ends(vectors), strict=True):
+            if start.isdigit() and end.isdigit() and int(end) - int(start) <= width:
+                if start != end:
+                    panel(start, width)
+            else:
+                self.b.loop(end, width, functools.partial(panel, width=width), start)
+            start = end
+
+    def _ends(self, vectors: str) -> tuple[str, str, str]:
+        """Where the panels of most vectors end, those of two, and that of one.
+
+        One vector needs as many factors as several, so four become two and two.
+        """
+        b, r, most = self.b, self.r, BLOCK_VECTORS
+        if vectors.isdigit():
+            count = int(vectors)
+            wide = count // most - (count % most == 1)
+            wide = max(0, wide) * most
+            return str(wide), str(count - (count - wide) % 2), vectors
+        whole = b.emit(f"udiv i64 {vectors}, {most}")
+        single = b.emit(f"icmp eq i64 {r.linear((1, -most), (vectors, whole))}, 1")
+        found = r.linear((1, -1), (whole, b.emit(f"zext i1 {single} to i64")))
+        wide_ = r.linear((most,), (b.intrinsic("smax", "i64", found, "0"),))
+        left = b.emit(f"and i64 {r.linear((1, -1), (vectors, wide_))}, -2")
+        return wide_, r.linear((1, 1), (wide_, left)), vectors
 
     def _height(self, vectors: int) -> int:
         """How many rows of so many vectors, and one row of factors, fit into the registers."""
