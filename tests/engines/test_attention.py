@@ -108,6 +108,12 @@ def test_several_tiles_of_keys(t: int, s: int, causal: bool) -> None:
         both(*factors(lead, t, s, 40, 48), causal=causal)
 
 
+@pytest.mark.parametrize("t", [197, 272, 352])  # an odd number, and groups that end behind the last query of a tile
+def test_tiles_that_are_no_power_of_two(t: int) -> None:
+    for causal in (False, True):
+        both(*factors((9,), t, t, 20, 12), causal=causal)
+
+
 @pytest.mark.parametrize("dtype", [wl.float16, wl.bfloat16])
 def test_half_types(dtype: Any) -> None:
     for lead, t, s in [((2,), 33, 20), ((), 40, 600), ((9,), 17, 300)]:

@@ -69,6 +69,12 @@ class Tiles:
         one = self.b.emit(f"load {self.scalar}, ptr {place}, align {self.size}")
         return self.vector(self.b.spread(one, self.scalar, self.w))
 
+    def first(self, count: str, code: str = "slt") -> Vector:
+        """Which lanes are the first so many, or, by another comparison, the others."""
+        lanes = Vector(self.b, "<" + ", ".join(f"i32 {t}" for t in range(self.w)) + ">", "i32", self.w)
+        left = count if count.isdigit() else self.b.emit(f"trunc i64 {count} to i32")
+        return lanes.compare(code, lanes.like(self.b.spread(left, "i32", self.w)))
+
     def fill(self, tile: Tile, rows: int, value: float = 0.0) -> None:
         self.b.loop(rows * tile.step, self.w, lambda i: self.store(self.number(value), self.at(tile, "0", i)))
 
