@@ -40,6 +40,7 @@ INLINE = 160  # instructions of an epilogue that are repeated for each register 
 # --- what fits where, as a share of a cache of the processor
 PANEL = 0.7  # of the first cache: a panel of y                                                  matmul_512
 FAR_KEYS = 0.25  # of the second cache: keys and values that are worked on together             attention_grad
+SPREAD = 0.25  # of its places: on so many rows of values fall that are read where they lie        attention
 
 # --- what fits where, in bytes
 COPIED = 3 << 16  # of panels that are copied together, in any second cache; more is no faster    products

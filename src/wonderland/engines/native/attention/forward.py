@@ -16,11 +16,13 @@ from ....primitives.sight import Extras, Options
 from .. import values
 from ..labels import Work
 from ..processor import Processor
+from ..products.ahead import LINE
 from ..products.blocks import Blocks
+from ..products.model import SETS, places_of
 from ..text import functions
 from ..text.functions.vector import Vector, where
 from ..text.routine import Routine
-from ..tuning import FEATURES, KEYS, QUERY_SUMS
+from ..tuning import FEATURES, KEYS, QUERY_SUMS, SPREAD
 from ..values import Op, View
 from .few import FewQueries, Joined, sharing
 from .gradients import gradient_steps
@@ -52,6 +54,10 @@ class Attention(Scores):
         self.blocks = Blocks(self.lead, self.t, 1, self.w, 1, self.microseconds(2))
         self.once = self.keys >= self.s  # all keys are in one tile
         self.keys = self.keys if self.once else self.keys_in(KEYS)
+        # values are read where they lie, unless their rows compete for a few places of the cache
+        size = v.dtype.itemsize
+        places = places_of(abs(v.strides[-2]) * size) * max(1, self.e * size // LINE)
+        self.near = not dtypes.is_half(v.dtype) and self.e % self.w == 0 and places >= SPREAD * SETS
         groups = min(QUERY_SUMS // (max(self.d, self.e) * 4 * self.w), 256 // self.w, -(-self.blocks.rows // self.w))
         self.queries = self.w * max(1, groups)
 
@@ -66,8 +72,10 @@ class Attention(Scores):
     def emit(self, r: Routine) -> None:
         self.start(r)
         m = self.m
-        self.values = m.tile(self.keys, self.e)
-        self.query = m.tile(self.queries, self.d)
+        if not self.near:
+            self.values = m.tile(self.keys, self.e)
+        if dtypes.is_half(self.q.dtype):  # others are read where they lie
+            self.query = m.tile(self.queries, self.d)
         self.weights = m.tile(self.w, self.keys)
         self.parts = m.tile(self.w, self.w)  # of the reductions of rows, one vector for each
         self.row = m.tile(2, self.w)  # a number for each query: its base, and how its sums shrink
@@ -83,11 +91,12 @@ class Attention(Scores):
         self.blocks.each(r, rectangle)
 
     def _queries(self, lead: list[str], first: str, row_end: str, unfinite: str) -> None:
-        """All tiles of keys for some queries, which are brought together once."""
+        """All tiles of keys for some queries."""
         b, r, m = self.b, self.r, self.m
         last = self.less(row_end, r.linear((1,), (first,), self.queries))
-        count = r.linear((1, -1), (last, first), self.w - 1)  # whole groups
-        m.rows(self.q, lead, first, b.emit(f"and i64 {count}, {-self.w}"), self.query, self.scale)
+        if dtypes.is_half(self.q.dtype):
+            count = r.linear((1, -1), (last, first), self.w - 1)  # whole groups
+            m.rows(self.q, lead, first, b.emit(f"and i64 {count}, {-self.w}"), self.query)
         if self.once:
             self._groups(lead, first, last, "0", unfinite)
             return
@@ -106,11 +115,14 @@ class Attention(Scores):
 
     def _keys(self, lead: list[str], last: str, key: str) -> str:
         """Bring keys and values to a tile: those that queries before the last see. Whether some are not finite."""
-        m = self.m
+        m, r = self.m, self.r
         needed = self.seen(last, self.w, key, self.end(key))
-        m.columns(self.k, lead, key, needed, self.keys_turned)
-        m.rows(self.v, lead, key, needed, self.values)
-        return self.unfinite(self.values, needed)
+        m.columns(self.k, lead, key, needed, self.keys_turned, self.scale)
+        if self.near:
+            self.values = Tile(r.at(r.pointer(self.v), m.scalar, self.v.strides[:-1], [*lead, key]), self.v.strides[-2])
+        else:
+            m.rows(self.v, lead, key, needed, self.values)
+        return self.unfinite(self.values, needed, self.e_vectors)
 
     def _groups(self, lead: list[str], first: str, last: str, key: str, unfinite: str) -> None:
         """The queries that see some keys of a tile."""
@@ -128,8 +140,13 @@ class Attention(Scores):
 
     def _group(self, g: Group, place: str, unfinite: str) -> None:
         """w queries, whose sums are at a place. `unfinite`: whether some of the values are not finite."""
-        b, m = self.b, self.m
-        self.scores(g, Tile(m.at(self.query, place), self.query.step), self.weights)
+        b, m, r = self.b, self.m, self.r
+        if dtypes.is_half(self.q.dtype):
+            self.scores(g, Tile(m.at(self.query, place), self.query.step), self.weights)
+        else:
+            start = r.at(r.pointer(self.q), m.scalar, self.q.strides[:-1], [*g.lead, g.query])
+            last = self.minus(str(self.t - 1), g.query) if self.t % self.w else ""
+            self.scores(g, Tile(start, self.q.strides[-2]), self.weights, last)
         place = "0" if self.once else place
         tops, totals = m.at(self.tops, "0", place), m.at(self.totals, "0", place)
         old = m.number(-math.inf) if self.once else m.load(tops)

@@ -163,7 +163,7 @@ class AttentionGradients(Scores):
         m.columns(self.v, lead, key, end, self.values_turned)
         if self.dq is not None:
             m.rows(self.k, lead, key, end, self.key_rows, self.scale)
-            self.keys_unfinite = self.unfinite(self.key_rows, end)
+            self.keys_unfinite = self.unfinite(self.key_rows, end, self.d_vectors)
         if self.dkv is not None:
             m.fill(self.into_keys, self.keys)
             m.fill(self.into_values, self.keys)
@@ -192,7 +192,10 @@ class AttentionGradients(Scores):
                 b.do(f"store {m.scalar} {found}, ptr {m.at(self.row, str(row), i)}, align {m.size}")
 
         b.loop(str(self.height), 1, numbers)
-        unfinite = ["" if self.dkv is None else self.unfinite(self.query, str(self.height)), self.keys_unfinite]
+        unfinite = [
+            "" if self.dkv is None else self.unfinite(self.query, str(self.height), self.d_vectors),
+            self.keys_unfinite,
+        ]
 
         seen = self.seen(query, self.height, key, end)
         needed = seen if self.placed else ""  # all groups have as many scores

@@ -191,9 +191,12 @@ class Scores:
             return str(int(keys) // self.w)
         return self.b.emit(f"lshr i64 {keys}, {self.w.bit_length() - 1}")
 
-    def scores(self, group: Group, query: Tile, into: Tile) -> None:
-        """The scores of a group, -inf where they do not count. `query` holds the group's queries, scaled."""
-        self.m.multiply(query, self.keys_turned, into, group.rows, group.vectors, str(self.d))
+    def scores(self, group: Group, query: Tile, into: Tile, last: str = "") -> None:
+        """The scores of a group, -inf where they do not count.
+
+        `query` holds the group's queries, of which there may be nothing behind the last; they or the keys are scaled.
+        """
+        self.m.multiply(query, self.keys_turned, into, group.rows, group.vectors, str(self.d), last=last)
         if not self.partly and self.slopes is None and self.s % self.w == 0:
             return
 
@@ -249,9 +252,9 @@ class Scores:
 
         self.each(tiles[0], group.vectors, cut, self._first_limited(group))
 
-    def unfinite(self, tile: Tile, rows: str) -> str:
+    def unfinite(self, tile: Tile, rows: str, vectors: str) -> str:
         """Whether the first rows of a factor hold what is not finite; "" if that does not matter."""
-        return self.m.unfinite(tile, rows) if self.partly else ""
+        return self.m.unfinite(tile, rows, int(vectors)) if self.partly else ""
 
     def product(
         self, unfinite: str, left: Tile, right: Tile, into: Tile, sizes: tuple[str, str, str, str], marks: Tile,

@@ -78,17 +78,23 @@ class Tiles:
     def fill(self, tile: Tile, rows: int, value: float = 0.0) -> None:
         self.b.loop(rows * tile.step, self.w, lambda i: self.store(self.number(value), self.at(tile, "0", i)))
 
-    def unfinite(self, tile: Tile, rows: str) -> str:
-        """Whether an element of the first rows is infinite or not a number."""
-        vectors = tile.step // self.w
+    def unfinite(self, tile: Tile, rows: str, vectors: int) -> str:
+        """Whether an element of the first rows, of so many vectors, is infinite or not a number."""
         some = next(n for n in (4, 3, 2, 1) if vectors % n == 0)  # sums that do not wait for each other
 
-        def part(i: str, found: list[str]) -> list[str]:
-            values = [self.load(self.r.at(tile.pointer, self.scalar, (1,), (i,), c * self.w)) for c in range(some)]
-            return [self.nought(value, self.vector(sum_)).name for value, sum_ in zip(values, found, strict=True)]
+        def row(i: str, found: list[str]) -> list[str]:
+            def part(j: str, found: list[str]) -> list[str]:
+                values = [
+                    self.load(self.r.at(tile.pointer, self.scalar, (tile.step, 1), (i, j), c * self.w))
+                    for c in range(some)
+                ]
+                return [self.nought(value, self.vector(sum_)).name for value, sum_ in zip(values, found, strict=True)]
 
-        size = self.r.linear((tile.step,), (rows,))
-        found = self.b.loop_with([(self.kind, "zeroinitializer")] * some, size, some * self.w, part)
+            if vectors == some:
+                return part("0", found)
+            return self.b.loop_with([(self.kind, name) for name in found], vectors * self.w, some * self.w, part)
+
+        found = self.b.loop_with([(self.kind, "zeroinitializer")] * some, rows, 1, row)
         return self.spoiled([self.vector(name) for name in found])
 
     def nought(self, value: Vector, sum_: Vector) -> Vector:
@@ -130,14 +136,15 @@ class Tiles:
         ]
         self.r.part(("rows", *self._kind(view), tile.step), args, body)
 
-    def columns(self, view: View, lead: list[str], first: str, count: str, tile: Tile) -> None:
-        """tile[:, i] = view[..., first + i, :], for `count` rows of the view."""
+    def columns(self, view: View, lead: list[str], first: str, count: str, tile: Tile, scale: float = 1.0) -> None:
+        """tile[:, i] = scale view[..., first + i, :], for `count` rows of the view."""
 
         # squares of few elements, beside each other: register t holds pieces of rows t, t + c, t + 2c, ...
         c = min(4, self.w)
 
         def body(names: list[str]) -> None:
-            source, count, last, target = names
+            source, count, last, scale, target = names
+            factor = self.vector(self.b.spread(scale, self.scalar, self.w))
 
             def square(i: str) -> None:
                 places = [self._line(view, source, self.r.linear((1,), (i,), t), last) for t in range(self.w)]
@@ -147,13 +154,17 @@ class Tiles:
                     lines = transpose(self.r, [self._joined(pieces[t::c], c) for t in range(c)], self.scalar, self.w)
                     for t, line in enumerate(lines[:n]):
                         place = self.r.at(target, self.scalar, (tile.step, 1), (j, i), t * tile.step)
-                        self.store(self.vector(line), place)
+                        self.store(self.vector(line) * factor, place)
 
                 self.r.vectors(view.shape[-1], c, part)
 
             self.b.loop(count, self.w, square)
 
-        args = [*self._lines(view, lead, first, count), ("ptr", tile.pointer)]
+        args = [
+            *self._lines(view, lead, first, count),
+            (self.scalar, literal(scale, self.scalar)),
+            ("ptr", tile.pointer),
+        ]
         self.r.part(("columns", *self._kind(view), tile.step), args, body)
 
     def out(self, tile: Tile, view: View, index: list[str], count: str, scales: str = "", add: bool = False) -> None:
@@ -229,13 +240,13 @@ class Tiles:
 
     def multiply(
         self, left: Tile, right: Tile, into: Tile, rows: str, vectors: str, terms: str, lag: str = "",
-        turned: bool = False, add: bool = False, shrink: str = "", marks: Tile | None = None,
+        turned: bool = False, add: bool = False, shrink: str = "", marks: Tile | None = None, last: str = "",
     ) -> None:  # fmt: skip
         """into = left right for so many rows, vectors of columns, and terms of the sums; or left^T right if turned.
 
         With a lag, left[i, k] is 0 unless k <= i + lag. What is there is added if asked for, times a number for
         each row if `shrink` points to them. With marks, which lie in memory as left does, terms are left out where
-        these are -0.
+        these are -0. With a last row of left, which may lie where nothing is behind it, that one is repeated.
         """
         r = self.r
         apart = (1, left.step) if turned else (left.step, 1)
@@ -243,6 +254,7 @@ class Tiles:
 
         def body(names: list[str]) -> None:
             first, second, target, *more = names
+            final = more.pop() if last else ""
             marked = more.pop() if marks else ""
             rows, vectors, terms = (n or more.pop(0) for n in sizes)
             lagging = more.pop(0) if lag else ""
@@ -254,7 +266,9 @@ class Tiles:
                 elif lag:
                     end = self.b.intrinsic("smin", "i64", terms, r.linear((1, 1), (i, lagging), height))
                 column = r.linear((self.w,), (c,))
-                x = r.at(first, self.scalar, apart, (i, start))
+                lines = [r.linear((1,), (i,), a) for a in range(height)] if last else []
+                lines = [self.b.intrinsic("smin", "i64", line, final) for line in lines]
+                x = [r.at(first, self.scalar, apart, (line, start)) for line in lines or [i]]
                 y = r.at(second, self.scalar, (right.step, 1), (start, column))
                 z = r.at(target, self.scalar, (into.step, 1), (i, column))
                 offsets = [a * into.step + t * self.w for a in range(height) for t in range(width)]
@@ -275,8 +289,10 @@ class Tiles:
         args += [("i64", n) for n in (rows, vectors, terms) if not n.isdigit()]
         args += [("i64", lag)] * bool(lag) + [("ptr", shrink)] * bool(shrink)
         args += [("ptr", marks.pointer)] if marks else []
+        args += [("i64", last)] * bool(last)
         steps = left.step, right.step, into.step
-        self.r.part(("multiply", *steps, *sizes, turned, bool(lag), add, bool(shrink), bool(marks)), args, body)
+        given = [bool(x) for x in (lag, shrink, marks, last)]
+        self.r.part(("multiply", *steps, *sizes, turned, add, *given), args, body)
 
     def _blocks(self, vectors: str, rows: str, body: Block) -> None:
         """body(row, vector, rows, vectors) for blocks that fit into registers; the last may have rows too many."""
@@ -323,19 +339,23 @@ class Tiles:
         return rows
 
     def _product(
-        self, left: str, apart: tuple[int, int], right: str, step: int, rows: int, vectors: int, terms: str,
+        self, left: list[str], apart: tuple[int, int], right: str, step: int, rows: int, vectors: int, terms: str,
         sums: list[Vector] | None = None, marks: str = "",
     ) -> list[Vector]:  # fmt: skip
-        """sums[i][c] + sum_k left[i, k] right[k][c] for one block, by rows; the rows and terms of left are `apart`."""
+        """sums[i][c] + sum_k left[i, k] right[k][c] for one block, by rows; the rows and terms of left are `apart`.
+
+        `left` has the address of each row, or that of the first.
+        """
         started = ["zeroinitializer"] * (rows * vectors) if sums is None else [s.name for s in sums]
 
         def term(k: str, names: list[str]) -> list[str]:
-            x = self.r.at(left, self.scalar, apart[1:], (k,))
+            x = [self.r.at(pointer, self.scalar, apart[1:], (k,)) for pointer in left]
             y = self.r.at(right, self.scalar, (step,), (k,))
             line = [self.load(self.r.at(y, self.scalar, (), (), c * self.w)) for c in range(vectors)]
             made = []
             for i in range(rows):
-                one, before = self.spread(x, i * apart[0]), names[i * vectors : (i + 1) * vectors]
+                one = self.spread(x[i]) if len(x) > 1 else self.spread(x[0], i * apart[0])
+                before = names[i * vectors : (i + 1) * vectors]
                 after = [
                     self.b.intrinsic("fmuladd", self.kind, one.name, y.name, z)
                     for y, z in zip(line, before, strict=True)
