@@ -51,7 +51,7 @@ class Attention(Scores):
     ) -> None:
         super().__init__(cpu, [q, k, v], [out, lse], (q, k, v), extras, options)
         self.out, self.lse = out, lse
-        self.blocks = Blocks(self.lead, self.t, 1, self.w, 1, self.microseconds(2))
+        self.blocks = Blocks(self.lead, self.t, 1, self.w, 1, self.microseconds(1))
         self.once = self.keys >= self.s  # all keys are in one tile
         self.keys = self.keys if self.once else self.keys_in(KEYS)
         # values are read where they lie, unless their rows compete for a few places of the cache

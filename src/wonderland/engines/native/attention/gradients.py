@@ -19,7 +19,7 @@ from ..text import functions
 from ..text.builder import literal
 from ..text.functions.vector import Vector
 from ..text.routine import Routine
-from ..tuning import FEW_MATRICES, QUERY_GROUPS
+from ..tuning import FEW_MATRICES, QUERY_GROUPS, SHORT
 from ..values import Buffer, View, whole
 from .scores import Group, Scores
 from .tiles import Tile, total
@@ -47,7 +47,7 @@ def gradient_steps(
         return AttentionGradients(cpu, Sources(*sources), extras, dq, dkv, mine, options)
 
     together = step(dq, (dk, dv))
-    if math.prod(together.lead) >= FEW_MATRICES or together.microseconds(5) < 100:
+    if math.prod(together.lead) >= FEW_MATRICES or together.microseconds(2.5) < SHORT:
         return [together]
     return [step(dq, None), step(None, (dk, dv))]
 
@@ -86,7 +86,7 @@ class AttentionGradients(Scores):
             self.sums = dq
         # chunks are groups of whole matrices, or groups of queries, or of keys
         rows, step = (1, 1) if dq and dkv else (self.t, self.height) if dq else (self.s, self.keys)
-        self.blocks = Blocks(self.lead, rows, 1, step, 1, self.microseconds(5))
+        self.blocks = Blocks(self.lead, rows, 1, step, 1, self.microseconds(2.5))
 
     @property
     def chunks(self) -> int:

@@ -24,7 +24,7 @@ from ..text.builder import STORED, Builder, computed, literal, widen
 from ..text.describe import Description
 from ..text.functions.vector import Vector, absolute, where
 from ..text.routine import Routine, slots_of
-from ..tuning import FAR_KEYS, SCORE_ROWS, STACK
+from ..tuning import CYCLES, FAR_KEYS, SCORE_ROWS, STACK
 from ..values import Buffer, View
 from .tiles import Tile, Tiles, total
 
@@ -95,9 +95,9 @@ class Scores:
         told += [] if self.options.window is None else [f", window {self.options.window}"]
         return f"attention of {self.q.shape}, {self.k.shape}{''.join(told)}"
 
-    def microseconds(self, products: int) -> float:
+    def microseconds(self, products: float) -> float:
         """About how long the step takes: products over the features of keys and of values, so many of each."""
-        return self.pairs * products * (self.d + self.e) / (2200 * self.w)
+        return self.pairs * products * (self.d + self.e) / (2 * self.w * CYCLES)  # two vectors in a cycle
 
     # --- in the routine
 
