@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -108,6 +111,12 @@ def test_several_tiles_of_keys(t: int, s: int, causal: bool) -> None:
         both(*factors(lead, t, s, 40, 48), causal=causal)
 
 
+@pytest.mark.parametrize("t", [197, 272, 352])  # an odd number, and groups that end behind the last query of a tile
+def test_tiles_that_are_no_power_of_two(t: int) -> None:
+    for causal in (False, True):
+        both(*factors((9,), t, t, 20, 12), causal=causal)
+
+
 @pytest.mark.parametrize("dtype", [wl.float16, wl.bfloat16])
 def test_half_types(dtype: Any) -> None:
     for lead, t, s in [((2,), 33, 20), ((), 40, 600), ((9,), 17, 300)]:
@@ -153,6 +162,39 @@ def test_views_are_read_where_they_lie(causal: bool) -> None:
         return attention(q, wl.swapaxes(k, -1, -2), v[..., ::2], causal=causal, scale=0.2)
 
     agree(turned, [x[:, :, 0, 0], x[:, :, 1, 0].swapaxes(1, 2).copy(), x[:, :, 2, 0]])
+
+
+def test_values_whose_rows_compete_for_the_cache_are_copied() -> None:
+    for heads, near in [(5, True), (64, False)]:  # rows are a multiple of 4096 bytes apart
+        x = np.random.default_rng(0).normal(size=(1, 20, 3, heads, 16)).astype(np.float32)
+
+        def split(x: Any) -> Any:
+            y = wl.transpose(x, (2, 0, 3, 1, 4))
+            return attention(y[0], y[1], y[2], causal=True, scale=0.2)
+
+        program, _ = agree(lambda x, split=split: wl.swapaxes(split(x)[0], 1, 2), [x])
+        (step,) = program.schedule.steps
+        assert isinstance(step, Attention)
+        assert step.near == near
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs mprotect")
+@pytest.mark.parametrize("causal", [False, True])
+def test_nothing_behind_the_last_row_is_read(causal: bool) -> None:
+    page, arrays = mmap.PAGESIZE, factors((2,), 37, 35, 16, 16)
+    guarded, held = [], []
+    for array in arrays:
+        pages = -(-array.nbytes // page)
+        memory = mmap.mmap(-1, (pages + 1) * page)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + pages * page), page, 0) == 0
+        found = np.frombuffer(memory, array.dtype, array.size, pages * page - array.nbytes).reshape(array.shape)
+        found[:] = array
+        guarded.append(found)
+        held.append(memory)
+    program = compiled(lambda *xs: attention(*xs, causal=causal, scale=0.3), arrays)
+    for x, y in zip(program(guarded), program(arrays), strict=True):
+        np.testing.assert_array_equal(x, y)
 
 
 def test_a_derivative_of_the_whole() -> None:

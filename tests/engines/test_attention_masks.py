@@ -52,7 +52,8 @@ class Case:
     def __init__(self, t: int, s: int, mask: str, causal: bool, dtype: Any, bad: float, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         wide = np.float32 if np.dtype(dtype).itemsize < 4 else dtype
-        shapes = [((t, 9), dtype), ((s, 9), dtype), ((s, 20), dtype), ((t, 20), wide), ((t,), wide)]
+        e = (20, 32)[seed % 2]  # values that are copied to a tile, and such that are read where they lie
+        shapes = [((t, 9), dtype), ((s, 9), dtype), ((s, e), dtype), ((t, e), wide), ((t,), wide)]
         self.q, self.k, self.v, self.g, self.h = (rng.normal(size=shape).astype(kind) for shape, kind in shapes)
         self.seen, self.bias, self.mask = np.ones((t, s), bool), np.zeros((t, s)), []
         if mask != "none":

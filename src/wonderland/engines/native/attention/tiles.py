@@ -69,20 +69,32 @@ class Tiles:
         one = self.b.emit(f"load {self.scalar}, ptr {place}, align {self.size}")
         return self.vector(self.b.spread(one, self.scalar, self.w))
 
+    def first(self, count: str, code: str = "slt") -> Vector:
+        """Which lanes are the first so many, or, by another comparison, the others."""
+        lanes = Vector(self.b, "<" + ", ".join(f"i32 {t}" for t in range(self.w)) + ">", "i32", self.w)
+        left = count if count.isdigit() else self.b.emit(f"trunc i64 {count} to i32")
+        return lanes.compare(code, lanes.like(self.b.spread(left, "i32", self.w)))
+
     def fill(self, tile: Tile, rows: int, value: float = 0.0) -> None:
         self.b.loop(rows * tile.step, self.w, lambda i: self.store(self.number(value), self.at(tile, "0", i)))
 
-    def unfinite(self, tile: Tile, rows: str) -> str:
-        """Whether an element of the first rows is infinite or not a number."""
-        vectors = tile.step // self.w
+    def unfinite(self, tile: Tile, rows: str, vectors: int) -> str:
+        """Whether an element of the first rows, of so many vectors, is infinite or not a number."""
         some = next(n for n in (4, 3, 2, 1) if vectors % n == 0)  # sums that do not wait for each other
 
-        def part(i: str, found: list[str]) -> list[str]:
-            values = [self.load(self.r.at(tile.pointer, self.scalar, (1,), (i,), c * self.w)) for c in range(some)]
-            return [self.nought(value, self.vector(sum_)).name for value, sum_ in zip(values, found, strict=True)]
+        def row(i: str, found: list[str]) -> list[str]:
+            def part(j: str, found: list[str]) -> list[str]:
+                values = [
+                    self.load(self.r.at(tile.pointer, self.scalar, (tile.step, 1), (i, j), c * self.w))
+                    for c in range(some)
+                ]
+                return [self.nought(value, self.vector(sum_)).name for value, sum_ in zip(values, found, strict=True)]
 
-        size = self.r.linear((tile.step,), (rows,))
-        found = self.b.loop_with([(self.kind, "zeroinitializer")] * some, size, some * self.w, part)
+            if vectors == some:
+                return part("0", found)
+            return self.b.loop_with([(self.kind, name) for name in found], vectors * self.w, some * self.w, part)
+
+        found = self.b.loop_with([(self.kind, "zeroinitializer")] * some, rows, 1, row)
         return self.spoiled([self.vector(name) for name in found])
 
     def nought(self, value: Vector, sum_: Vector) -> Vector:
@@ -124,14 +136,15 @@ class Tiles:
         ]
         self.r.part(("rows", *self._kind(view), tile.step), args, body)
 
-    def columns(self, view: View, lead: list[str], first: str, count: str, tile: Tile) -> None:
-        """tile[:, i] = view[..., first + i, :], for `count` rows of the view."""
+    def columns(self, view: View, lead: list[str], first: str, count: str, tile: Tile, scale: float = 1.0) -> None:
+        """tile[:, i] = scale view[..., first + i, :], for `count` rows of the view."""
 
         # squares of few elements, beside each other: register t holds pieces of rows t, t + c, t + 2c, ...
         c = min(4, self.w)
 
         def body(names: list[str]) -> None:
-            source, count, last, target = names
+            source, count, last, scale, target = names
+            factor = self.vector(self.b.spread(scale, self.scalar, self.w))
 
             def square(i: str) -> None:
                 places = [self._line(view, source, self.r.linear((1,), (i,), t), last) for t in range(self.w)]
@@ -141,13 +154,17 @@ class Tiles:
                     lines = transpose(self.r, [self._joined(pieces[t::c], c) for t in range(c)], self.scalar, self.w)
                     for t, line in enumerate(lines[:n]):
                         place = self.r.at(target, self.scalar, (tile.step, 1), (j, i), t * tile.step)
-                        self.store(self.vector(line), place)
+                        self.store(self.vector(line) * factor, place)
 
                 self.r.vectors(view.shape[-1], c, part)
 
             self.b.loop(count, self.w, square)
 
-        args = [*self._lines(view, lead, first, count), ("ptr", tile.pointer)]
+        args = [
+            *self._lines(view, lead, first, count),
+            (self.scalar, literal(scale, self.scalar)),
+            ("ptr", tile.pointer),
+        ]
         self.r.part(("columns", *self._kind(view), tile.step), args, body)
 
     def out(self, tile: Tile, view: View, index: list[str], count: str, scales: str = "", add: bool = False) -> None:
@@ -223,13 +240,13 @@ class Tiles:
 
     def multiply(
         self, left: Tile, right: Tile, into: Tile, rows: str, vectors: str, terms: str, lag: str = "",
-        turned: bool = False, add: bool = False, shrink: str = "", marks: Tile | None = None,
+        turned: bool = False, add: bool = False, shrink: str = "", marks: Tile | None = None, last: str = "",
     ) -> None:  # fmt: skip
         """into = left right for so many rows, vectors of columns, and terms of the sums; or left^T right if turned.
 
         With a lag, left[i, k] is 0 unless k <= i + lag. What is there is added if asked for, times a number for
         each row if `shrink` points to them. With marks, which lie in memory as left does, terms are left out where
-        these are -0.
+        these are -0. With a last row of left, which may lie where nothing is behind it, that one is repeated.
         """
         r = self.r
         apart = (1, left.step) if turned else (left.step, 1)
@@ -237,6 +254,7 @@ class Tiles:
 
         def body(names: list[str]) -> None:
             first, second, target, *more = names
+            final = more.pop() if last else ""
             marked = more.pop() if marks else ""
             rows, vectors, terms = (n or more.pop(0) for n in sizes)
             lagging = more.pop(0) if lag else ""
@@ -248,7 +266,9 @@ class Tiles:
                 elif lag:
                     end = self.b.intrinsic("smin", "i64", terms, r.linear((1, 1), (i, lagging), height))
                 column = r.linear((self.w,), (c,))
-                x = r.at(first, self.scalar, apart, (i, start))
+                lines = [r.linear((1,), (i,), a) for a in range(height)] if last else []
+                lines = [self.b.intrinsic("smin", "i64", line, final) for line in lines]
+                x = [r.at(first, self.scalar, apart, (line, start)) for line in lines or [i]]
                 y = r.at(second, self.scalar, (right.step, 1), (start, column))
                 z = r.at(target, self.scalar, (into.step, 1), (i, column))
                 offsets = [a * into.step + t * self.w for a in range(height) for t in range(width)]
@@ -269,8 +289,10 @@ class Tiles:
         args += [("i64", n) for n in (rows, vectors, terms) if not n.isdigit()]
         args += [("i64", lag)] * bool(lag) + [("ptr", shrink)] * bool(shrink)
         args += [("ptr", marks.pointer)] if marks else []
+        args += [("i64", last)] * bool(last)
         steps = left.step, right.step, into.step
-        self.r.part(("multiply", *steps, *sizes, turned, bool(lag), add, bool(shrink), bool(marks)), args, body)
+        given = [bool(x) for x in (lag, shrink, marks, last)]
+        self.r.part(("multiply", *steps, *sizes, turned, add, *given), args, body)
 
     def _blocks(self, vectors: str, rows: str, body: Block) -> None:
         """body(row, vector, rows, vectors) for blocks that fit into registers; the last may have rows too many."""
@@ -282,13 +304,32 @@ class Tiles:
             else:
                 self.b.loop(rows, height, lambda i: body(i, c, height, width))
 
-        if vectors.isdigit() and int(vectors) <= BLOCK_VECTORS:
-            panel("0", int(vectors))
-            return
-        even = str(int(vectors) & -2) if vectors.isdigit() else self.b.emit(f"and i64 {vectors}, -2")
-        self.b.loop(even, 2, lambda c: panel(c, 2))
-        if even != vectors:
-            self.b.loop(vectors, 1, lambda c: panel(c, 1), even)
+        start = "0"
+        for width, end in zip((BLOCK_VECTORS, 2, 1), self._ends(vectors), strict=True):
+            if start.isdigit() and end.isdigit() and int(end) - int(start) <= width:
+                if start != end:
+                    panel(start, width)
+            else:
+                self.b.loop(end, width, functools.partial(panel, width=width), start)
+            start = end
+
+    def _ends(self, vectors: str) -> tuple[str, str, str]:
+        """Where the panels of most vectors end, those of two, and that of one.
+
+        One vector needs as many factors as several, so four become two and two.
+        """
+        b, r, most = self.b, self.r, BLOCK_VECTORS
+        if vectors.isdigit():
+            count = int(vectors)
+            wide = count // most - (count % most == 1)
+            wide = max(0, wide) * most
+            return str(wide), str(count - (count - wide) % 2), vectors
+        whole = b.emit(f"udiv i64 {vectors}, {most}")
+        single = b.emit(f"icmp eq i64 {r.linear((1, -most), (vectors, whole))}, 1")
+        found = r.linear((1, -1), (whole, b.emit(f"zext i1 {single} to i64")))
+        wide_ = r.linear((most,), (b.intrinsic("smax", "i64", found, "0"),))
+        left = b.emit(f"and i64 {r.linear((1, -1), (vectors, wide_))}, -2")
+        return wide_, r.linear((1, 1), (wide_, left)), vectors
 
     def _height(self, vectors: int) -> int:
         """How many rows of so many vectors, and one row of factors, fit into the registers."""
@@ -298,19 +339,23 @@ class Tiles:
         return rows
 
     def _product(
-        self, left: str, apart: tuple[int, int], right: str, step: int, rows: int, vectors: int, terms: str,
+        self, left: list[str], apart: tuple[int, int], right: str, step: int, rows: int, vectors: int, terms: str,
         sums: list[Vector] | None = None, marks: str = "",
     ) -> list[Vector]:  # fmt: skip
-        """sums[i][c] + sum_k left[i, k] right[k][c] for one block, by rows; the rows and terms of left are `apart`."""
+        """sums[i][c] + sum_k left[i, k] right[k][c] for one block, by rows; the rows and terms of left are `apart`.
+
+        `left` has the address of each row, or that of the first.
+        """
         started = ["zeroinitializer"] * (rows * vectors) if sums is None else [s.name for s in sums]
 
         def term(k: str, names: list[str]) -> list[str]:
-            x = self.r.at(left, self.scalar, apart[1:], (k,))
+            x = [self.r.at(pointer, self.scalar, apart[1:], (k,)) for pointer in left]
             y = self.r.at(right, self.scalar, (step,), (k,))
             line = [self.load(self.r.at(y, self.scalar, (), (), c * self.w)) for c in range(vectors)]
             made = []
             for i in range(rows):
-                one, before = self.spread(x, i * apart[0]), names[i * vectors : (i + 1) * vectors]
+                one = self.spread(x[i]) if len(x) > 1 else self.spread(x[0], i * apart[0])
+                before = names[i * vectors : (i + 1) * vectors]
                 after = [
                     self.b.intrinsic("fmuladd", self.kind, one.name, y.name, z)
                     for y, z in zip(line, before, strict=True)

@@ -74,11 +74,16 @@ def _shrunk(x: Vector) -> Vector:
 
 
 def exp_flushed(x: Vector) -> Vector:
-    """exp(x) for x up to the upper limit, 0 where that is subnormal: with such numbers processors are slow."""
-    low, bias = (-87.3, 127) if x.single else (-708.3, 1023)
-    r, n = _reduced(x.above(low))
-    scale = ((n << x.mantissa) + (bias << x.mantissa)).floats()
-    return where(x < low, 0.0, polynomial(r, [*EXP[r.series], 1.0, 1.0]) * scale)
+    """exp(x) for x up to the upper limit, 0 where that is subnormal, or nearly: with such numbers processors are slow.
+
+    Of few instructions: 2 exp(r) times 2^(n - 1), whose bits are those of 0 for the least n. What r lacks without the
+    lower half of ln 2 is a fraction of the rounding of x, which is a difference.
+    """
+    least = -126 if x.single else -1022
+    x = x.above(least * math.log(2))
+    n, bits = nearest(x, 1 / math.log(2), -least)
+    series = polynomial(fma(n, -LN2[x.scalar][0], x), [2 * c for c in (*EXP[x.series], 1.0, 1.0)])
+    return series * (bits << x.mantissa).floats()
 
 
 def _less_one(r: Vector) -> Vector:

@@ -174,9 +174,9 @@ def sqrt(x: Vector) -> Vector:
     return x.intrinsic("sqrt")
 
 
-def nearest(x: Vector, scale: float) -> tuple[Vector, Vector]:
-    """The integer nearest to x scale, as a float and in the lowest bits of an integer, if it is no huge one."""
-    shift = 1.5 * 2.0**x.mantissa  # the sum has no bits behind the point left
+def nearest(x: Vector, scale: float, bias: int = 0) -> tuple[Vector, Vector]:
+    """The integer nearest to x scale, if not huge: as a float, and in the lowest bits of an integer, plus a bias."""
+    shift = 1.5 * 2.0**x.mantissa + bias  # the sum has no bits behind the point left
     sum_ = fma(x, scale, shift)
     return sum_ - shift, sum_.bits()
 
