@@ -89,6 +89,7 @@ FEW_MATRICES = 8  # below, gradients of queries and of keys are computed apart  
 BLOCK_VECTORS = 3  # of a row of a tile that stay in registers                                   attention
 FUNCTION = 10  # additions; what costs so much has operations that wait for each other               gelu
 INTERLEAVED = 4  # vectors of such functions that are computed together                            gelu, elementwise
+PAIRED = 8  # coefficients from which on a polynomial is computed in two chains                        gelu
 TURNED = 1 << 13  # elements, from which squares save more than it takes to compile them             start
 BAND = 128  # columns of squares that are turned one below the other, in the first cache             transpose
 SUMMED_ROWS = (
