@@ -8,10 +8,10 @@ are in the first cache together, even if they are a power of two apart.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..text.builder import typed
 from ..text.routine import Routine
 from ..text.turning import apart, together, turned
 from ..tuning import TURNED_ROWS
@@ -140,7 +140,7 @@ class Along:
     def fetch(self, r: Routine, item: Item, local: Local) -> None:
         rows = min(local.w, TURNED_ROWS)
 
-        def block(first: int, column: str, width: int) -> None:
+        def block(first: int, width: int, column: str) -> None:
             memos = [dict[int, str]() for _ in range(rows)]
             found = []
             for part in self.parts:
@@ -160,7 +160,7 @@ class Along:
         rows, view = min(local.w, TURNED_ROWS), self.rows
         assert isinstance(view, View)
 
-        def block(first: int, column: str, width: int) -> None:
+        def block(first: int, width: int, column: str) -> None:
             start, step = self._start(r, column)
             vectors = [local.load(local.part(start, step * i, first), rows) for i in range(width)]
             for i, row in enumerate(turned(r.b, local.scalar, vectors, rows)):
@@ -175,13 +175,14 @@ class Along:
         """Where local memory has a column, in parts of numbers, and how far the next one is."""
         return (column, 1) if self.both else (r.linear((2,), (column,)), 2)
 
-    def _blocks(self, r: Routine, w: int, rows: int, block: Callable[[int, str, int], None]) -> None:
+    def _blocks(self, r: Routine, w: int, rows: int, block: Callable[[int, int, str], None]) -> None:
         """For so many rows at a time, squares as far as they go; the last one overlaps the one before it."""
         width = min(rows, 1 << (self.size.bit_length() - 1))
         for first in range(0, w, rows):
-            r.b.loop(self.size - self.size % width, width, lambda column: block(first, column, width))
+            of_rows = functools.partial(block, first, width)
+            r.b.loop(self.size - self.size % width, width, of_rows)
             if self.size % width:
-                block(first, str(self.size - width), width)
+                of_rows(str(self.size - width))
 
 
 End = Across | Along
