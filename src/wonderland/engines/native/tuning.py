@@ -92,7 +92,7 @@ FUNCTION = 10  # additions; what costs so much has operations that wait for each
 INTERLEAVED = 4  # vectors of such functions that are computed together                            gelu, elementwise
 PAIRED = 8  # coefficients from which on a polynomial is computed in two chains                        gelu
 TURNED = 1 << 13  # elements, from which squares save more than it takes to compile them             start
-BAND = 128  # columns of squares that are turned one below the other, in the first cache             transpose
+BAND = 128  # columns of squares that are turned one below the other, in the first cache     transpose, fourier
 SUMMED_ROWS = (
     4  # that are added to sums on the side together                                      sum_columns, variance
 )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..text.routine import Routine
 from ..text.turning import apart, together, turned
-from ..tuning import TURNED_ROWS
+from ..tuning import BAND, TURNED_ROWS
 from ..values import Value, View
 from .numbers import Number
 
@@ -176,13 +176,20 @@ class Along:
         return (column, 1) if self.both else (r.linear((2,), (column,)), 2)
 
     def _blocks(self, r: Routine, w: int, rows: int, block: Callable[[int, int, str], None]) -> None:
-        """For so many rows at a time, squares as far as they go; the last one overlaps the one before it."""
+        """Squares as far as they go, in bands: for so many rows at a time, some columns; the last one overlaps."""
         width = min(rows, 1 << (self.size.bit_length() - 1))
-        for first in range(0, w, rows):
-            of_rows = functools.partial(block, first, width)
-            r.b.loop(self.size - self.size % width, width, of_rows)
-            if self.size % width:
-                of_rows(str(self.size - width))
+        full = self.size - self.size % width
+        of_rows = [functools.partial(block, first, width) for first in range(0, w, rows)]
+
+        def band(start: str) -> None:
+            end = r.b.intrinsic("smin", "i64", r.b.emit(f"add nsw i64 {start}, {BAND}"), str(full))
+            for squares in of_rows:
+                r.b.loop(end, width, squares, start)
+
+        r.b.loop(full, BAND, band)
+        if full < self.size:
+            for squares in of_rows:
+                squares(str(self.size - width))
 
 
 End = Across | Along
