@@ -72,6 +72,13 @@ def test_larger_sizes(n: int) -> None:
     check((11, n), 1, np.float32)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 9, 15, 62, 128])
+def test_more_signals_than_a_vector_has_lanes(n: int) -> None:
+    """They are turned some at a time."""
+    check((37, n), 1, np.float32)
+    check((20, n), 1)
+
+
 @pytest.mark.parametrize("n", [4096, 6561, 8192, 10007, 30030])
 def test_sizes_that_are_cut_in_two(n: int) -> None:
     check((2, n), 1)

@@ -1,4 +1,4 @@
-"""Sums over rows are made of several rows at once: the same terms in the same order, however many rows there are."""
+"""Sums and extremes over rows are made of several rows at once: the same terms in the same order, however many rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_which_kernels_take_several_rows() -> None:
     assert chosen(lambda x: x.sum(0), x) == [True]
     assert all(chosen(lambda x: (x.sum(0), x + 1.0), numbers(1000, 1000)))
     assert chosen(lambda x: x.sum(1), x) == [False]
-    assert chosen(lambda x: x.max(0), x) == [False]
+    assert chosen(lambda x: x.max(0), x) == [True]
     assert chosen(lambda x: x.sum(0), x[:5]) == [False]
     assert chosen(lambda x: wl.exp(wl.exp(x)).sum(0), x) == [False]  # that is not what takes the time
 
@@ -42,6 +42,19 @@ def test_sums_of_all_sizes(rows: int, columns: int) -> None:
     wide = x.astype(np.float64)
     np.testing.assert_allclose(total, wide.sum(0), rtol=0, atol=1e-6 * np.abs(wide).sum(0).max())
     np.testing.assert_allclose(squares, np.square(wide).sum(0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows, columns", [(9, 17), (31, 64), (130, 333), (4099, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, wl.bfloat16])
+def test_extremes_of_all_sizes(rows: int, columns: int, dtype: Any) -> None:
+    """One NaN is never lost, wherever it is, and neither is an extreme that is nowhere else."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(rows, columns))
+    for value, count in ((np.nan, 4), (9.0, columns), (-9.0, columns), (np.inf, 3)):
+        x[random.integers(rows, size=count), random.choice(columns, count, False)] = value
+    x = x.astype(dtype)
+    same(lambda x: (x.max(0), x.min(0)), x, threads=True)
+    same(lambda x: (x.max(1), x.min(1), x.max(), x[:, :1].min()), x, threads=True)
 
 
 def test_terms_keep_their_order() -> None:

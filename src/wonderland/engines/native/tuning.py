@@ -88,13 +88,15 @@ TURN_KEYS = 32  # of all heads, that a chunk takes at a time                    
 VALUE_VECTORS = 8  # of the sums of values of a few queries, in registers                        decoding
 SCORE_ROWS = 2  # of scores                                                                      attention
 QUERY_GROUPS = 2  # of queries, in the gradients of attention                                    attention_grad
+TURNED_ROWS = 8  # signals, the ways of a first cache: lines a page apart push each other out         fourier
 FEW_NUMBERS = 64  # from which a transform of few signals is made of two                          fourier
 FEW_MATRICES = 8  # below, gradients of queries and of keys are computed apart                   attention_grad
 BLOCK_VECTORS = 3  # of a row of a tile that stay in registers                                   attention
 FUNCTION = 10  # additions; what costs so much has operations that wait for each other               gelu
 INTERLEAVED = 4  # vectors of such functions that are computed together                            gelu, elementwise
+PAIRED = 8  # coefficients from which on a polynomial is computed in two chains                        gelu
 TURNED = 1 << 13  # elements, from which squares save more than it takes to compile them             start
-BAND = 128  # columns of squares that are turned one below the other, in the first cache             transpose
+BAND = 128  # columns of squares that are turned one below the other, in the first cache     transpose, fourier
 SUMMED_ROWS = (
     4  # that are added to sums on the side together                                      sum_columns, variance
 )

@@ -2,17 +2,19 @@
 
 Between passes numbers are in `Local` memory, (size, part, lane). Where lanes lie next to each other in memory
 (`Across`: another axis is behind that of the transform) passes read and write them at once. Where signals lie one
-behind the other (`Along`) blocks are turned on the way to and from local memory.
+behind the other (`Along`) blocks are turned on the way to and from local memory, of so many signals that their lines
+are in the first cache together, even if they are a power of two apart.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..text.builder import typed
 from ..text.routine import Routine
 from ..text.turning import apart, together, turned
+from ..tuning import BAND, TURNED_ROWS
 from ..values import Value, View
 from .numbers import Number
 
@@ -36,13 +38,13 @@ class Local:
 
     def __init__(self, r: Routine, scalar: str, w: int, size: int) -> None:
         self.r, self.scalar, self.w = r, scalar, w
-        self.align = w * {"float": 4, "double": 8}[scalar]
+        self.itemsize = {"float": 4, "double": 8}[scalar]
         self.pointer = r.stack(2 * w * size, scalar)
 
-    def part(self, base: str, offset: int) -> str:
-        """The address of a vector, where real and imaginary parts are counted in turn."""
+    def part(self, base: str, offset: int, lane: int) -> str:
+        """The address of a lane of a vector, where real and imaginary parts are counted in turn."""
         at = self.r.at(self.pointer, self.scalar, (self.w,), (base,))
-        return self.r.at(at, self.scalar, (self.w,), (str(offset),))
+        return self.r.at(at, self.scalar, (1,), (str(offset * self.w + lane),))
 
     def _number(self, base: str, offset: int) -> tuple[str, str]:
         at = self.r.at(self.pointer, self.scalar, (2 * self.w,), (base,))
@@ -57,11 +59,13 @@ class Local:
         for value, pointer in zip(number, self._number(base, offset), strict=True):
             self.store(value, pointer)
 
-    def load(self, pointer: str) -> str:
-        return self.r.b.emit(f"load {typed(self.scalar, self.w)}, ptr {pointer}, align {self.align}")
+    def load(self, pointer: str, lanes: int = 0) -> str:
+        lanes = lanes or self.w
+        return self.r.load_vector(pointer, self.scalar, self.itemsize * lanes, lanes, lanes)
 
-    def store(self, value: str, pointer: str) -> None:
-        self.r.b.do(f"store {typed(self.scalar, self.w)} {value}, ptr {pointer}, align {self.align}")
+    def store(self, value: str, pointer: str, lanes: int = 0) -> None:
+        lanes = lanes or self.w
+        self.r.store_vector(value, pointer, self.scalar, self.itemsize * lanes, lanes, lanes)
 
     @property
     def port(self) -> Port:
@@ -134,50 +138,58 @@ class Along:
         return "along", self.both, len(self.parts)
 
     def fetch(self, r: Routine, item: Item, local: Local) -> None:
-        w = local.w
+        rows = min(local.w, TURNED_ROWS)
 
-        def block(column: str, width: int) -> None:
-            memos = [dict[int, str]() for _ in range(w)]
-            real, *imag = (
-                turned(
-                    r.b,
-                    local.scalar,
-                    [r.value(part, self._index(r, item, i, column), width, memo=memos[i]) for i in range(w)],
-                    width,
-                )
-                for part in self.parts
-            )
-            for i, vector in enumerate(real):
-                if self.both:
-                    local.store(vector, local.part(column, i))
-                else:
-                    local.write(column, i, (vector, imag[0][i] if imag else zero(w)))
+        def block(first: int, width: int, column: str) -> None:
+            memos = [dict[int, str]() for _ in range(rows)]
+            found = []
+            for part in self.parts:
+                places = [self._index(r, item, first + i, column) for i in range(rows)]
+                lines = [r.value(part, at, width, memo=memo) for at, memo in zip(places, memos, strict=True)]
+                found.append(turned(r.b, local.scalar, lines, width))
+            if not self.both and self.imag is None:
+                found.append([zero(rows)] * width)
+            start, step = self._start(r, column)
+            for k, vectors in enumerate(found):
+                for i, vector in enumerate(vectors):
+                    local.store(vector, local.part(start, step * i + k, first), rows)
 
-        self._blocks(r, w, block)
+        self._blocks(r, local.w, rows, block)
 
     def put(self, r: Routine, item: Item, local: Local) -> None:
-        w, view = local.w, self.rows
+        rows, view = min(local.w, TURNED_ROWS), self.rows
         assert isinstance(view, View)
 
-        def block(column: str, width: int) -> None:
-            if self.both:
-                vectors = [local.load(local.part(column, i)) for i in range(width)]
-            else:
-                vectors = [local.read(column, i)[0] for i in range(width)]
-            for i, row in enumerate(turned(r.b, local.scalar, vectors, w)):
-                r.store(view, row, self._index(r, item, i, column), width)
+        def block(first: int, width: int, column: str) -> None:
+            start, step = self._start(r, column)
+            vectors = [local.load(local.part(start, step * i, first), rows) for i in range(width)]
+            for i, row in enumerate(turned(r.b, local.scalar, vectors, rows)):
+                r.store(view, row, self._index(r, item, first + i, column), width)
 
-        self._blocks(r, w, block)
+        self._blocks(r, local.w, rows, block)
 
     def _index(self, r: Routine, item: Item, row: int, column: str) -> list[str]:
         return [*item.outer, r.linear((1,), (item.lane,), row), column]
 
-    def _blocks(self, r: Routine, w: int, block: Callable[[str, int], None]) -> None:
-        """Squares as far as they go; the last one overlaps the one before it."""
-        width = min(w, 1 << (self.size.bit_length() - 1))
-        r.b.loop(self.size - self.size % width, width, lambda column: block(column, width))
-        if self.size % width:
-            block(str(self.size - width), width)
+    def _start(self, r: Routine, column: str) -> tuple[str, int]:
+        """Where local memory has a column, in parts of numbers, and how far the next one is."""
+        return (column, 1) if self.both else (r.linear((2,), (column,)), 2)
+
+    def _blocks(self, r: Routine, w: int, rows: int, block: Callable[[int, int, str], None]) -> None:
+        """Squares as far as they go, in bands: for so many rows at a time, some columns; the last one overlaps."""
+        width = min(rows, 1 << (self.size.bit_length() - 1))
+        full = self.size - self.size % width
+        of_rows = [functools.partial(block, first, width) for first in range(0, w, rows)]
+
+        def band(start: str) -> None:
+            end = r.b.intrinsic("smin", "i64", r.b.emit(f"add nsw i64 {start}, {BAND}"), str(full))
+            for squares in of_rows:
+                r.b.loop(end, width, squares, start)
+
+        r.b.loop(full, BAND, band)
+        if full < self.size:
+            for squares in of_rows:
+                squares(str(self.size - width))
 
 
 End = Across | Along

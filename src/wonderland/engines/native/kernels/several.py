@@ -1,4 +1,4 @@
-"""Sums over rows that are made on the side: some rows are gone through together, column by column.
+"""Sums and extremes over rows that are made on the side: some rows are gone through together, column by column.
 
 Row by row, a sum would be read and written again for each of its terms. The terms are added in the same order.
 """
@@ -30,7 +30,7 @@ def suits(k: Kernel) -> bool:
     if any(isinstance(item, Reduce) for item in k.items):
         return False
     sums = [item for item in k.items if isinstance(item, Accumulate)]
-    if any(item.name != "sum" or item.steps[axis] % SUMMED_ROWS for item in sums):  # a maximum waits for the one before
+    if any(item.steps[axis] % SUMMED_ROWS for item in sums):
         return False
     steps = [[item.target.strides[group[-1]] for group in k.groups] for item in sums]
     return all(step[last] == 1 for step in steps) and any(step[axis] == 0 for step in steps)

@@ -99,14 +99,14 @@ class Builder:
         register = "v" if self.cpu.triple.startswith("x86_64") else "w"
         return self.emit(f'call {kind} asm "", "={register},0"({kind} {vector})')
 
-    def intrinsic(self, name: str, kind: str, *args: str) -> str:
-        """Call an LLVM intrinsic whose arguments and result have one type."""
+    def intrinsic(self, name: str, kind: str, *args: str, flags: str = "") -> str:
+        """Call an LLVM intrinsic whose arguments and result have one type; `flags` are what it need not care about."""
         suffix = (
             kind.replace("<", "v").replace(" x ", "").replace(">", "").replace("float", "f32").replace("double", "f64")
         )
         full = f"@llvm.{name}.{suffix}"
         self.declarations.add(f"declare {kind} {full}({', '.join([kind] * len(args))})")
-        return self.emit(f"call {kind} {full}({', '.join(f'{kind} {a}' for a in args)})")
+        return self.emit(f"call {flags} {kind} {full}({', '.join(f'{kind} {a}' for a in args)})")
 
     def spread(self, value: str, scalar: str, width: int) -> str:
         """A scalar in every lane of a vector."""

@@ -74,7 +74,8 @@ def _extreme(float_name: str, signed: str, unsigned: str) -> Emit:
     def emit(b: Builder, args: list[str], dts: list[DType], out: DType, w: int) -> str:
         kind = typed(computed(out), w)
         if is_float(out):
-            return b.intrinsic(float_name, kind, *args)
+            # processors do not tell zeros apart; the second is looked at for NaN, as the first may be long in coming
+            return b.intrinsic(float_name, kind, args[1], args[0], flags="nsz")
         code = unsigned if out.kind in "ub" else signed
         test = b.emit(f"icmp {code} {kind} {args[0]}, {args[1]}")
         return b.emit(f"select {typed('i1', w)} {test}, {kind} {args[0]}, {kind} {args[1]}")

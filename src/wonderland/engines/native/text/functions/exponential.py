@@ -35,11 +35,21 @@ EXP = {
 LIMITS = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
 
 
-def _reduced(x: Vector) -> tuple[Vector, Vector]:
-    """r, and n in the lowest bits of an integer."""
+def _reduced(x: Vector, more: int = 0) -> tuple[Vector, Vector]:
+    """r, and n + more in the lowest bits of an integer."""
     high, low = LN2[x.scalar]
-    n, bits = nearest(x, 1 / math.log(2))
+    n, bits = nearest(x, 1 / math.log(2), more)
     return fma(n, -low, fma(n, -high, x)), bits
+
+
+def _series(r: Vector) -> Vector:
+    """exp(r)."""
+    return fma(fma(polynomial(r, EXP[r.series]), r, 1.0), r, 1.0)
+
+
+def _power_of_two(exponent: Vector) -> Vector:
+    """2^n, given n and the bias of exponents, up to twice that, in the lowest bits of an integer."""
+    return (exponent << (23 if exponent.scalar == "i32" else 52)).floats()
 
 
 def _grown(r: Vector, n: Vector) -> Vector:
@@ -47,7 +57,7 @@ def _grown(r: Vector, n: Vector) -> Vector:
     mantissa, one = r.mantissa, r.number(1.0).bits()
     whole = n << mantissa
     half = (n << (mantissa - 1)) & -(1 << mantissa)
-    series = polynomial(r, [*EXP[r.series], 1.0, 1.0])
+    series = _series(r)
     return series * (half + one).floats() * (whole - half + one).floats()
 
 
@@ -68,9 +78,8 @@ def exp2(x: Vector) -> Vector:
 def _shrunk(x: Vector) -> Vector:
     """exp(x) for x <= 0: one power of two is enough if the result is scaled back by a constant."""
     shift, bias = (64, 127) if x.single else (512, 1023)
-    r, n = _reduced(x.above(LIMITS[x.scalar][0]))
-    scale = ((n << x.mantissa) + ((shift + bias) << x.mantissa)).floats()
-    return polynomial(r, [*EXP[r.series], 1.0, 1.0]) * scale * 2.0**-shift
+    r, n = _reduced(x.above(LIMITS[x.scalar][0]), shift + bias)
+    return _series(r) * _power_of_two(n) * 2.0**-shift
 
 
 def exp_flushed(x: Vector) -> Vector:
@@ -83,7 +92,7 @@ def exp_flushed(x: Vector) -> Vector:
     x = x.above(least * math.log(2))
     n, bits = nearest(x, 1 / math.log(2), -least)
     series = polynomial(fma(n, -LN2[x.scalar][0], x), [2 * c for c in (*EXP[x.series], 1.0, 1.0)])
-    return series * (bits << x.mantissa).floats()
+    return series * _power_of_two(bits)
 
 
 def _less_one(r: Vector) -> Vector:
@@ -94,22 +103,20 @@ def _less_one(r: Vector) -> Vector:
 def expm1(x: Vector) -> Vector:
     """2 (s (exp(r) - 1) + s - 1/2) with s = 2^(n - 1), which stays finite as long as the result does."""
     low, bias = (-18.0, 127) if x.single else (-40.0, 1023)
-    r, n = _reduced(x.above(low).below(LIMITS[x.scalar][1]))
-    s = ((n << x.mantissa) + ((bias - 1) << x.mantissa)).floats()
+    r, n = _reduced(x.above(low).below(LIMITS[x.scalar][1]), bias - 1)
+    s = _power_of_two(n)
     value = fma(s, _less_one(r), s - 0.5) * 2.0
     return where(absolute(x) < 2.0**-60, x, value)  # keeps -0 and subnormals
 
 
 def expm1_below_zero(x: Vector) -> Vector:
-    """expm1(x) for x <= 0, where no power of two is large; not less than -1. The sign of 0 is lost.
+    """expm1(x) for x from -20 to 0, of float64 from -40, where no power of two is large. The sign of 0 is lost.
 
     What r lacks without the lower half of ln 2 grows with n, but 2^n, its factor, shrinks faster: nobody sees it.
     """
-    low, bias = (-20.0, 127) if x.single else (-40.0, 1023)
-    x = x.above(low)
-    n, bits = nearest(x, 1 / math.log(2))
+    n, bits = nearest(x, 1 / math.log(2), 127 if x.single else 1023)
     r = fma(n, -LN2[x.scalar][0], x)
-    s = ((bits << x.mantissa) + (bias << x.mantissa)).floats()
+    s = _power_of_two(bits)
     return fma(s, _less_one(r), s - 1.0)
 
 
@@ -121,7 +128,7 @@ def sigmoid(x: Vector) -> Vector:
 
 def tanh(x: Vector) -> Vector:
     """-t / (t + 2) with t = exp(-2 |x|) - 1: no cancellation near 0, not above 1."""
-    t = expm1_below_zero(absolute(x) * -2.0)
+    t = expm1_below_zero((absolute(x) * -2.0).above(-20.0 if x.single else -40.0))
     return copysign(t / (t + 2.0), x)
 
 

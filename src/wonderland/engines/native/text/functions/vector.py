@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ...tuning import PAIRED
 from ..builder import Builder, literal, splat, typed
 
 
@@ -155,9 +156,16 @@ def fma(x: Vector, y: Vector | float, z: Vector | float) -> Vector:
 
 
 def polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
-    """Horner's rule, highest power first."""
-    value = x.number(coefficients[0])
-    for c in coefficients[1:]:
+    """Horner's rule, highest power first; of many coefficients all but the last by pairs in x^2, so that less waits."""
+    first, *rest = coefficients
+    value = x.number(first)
+    if len(coefficients) >= PAIRED:
+        square = x * x
+        if len(rest) % 2 == 0:
+            value = fma(value, x, rest.pop(0))
+        while len(rest) > 1:
+            value = fma(value, square, fma(x, rest.pop(0), rest.pop(0)))
+    for c in rest:
         value = fma(value, x, c)
     return value
 
@@ -174,9 +182,10 @@ def sqrt(x: Vector) -> Vector:
     return x.intrinsic("sqrt")
 
 
-def nearest(x: Vector, scale: float, bias: int = 0) -> tuple[Vector, Vector]:
-    """The integer nearest to x scale, if not huge: as a float, and in the lowest bits of an integer, plus a bias."""
-    shift = 1.5 * 2.0**x.mantissa + bias  # the sum has no bits behind the point left
+def nearest(x: Vector, scale: float, more: int = 0) -> tuple[Vector, Vector]:
+    """The integer nearest to x scale as a float, and it and `more` in the lowest bits of an integer, if it is no huge
+    one."""
+    shift = 1.5 * 2.0**x.mantissa + more  # the sum has no bits behind the point left
     sum_ = fma(x, scale, shift)
     return sum_ - shift, sum_.bits()
 
