@@ -108,7 +108,8 @@ class PointProducts(WithEpilogue):
     @property
     def work(self) -> Work:
         count = self.method.places * self.boxes.count * self.filter.inner * self.channels.count
-        return self.followed(f"convolution {self.boxes.x.shape} * {self.filter.source.shape}", count)
+        tile = "Winograd {} x {}".format(*self.method.sizes)
+        return self.followed(f"convolution {self.boxes.x.shape} * {self.filter.source.shape}, {tile}", count)
 
     def allocate(self, r: Routine) -> None:
         self.sums = r.stack(self.group * self.method.places * self.channels.step, self.scalar)
