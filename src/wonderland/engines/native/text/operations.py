@@ -255,7 +255,7 @@ TABLE: dict[str, Operation] = {
     "ceil": Operation(_whole("ceil")),
     "trunc": Operation(_whole("trunc")),
     "round": Operation(_whole("rint")),
-    "copysign": Operation(_intrinsic("copysign"), floats_only=True),
+    "copysign": _function(functions.copysign, cost=1),
     "maximum": Operation(_extreme("maximum", "sgt", "ugt"), exact=True),
     "minimum": Operation(_extreme("minimum", "slt", "ult"), exact=True),
     "where": Operation(_where, exact=True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..builder import Builder
-from . import combined, error, exponential, inverse_error, logarithm, trigonometric
+from . import combined, error, exponential, inverse_error, logarithm, trigonometric, vector
 from .vector import Formula, Vector, in_library, wide
 
 
@@ -55,6 +55,7 @@ erf = Function(error.erf, error.erf, ulps=(2.0, 1.5))
 erfc = Function(wide(error.erfc), in_library("erfc"), ulps=(0.51,))
 erfinv = Function(wide(inverse_error.erfinv), inverse_error.erfinv)
 logaddexp = Function(combined.logaddexp, combined.logaddexp)
+copysign = Function(vector.copysign, vector.copysign)
 floor_divide = Function(combined.floor_divide, combined.floor_divide)
 remainder = Function(combined.remainder, combined.remainder)
 
