@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from wonderland.engines.native import machine as compiling
 from wonderland.engines.native.aside import aside, completed
 from wonderland.engines.native.llvm import Generator, Library
 from wonderland.engines.native.machine import Machine, Module, machine
+from wonderland.engines.native.undefined import undefined
 
 
 @pytest.fixture(autouse=True)
@@ -239,6 +241,28 @@ def test_light_code_means_the_same() -> None:
     sums = [ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.addresses[name])(100) for name in LIGHT]
     assert sums == [sum(i * i for i in range(100))] * 2
     assert codes["light"] != codes["whole"].replace(b"whole", b"light")  # its variable stays in memory
+
+
+CALLS = """
+declare double @CALLED(double)
+define double @caller(double %x) {
+  %y = call double @CALLED(double %x)
+  ret double %y
+}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="symbols are read from ELF files")
+def test_code_that_calls_what_is_not_there_is_refused() -> None:
+    """LLVM's loader has no error for it, and the call would end the process."""
+    host = machine().host
+    code = {name: Generator(host.triple, "", "").code(CALLS.replace("CALLED", name)) for name in ("erfc", "__nowhere")}
+    assert [undefined(data) for data in code.values()] == [["erfc"], ["__nowhere"]]
+    library = Library(host.triple, [code["erfc"]], ["caller"])
+    call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(library.addresses["caller"])
+    assert call(0.5) == pytest.approx(math.erfc(0.5))
+    with pytest.raises(RuntimeError, match="__nowhere"):
+        Library(host.triple, [code["__nowhere"]], ["caller"])
 
 
 def test_the_way_into_a_program_is_compiled_beside_it() -> None:

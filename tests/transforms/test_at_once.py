@@ -106,7 +106,7 @@ def test_arguments_that_are_not_in_one_piece(slow: Slow) -> None:
         forward(layer, x).sum().backward()
         weight, bias = np.asarray(layer.weight), np.asarray(layer.bias)
         want = (1 - np.tanh(np.asarray(x) @ weight + bias) ** 2) @ weight.T
-        np.testing.assert_allclose(x.grad, want, rtol=1e-10)
+        np.testing.assert_allclose(np.asarray(x.grad), want, rtol=1e-10)
 
 
 class Config:

@@ -24,6 +24,8 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]  # the package has no stubs
 import llvmlite.binding as binding  # type: ignore[import-untyped]
 
+from .undefined import undefined
+
 _OBJECT = ctypes.c_void_p  # a pointer to something of LLVM's
 _TEXT, _NUMBER, _SIZE, _FLAG = ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_bool
 _MESSAGE = ctypes.POINTER(ctypes.c_char_p)  # where a function tells what went wrong
@@ -58,6 +60,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "DisposeObjectFile": (None, [_OBJECT]),
     "MCJITAddObjectFile": (None, [_OBJECT, _OBJECT]),
     "FinalizeObject": (None, [_OBJECT]),
+    "SearchAddressOfSymbol": (_OBJECT, [_TEXT]),
     "GetFunctionAddress": (ctypes.c_uint64, [_OBJECT, _TEXT]),
     "DisposeExecutionEngine": (None, [_OBJECT]),
     "DisposeString": (None, [_TEXT]),
@@ -147,10 +150,14 @@ class Library:
                 self._engine: int | None = lib.CreateMCJITCompiler(module, machine, own_manager, message)
             with _told("an engine") as message:
                 lib.RemoveModule(self._engine, module, message)  # it would be compiled, though it is empty
+        objects, names = [*objects], [*names]
         for data in objects:
             file = lib.CreateObjectFile(data, len(data))
             if not file:
                 raise RuntimeError("LLVM: an object file is damaged")
+            for name in undefined(data):  # the loader would have it called at address 0
+                if name not in names and not lib.SearchAddressOfSymbol(name.encode()):
+                    raise RuntimeError(f"LLVM: the code calls {name}, which is not there")
             lib.MCJITAddObjectFile(self._engine, file)
             lib.DisposeObjectFile(file)
         lib.FinalizeObject(self._engine)
