@@ -1,4 +1,4 @@
-"""A few queries over a long cache: chunks take turns with its keys, and what they find is put together."""
+"""A few queries over a long cache: chunks share its keys, and what they find is put together."""
 
 from __future__ import annotations
 
@@ -95,6 +95,24 @@ def test_masks_and_what_they_hide() -> None:
 def test_slopes_of_heads() -> None:
     slopes = np.random.default_rng(1).uniform(0.01, 0.1, (2, 3, 1)).astype(np.float32)
     same(attended("slopes", causal=True), *cache(2, 300, 3, 16), slopes, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("t", [1, 3, 7])
+@pytest.mark.parametrize("kept", [np.float32, np.float16, wl.bfloat16])
+def test_several_queries_and_keys_of_another_type(t: int, kept: Any) -> None:
+    """What is kept in half precision is read as it is: nothing as large as the cache is written."""
+    _, k, v = cache(2, 521, 3, 20)
+    q = np.random.default_rng(t).normal(size=(2, 3, t, 20)).astype(np.float32)
+    given = np.array([[400], [17]])
+
+    def f(q: Any, k: Any, v: Any, offsets: Any) -> Any:
+        k, v = (wl.astype(x, q.dtype) for x in (k, v))
+        return attended("offsets", causal=True)(q, k, v, offsets)
+
+    program = same(f, q, k.astype(kept), v.astype(kept), given, rtol=1e-5, atol=1e-5, threads=True)
+    assert sharing(program).heads == 3
+    (step,) = [step for step in program.schedule.steps if isinstance(step, FewQueries)]
+    assert step.k.dtype == step.v.dtype == np.dtype(kept)
 
 
 def test_short_caches_are_not_cut() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ import wonderland as wl
 from wonderland.core import dtypes
 from wonderland.engines.native.machine import machine
 from wonderland.engines.native.processor import Processor
+from wonderland.engines.native.products.blocks import Blocks
+from wonderland.engines.native.products.epilogue import Epilogue
 from wonderland.engines.native.products.packing import Pack, packed
 from wonderland.engines.native.products.product import Product
 from wonderland.engines.native.products.steps import product_steps
@@ -356,6 +359,38 @@ def test_a_product_asks_for_what_is_added_to_it_where_that_is_large() -> None:
         run(steps, memory)
         np.testing.assert_allclose(memory[out.buffer].reshape(256, n), added + left @ right, rtol=1e-4, atol=1e-4)
         assert steps[-1].ahead.sources == [z] * large
+
+
+def test_every_chunk_begins_with_a_whole_block_of_rows() -> None:
+    for m, rows, n, time in itertools.product(range(1, 160), range(1, 25), (1, 40, 1000), (1, 200, 5000)):
+        blocks = Blocks((), m, n, rows, 32, time)
+        steps, parts = -(-m // rows), blocks.counts[1]
+        starts = [part * steps // parts * rows for part in range(parts)]
+        assert all(start + min(rows, m) <= m for start in starts), (m, rows, n, time)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("m", "k", "n"), [(21, 1030, 1050), (67, 520, 2048), (193, 300, 1041)])
+def test_blocks_share_the_panel_that_the_first_of_them_brought_together(m: int, k: int, n: int, turned: bool) -> None:
+    memory: Memory = {}
+    (x, left), (y, right) = matrix(memory, (), m, k, "rows"), matrix(memory, (), k, n, "rows")
+    hole = Hole((n, m) if turned else (m, n), wl.float32)
+    out = whole(Buffer("result", m * n, hole.dtype), hole.shape)
+    step = Product(HOST, x, y, Epilogue(hole, [(out, hole)]), turned)
+    assert step.copied
+    run([step], memory)
+    found, expected = as_array(out, memory[out.buffer]), left.astype(np.float64) @ right.astype(np.float64)
+    assert np.allclose(found, expected.T if turned else expected, rtol=1e-5, atol=1e-5 * math.sqrt(k))
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 23, 130])
+def test_a_batch_of_any_size_shares_panels(m: int) -> None:
+    rng = np.random.default_rng(m)
+    y = rng.normal(size=(300, 2048)).astype(np.float32)
+    product = wl.jit(lambda x: x @ y, dynamic={"x": {0: "batch"}})
+    for rows in (m, 5, 61):
+        x = rng.normal(size=(rows, 300)).astype(np.float32)
+        assert np.allclose(product(x).numpy(), x.astype(np.float64) @ y, rtol=1e-5, atol=1e-4)
 
 
 def test_columns_are_brought_together_once_where_many_chunks_need_them() -> None:

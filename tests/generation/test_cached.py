@@ -7,7 +7,7 @@ import pytest
 
 import wonderland as wl
 from wonderland import nn
-from wonderland.errors import InputError, ShapeError
+from wonderland.errors import DTypeError, InputError, ShapeError
 from wonderland.generation import beam_search, generate, greedy, read_prefix
 from wonderland.generation import cached as cached_module
 from wonderland.models import CausalLanguageModel
@@ -111,6 +111,38 @@ def test_whole_pieces_and_steps_give_the_same_logits(kind):
     assert cache.lengths.tolist() == [12, 12]
     changed = wl.asarray(np.concatenate([tokens.numpy()[:, :7], 1 + tokens.numpy()[:, 7:] % (V - 1)], axis=1))
     np.testing.assert_array_equal(model(changed).numpy()[:, :7], expected[:, :7])  # the future changes nothing
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-5), ("float16", 0.02), ("bfloat16", 0.15)])
+@pytest.mark.parametrize("kind", ["gpt", "llama", "llama with a window", "rotary", "ALiBi"])
+def test_keys_and_values_may_be_kept_in_another_type(kind, dtype, error):
+    model = KINDS[kind]()
+    tokens = wl.asarray(np.random.default_rng(0).integers(0, V, (2, 9)))
+    expected = model(tokens).numpy()
+    extend, step = wl.jit(lambda *args: model.extend(*args)), wl.jit(lambda *args: model.step(*args))
+    cache = model.new_cache(2, 9).store_as(dtype)
+    assert 2 * cache.nbytes <= model.new_cache(2, 9).nbytes
+    with wl.no_grad():
+        first, cache = extend(tokens[:, :5], cache, wl.asarray([5, 3]))  # the second row goes on behind its third token
+        cache.rewind([4, 3])
+        logits, cache = step(wl.stack([tokens[0, 4], tokens[1, 3]]), cache)
+    assert {part.keys.dtype for part in cache.modules() if isinstance(part, nn.KeyValueCache)} == {np.dtype(dtype)}
+    for found, wanted in ((first[0], expected[0, :5]), (logits, expected[[0, 1], [4, 3]])):
+        np.testing.assert_allclose(found.numpy(), wanted, atol=error * np.abs(expected).max())
+
+
+def test_generation_with_a_cache_of_another_type():
+    model = llama()
+    expected = [row.tolist() for row in greedy(model, PROMPTS, 6)]
+    prefix = read_prefix(model, PROMPTS[0][:4], cache_dtype="float32")
+    assert [row.tolist() for row in greedy(model, PROMPTS, 6, cache_dtype="float32")] == expected
+    assert greedy(model, PROMPTS[0][4:], 6, prefix=prefix, cache_dtype="float16").tolist()[:7] == PROMPTS[0]
+    beams = beam_search(model, PROMPTS[0], 4, beams=2, cache_dtype="float32")
+    np.testing.assert_array_equal(beams[0].tokens, beam_search(model, PROMPTS[0], 4, beams=2)[0].tokens)
+    with pytest.raises(DTypeError, match="int8"):
+        greedy(model, [1], 2, cache_dtype="int8")
+    with pytest.raises(InputError, match="cache_dtype"):
+        greedy(whole(model), [1], 2, cache_dtype="float16")
 
 
 # --- the same tokens

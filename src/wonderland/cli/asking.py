@@ -77,6 +77,7 @@ def add_to(commands: Commands) -> None:
     command.add_argument("--seed", type=int, metavar="N", help="another one gives another text (0)")
     command.add_argument("--quantize", metavar="DTYPE", help="weights of few bits: int8, int4 or bfloat16")
     command.add_argument("--activations", metavar="DTYPE", help="what these are multiplied by: float or int8 (float)")
+    command.add_argument("--cache-dtype", metavar="DTYPE", help="of keys and values that are kept: float16 or bfloat16")
     command.add_argument("--stream", action="store_true", help="show the text as it is written")
     command.add_argument("--json", action="store_true", help="print JSON; with --stream a line for each piece")
     add_engine(command)
@@ -139,6 +140,7 @@ SETTINGS = (
     "top_p",
     "min_p",
     "repetition_penalty",
+    "cache_dtype",
     "beams",
     "stop",
     "seed",

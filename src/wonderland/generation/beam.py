@@ -13,7 +13,7 @@ from ..core import dtypes
 from ..core.arguments import as_function, as_int, as_number
 from ..core.errors import InputError
 from ..core.tensor import Tensor
-from ..core.typing import ArrayLike
+from ..core.typing import ArrayLike, DTypeLike
 from ..data.collation import Padded
 from ..train.evaluation import evaluating
 from ..train.step import Model
@@ -70,6 +70,7 @@ def beam_search(
     source: ArrayLike | Padded | None = None,
     source_mask: ArrayLike | None = None,
     prefix: Prefix | None = None,
+    cache_dtype: DTypeLike | None = None,
 ) -> Any:
     r"""The best continuations of a prompt, found by keeping the `beams` best beginnings. Book, section 8.4.2.
 
@@ -115,7 +116,7 @@ def beam_search(
     with evaluating(model), no_grad():
         task = task_for(
             name, model, prompt, count, bos=bos, context=context, causal=causal, jit=jit, source=source,
-            source_mask=source_mask, prefix=prefix,
+            source_mask=source_mask, prefix=prefix, cache_dtype=cache_dtype,
         )  # fmt: skip
         groups: list[_Competing | _SetAside] = [
             _Competing(number, start, width, count, stops, score)

@@ -17,7 +17,7 @@ import numpy as np
 from .. import arrays
 from ..core.errors import InputError, ShapeError
 from ..core.tensor import Tensor
-from ..core.typing import Array, ArrayLike
+from ..core.typing import Array, ArrayLike, DTypeLike
 from ..nn.attention.absolute_positions import LearnedPositions
 from ..nn.module.module import Module
 from ..nn.sequences.cache import Cache, KeyValueCache, StateCache, room_for
@@ -56,7 +56,9 @@ def reads_on(model: object) -> TypeGuard[ReadsOn]:
     return callable(getattr(model, "extend", None)) and callable(getattr(model, "new_cache", None))
 
 
-def read_prefix(model: Model, tokens: ArrayLike, *, jit: bool | None = None) -> Prefix:
+def read_prefix(
+    model: Model, tokens: ArrayLike, *, jit: bool | None = None, cache_dtype: DTypeLike | None = None
+) -> Prefix:
     """Read tokens (n,) that several prompts begin with, once for all of them. Book, section 11.2.3.
 
     >>> import wonderland as wl
@@ -75,7 +77,8 @@ def read_prefix(model: Model, tokens: ArrayLike, *, jit: bool | None = None) -> 
     with evaluating(model), no_grad():
         if not reads_on(model):
             raise InputError(f"{name}: a {type(model).__name__} has no cache.", "a model with new_cache and extend")
-        reader = CachedReader(name, model, getattr(model, "context", None), len(row), is_compiled(model, jit), 1)
+        context, compiled = getattr(model, "context", None), is_compiled(model, jit)
+        reader = CachedReader(name, model, context, len(row), compiled, 1, cache_dtype=cache_dtype)
         if len(row) > 1:  # the last one is read with what follows, which may be nothing
             reader.begin(row[None, :-1], np.array([len(row) - 1]))
     return Prefix(row, reader.cache)
@@ -99,15 +102,17 @@ class CachedReader:
         source: Source | None = None,
         prefix: Prefix | None = None,
         forced: bool = False,
+        cache_dtype: DTypeLike | None = None,
     ) -> None:
         self.name, self.model, self.compiled, self.total = name, model, compiled, total
         self.vocabulary = getattr(model, "vocabulary", None)
+        self.cache_dtype = cache_dtype
         self.memory = _memory(name, model, source, compiled)
         if prefix is None:
             self.cache: Cache = self._new_cache(rows, 1)
             self.read = np.zeros(rows, np.int64)  # how many tokens of each row the cache has, as `cache.lengths`
         else:
-            self.cache = prefix.cache.copy().reorder(np.zeros(rows, np.int64))
+            self.cache = self._stored(prefix.cache.copy().reorder(np.zeros(rows, np.int64)))
             self.read = np.full(rows, len(prefix.tokens) - 1)
         self.context = context if forced or not _endless(model, self.cache) else None
         self.anew = False  # whether the context is full, and windows are read
@@ -178,9 +183,10 @@ class CachedReader:
 
     def _new_cache(self, rows: int, count: int) -> Cache:
         room = self._room(count)
-        return (
-            self.model.new_cache(rows, room) if self.memory is None else self.model.new_cache(rows, room, *self.memory)
-        )
+        return self._stored(self.model.new_cache(rows, room, *(self.memory or ())))
+
+    def _stored(self, cache: Cache) -> Cache:
+        return cache if self.cache_dtype is None else cache.store_as(self.cache_dtype)
 
 
 def _rounded(time: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.errors import InputError, ShapeError
-from ..core.typing import Array, ArrayLike
+from ..core.typing import Array, ArrayLike, DTypeLike
 from ..data.collation import Padded
 from ..train.step import Model
 from .cached import CachedReader, Prefix, reads_on
@@ -35,6 +35,7 @@ def task_for(
     source: ArrayLike | Padded | None = None,
     source_mask: ArrayLike | None = None,
     prefix: Prefix | None = None,
+    cache_dtype: DTypeLike | None = None,
 ) -> Task:
     """The rows of a generation, and what answers for the model: its cache, its steps, or the model itself."""
     limit = as_context(name, model, context)
@@ -55,9 +56,9 @@ def task_for(
     reader: Reader
     if reads_on(model):
         forced = context is not None
-        reader = CachedReader(name, model, limit, total, compiled, len(table), given, prefix, forced)
-    elif given is not None or prefix is not None:
-        what = "source" if prefix is None else "prefix"
+        reader = CachedReader(name, model, limit, total, compiled, len(table), given, prefix, forced, cache_dtype)
+    elif given is not None or prefix is not None or cache_dtype is not None:
+        what = "source" if given is not None else "prefix" if prefix is not None else "cache_dtype"
         raise InputError(
             f"{name}: a {what} for a {type(model).__name__}, which has no cache.", "a model with new_cache and extend"
         )

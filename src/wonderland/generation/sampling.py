@@ -12,7 +12,7 @@ from .. import arrays
 from ..core.arguments import as_int
 from ..core.errors import ShapeError
 from ..core.tensor import Tensor
-from ..core.typing import ArrayLike, KeyLike
+from ..core.typing import ArrayLike, DTypeLike, KeyLike
 from ..data.collation import Padded
 from ..random.discrete import categorical
 from ..random.keys import fold_in, split
@@ -48,6 +48,7 @@ def generate(
     source: ArrayLike | Padded | None = None,
     source_mask: ArrayLike | None = None,
     prefix: Prefix | None = None,
+    cache_dtype: DTypeLike | None = None,
 ) -> Array | list[Array]:
     r"""Ancestral sampling: \(x_i \sim p(x_i \mid x_1, \dots, x_{i-1})\), token after token. Book, section 8.4.2.
 
@@ -75,7 +76,8 @@ def generate(
     An encoder-decoder writes about a `source`: tokens (rows, time), or what its encoder takes otherwise, of which
     `source_mask` (rows, time) is true where it is real; a list of sequences or a `Padded` brings its own mask. It is
     encoded once. Rows begin with `bos`, by default `model.start_token`, or with one prompt for all.
-    `prefix` is the common beginning of all prompts, which `read_prefix` has read before.
+    `prefix` is the common beginning of all prompts, which `read_prefix` has read before. With `cache_dtype`, "bfloat16"
+    or "float16", keys and values are kept in half the memory and read in half the time; see `wl.nn.Cache.store_as`.
 
     `context` is how many tokens the model can take (by default `model.context`, else any number): longer sequences are
     seen through a window that slides, and that is read anew for every token. Models whose layers all have a `window`
@@ -91,6 +93,7 @@ def generate(
             "generate", model, prompt, max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
             repetition_penalty=repetition_penalty, stop_tokens=stop_tokens, key=key, bos=bos, context=context,
             causal=causal, jit=jit, source=source, source_mask=source_mask, prefix=prefix,
+            cache_dtype=cache_dtype,
         )  # fmt: skip
         for rows, tokens in writer:
             if callback is not None:

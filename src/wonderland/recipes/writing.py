@@ -71,8 +71,8 @@ def generate(
     The settings are `temperature` (0.8, and 0 for what is written about a source), `top_k`, `top_p`, `min_p`,
     `repetition_penalty`, `seed` and `stop`, texts before which it ends; or `beams`, for the best of a search.
     With `quantize`, "int8", "int4" or "bfloat16", weights have so few bits, as `wl.quantize` makes them, `activations`
-    is its setting of that name, and `note` is called with the size and error. `callback` is given the new text piece by
-    piece.
+    is its setting of that name, and `note` is called with the size and error. Keys and values are kept in
+    `cache_dtype`, "float16" or "bfloat16", if it is given. `callback` is given the new text piece by piece.
     """
     author, text, how = _asked(path, prompt, settings)
     beams = how.pop("beams", None)
@@ -98,7 +98,7 @@ def _asked(path: str | os.PathLike[str], prompt: str, settings: dict[str, Any]) 
     activations = given.pop("activations", None)
     if activations is not None and kind is None:
         raise InputError(f"generate: activations={activations!r} without quantize.", "quantize='int8' beside it")
-    if "beams" in given and (drawn := [name for name in given if name not in ("beams", "stop")]):
+    if "beams" in given and (drawn := [name for name in given if name not in ("beams", "stop", "cache_dtype")]):
         raise InputError(f"generate: {drawn[0]} would do nothing: beams draw no tokens.", f"without {drawn[0]}")
     if "beams" in given and given.get("stop"):
         raise InputError("generate: beams look at tokens, and not at texts that end one.", "without stop")
@@ -110,7 +110,8 @@ def _asked(path: str | os.PathLike[str], prompt: str, settings: dict[str, Any]) 
             note(told.summary)
     text, how = author.begin(prompt)
     if "beams" in given:
-        return author, text, {**how, "beams": given["beams"]}
+        given.pop("stop", None)
+        return author, text, {**how, **given}
     stops = given.pop("stop", ())
     how["stop_strings"] = [stops] if isinstance(stops, str) else list(stops) or None
     how["key"] = random.key(given.pop("seed", 0))

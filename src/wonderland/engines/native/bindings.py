@@ -119,8 +119,7 @@ class Bindings(Fusion):
         Of what is made from a contraction that is still open, the first such value is stored: it stands for the plain
         result from then on. Half precision is stored as it is, and widened wherever it is read.
         """
-        while _widens(value):
-            value = value.args[0]
+        value = self.narrowest(value)
         if isinstance(value, Op) and value.stored is None:
             work, sources, waits = 0, 0, False
             for part in parts(value, within=_to_compute):
@@ -131,6 +130,12 @@ class Bindings(Fusion):
                 waits |= isinstance(part, View) and bool(self.waiting_for(part))
             if waits or work + READING * sources > STORING:
                 self.keep(value)
+
+    def narrowest(self, value: Value) -> Value:
+        """The value before it was converted from half precision, if it was."""
+        while _widens(value):
+            value = value.args[0]
+        return value
 
     def _assembled(self, var: Var) -> View:
         """A tensor of parts, in memory: zeros where there is no part."""

@@ -43,7 +43,6 @@ FAR_KEYS = 0.25  # of the second cache: keys and values that are worked on toget
 SPREAD = 0.25  # of its places: on so many rows of values fall that are read where they lie        attention
 
 # --- what fits where, in bytes
-COPIED = 3 << 16  # of panels that are copied together, in any second cache; more is no faster    products
 ROW_BYTES = 1 << 15  # of a kernel's values, kept from one phase to the next                     softmax, layer_norm
 LARGE = 1 << 18  # of a matrix that is read once, row by row                                     decoding
 STREAMED = 1 << 14  # of sums that wait while such a matrix is read                               decoding
@@ -65,6 +64,7 @@ QUERY_SUMS = 1 << 16  # of sums that wait for the next tile of keys             
 NEAR = 1 << 18  # from which rows are gathered without asking for them before                     sparse
 LOCAL_NUMBERS = 1 << 17  # of the numbers of one transform, a vector of signals; there are two such pieces   fourier
 COPIED_STATE = 1 << 20  # of state that is copied to its place, rather than given new memory          elementwise
+ASKED = 1 << 14  # of keys and values of all heads that are asked for before they are read             decoding
 FEW_STATES = 1 << 15  # of queries and sums of values of heads that a chunk takes together         decoding
 WORTH_KEEPING = 1 << 12  # elements made of parameters alone, to keep them from call to call             inference
 KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody holds it             elementwise
@@ -72,7 +72,7 @@ KEPT_RESULT = 1 << 16  # of a result whose memory is used again when nobody hold
 # --- how many go together
 LEAST_TILES = 24  # that are multiplied together, however large they are                             conv2d_3x3_256
 FEATURES = 1024  # of keys and values of attention together; tiles of more leave too little of the caches   attention
-COPIED_ROWS = 20  # of x for which panels of y are copied together, if its rows lie badly           mlp, lstm
+COPIED_ROWS = 20  # of x for which each panel of y is brought together, if its rows lie badly        mlp, lstm
 FETCHED_ROWS = 8  # of such a factor that are read ahead at the same time                        products
 FETCHED_TERMS = 64  # of a sum during which the factor of the next block is asked for                  products
 FAR_PARTS = 4  # of the sum of a product with such a factor                                      gcn_cora, gat_cora
@@ -84,7 +84,6 @@ STREAMS = 8  # rows of that factor that are read at a time, if there is one row 
 STRETCHES = 4  # of a matrix that is stored by rows, which are read at the same time                  decoding
 LEAST_ROWS = 64  # of that factor in a chunk                                                     decoding
 FEW_KEYS = 128  # whose weights a few queries keep at a time                                      decoding
-TURN_KEYS = 32  # of all heads, that a chunk takes at a time                                      decoding
 VALUE_VECTORS = 8  # of the sums of values of a few queries, in registers                        decoding
 SCORE_ROWS = 2  # of scores                                                                      attention
 QUERY_GROUPS = 2  # of queries, in the gradients of attention                                    attention_grad

@@ -349,7 +349,8 @@ class MultiHeadAttention(Module):
             places = arrays.minimum(places, arrays.maximum(arrays.expand_dims(start + lengths, -1) - 1, 0))
         q, k = self._query_heads(q, places), self._key_heads(k, places)
         cache.append(arrays.swapaxes(k, 1, 2), arrays.reshape(v, (*v.shape[:-1], self.kv_heads, -1)), lengths)
-        kept, values = (arrays.swapaxes(c, 1, 2) for c in (cache.keys, cache.values))  # (b, g, places, k)
+        # (b, g, places, k), which may be kept in another type
+        kept, values = (arrays.astype(arrays.swapaxes(c, 1, 2), q.dtype) for c in (cache.keys, cache.values))
         stands = cache.key_places()
         if isinstance(self.positions, ScoreBias):  # nor have keys that are not there yet
             stands = arrays.clip(stands, 0, arrays.maximum(arrays.expand_dims(cache.lengths, -1) - 1, 0))
@@ -385,7 +386,8 @@ class MultiHeadAttention(Module):
         seen = arrays.expand_dims(memory.real, (1, 2))  # (b, 1, 1, s)
         keys = places_of(memory.real, memory.real.shape[-1])
         sight = Sight(self.causal, self.window, 0 if places is None else places[..., 0])
-        out = self._attend(q, memory.keys, memory.values, seen, sight, (stands, keys))
+        k, v = (arrays.astype(c, q.dtype) for c in (memory.keys, memory.values))
+        out = self._attend(q, k, v, seen, sight, (stands, keys))
         assert isinstance(out, Tensor)
         return self._joined(out)
 

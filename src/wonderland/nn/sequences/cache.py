@@ -16,7 +16,7 @@ from ... import arrays
 from ...arrays.conversion import as_tensor
 from ...core import dtypes
 from ...core.arguments import as_int
-from ...core.errors import InputError, ShapeError
+from ...core.errors import DTypeError, InputError, ShapeError
 from ...core.tensor import Tensor
 from ...core.typing import ArrayLike, DTypeLike
 from ...transforms.control.loops import runs_in_python
@@ -139,7 +139,7 @@ class Cache(Module):
             )
         for cache, new in zip(self._all(), fresh._all(), strict=True):
             for name, cell in [("lengths", cache.lengths), *cache._kept()]:
-                value = getattr(new, name)
+                value = arrays.astype(getattr(new, name), cell.dtype)
                 if value.shape == cell.shape:  # keys and values may have other room; without a length nobody sees them
                     mask = arrays.reshape(chosen, (-1, *[1] * (cell.ndim - 1)))
                     cache._put(name, arrays.where(mask, value, cell))
@@ -159,6 +159,26 @@ class Cache(Module):
         for cache in self._all():
             for name, cell in cache._kept():
                 cache._put(name, arrays.stop_gradient(cell))
+        return self
+
+    def store_as(self, dtype: DTypeLike) -> Self:
+        """Keep keys and values in another type: half precision takes half the memory, and half the time to read.
+
+        >>> import wonderland as wl
+        >>> layer = wl.nn.MultiHeadAttention(8, 2, causal=True)
+        >>> cache = layer.new_cache(rows=1, capacity=100).store_as("bfloat16")
+        >>> cache.keys.dtype, layer.step(wl.ones((1, 8)), cache)[0].dtype
+        (dtype(bfloat16), dtype('float32'))
+
+        They are rounded once, and computed with as if they had the type of the queries. "float16" has three more bits
+        than "bfloat16", and no number above 65,504. States of recurrences stay as they are.
+        """
+        wanted = dtypes.as_dtype(dtype)
+        if not dtypes.is_floating(wanted):
+            raise DTypeError(f"store_as: keys and values of {wanted}.", "a floating type, as bfloat16")
+        for cache in self._all():
+            if isinstance(cache, (KeyValueCache, MemoryCache)):
+                cache.astype(wanted)
         return self
 
     def advance(self, count: int | Tensor) -> None:

@@ -1,12 +1,12 @@
 """Attention of a few queries, as in decoding: keys and values are read once, where they lie.
 
 For more queries tiles of keys are turned, so that vectors run along keys; for a few that would take longer than the
-products. Here vectors run along the features: w keys at a time give w sums of products, which are added up into one
-vector of scores. Weights times values are sums of rows, in registers.
+products. Here vectors run along the features: w keys give w sums of products, which are added up into one vector of
+scores. Weights times values are sums of rows.
 
-A cache has the heads of a place side by side. So that its memory is read from one end to the other, a chunk takes all
-heads of some keys; chunks take turns with the keys, so each has as many of those that are seen, and `Joined` puts
-together what they found, by the log-sum-exp of each.
+A cache has the heads of a place side by side, and memory is read fastest from one end to the other, with requests some
+pages ahead. So a chunk takes an equal share of the keys that are seen, one key for all heads after the other, and
+`Joined` puts together what chunks found, by the log-sum-exp of each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..text.builder import STORED
 from ..text.describe import Description
 from ..text.functions.vector import Vector, where
 from ..text.routine import Routine, slots_of
-from ..tuning import FAR_BYTES, FEW_KEYS, FEW_STATES, LONG_READ, MOST_CHUNKS, TURN_KEYS, VALUE_VECTORS
+from ..tuning import ASKED, FAR_BYTES, FEW_KEYS, FEW_STATES, LONG_READ, MOST_CHUNKS, VALUE_VECTORS
 from ..values import Buffer, View
 from .scores import Group, Scores
 from .tiles import Combine, Tile, Tiles, larger, total
@@ -38,7 +38,7 @@ LINE = 64  # bytes
 class Sharing(NamedTuple):
     """How the work on a few queries is shared out."""
 
-    parts: int = 1  # chunks that take turns with the keys of a matrix
+    parts: int = 1  # chunks that share the keys of a matrix
     heads: int = 1  # matrices that a chunk works on together
 
 
@@ -54,7 +54,7 @@ def sharing(q: View, k: View, v: View, offsets: View | None) -> Sharing:
     inside = inside and (offsets is None or offsets.strides[-1] == 0)  # all heads see the same keys
     heads = lead[-1] if inside else 1
     wanted = min(max(4, round(microseconds / LONG_READ)), MOST_CHUNKS)
-    return Sharing(max(1, min(-(-wanted * heads // count), s // (4 * TURN_KEYS))), heads)
+    return Sharing(max(1, min(-(-wanted * heads // count), s // FEW_KEYS)), heads)
 
 
 class FewQueries(Scores):
@@ -74,8 +74,9 @@ class FewQueries(Scores):
     ) -> None:
         super().__init__(cpu, [q, k, v], [out, lse], (q, k, v), extras, options)
         self.out, self.lse, self.shared = out, lse, shared
-        together = FEW_KEYS if shared == Sharing() else TURN_KEYS
-        self.keys = min(together, -(-self.s // self.w) * self.w)
+        self.keys = min(FEW_KEYS, -(-self.s // self.w) * self.w)
+        # keys that are worked on together: several queries read each again, from the first cache
+        self.beside = 1 if self.t == 1 else 2 if self.t < 4 or self.w < 4 else 4
         read = math.prod(self.lead) * self.s * (self.d + self.e) * k.dtype.itemsize
         outer = self.lead if shared.heads == 1 else self.lead[:-1]
         self.blocks = Blocks((*outer, shared.parts), 1, 1, 1, 1, read / FAR_BYTES)
@@ -94,13 +95,13 @@ class FewQueries(Scores):
     def emit(self, r: Routine) -> None:
         self.r, self.m = r, Tiles(r, self.q)
         m, rows = self.m, self.shared.heads * self.t
-        # of all heads: queries, sums of values, and a vector each for the largest score and the sum of weights
-        self.all = [m.tile(rows, columns) for columns in (self.d, self.e, self.w, self.w)]
-        self.weights, self.scales = m.tile(self.t, self.keys), m.tile(1, self.t)
+        # of all heads: queries, weights, sums of values, and a vector each for the largest score and the sum of weights
+        self.all = [m.tile(rows, columns) for columns in (self.d, self.w**2, self.keys, self.e, self.w, self.w)]
+        self.scales = m.tile(1, self.t)
 
         def matrix(place: list[str], row: str, row_end: str, column: str, column_end: str) -> None:
             *outer, part = place
-            for tile, value in zip(self.all[1:], (0.0, -math.inf, 0.0), strict=True):
+            for tile, value in zip(self.all[3:], (0.0, -math.inf, 0.0), strict=True):
                 m.fill(tile, rows, value)
             self._heads(outer, lambda lead: m.rows(self.q, lead, "0", str(self.t), self.query, self.scale))
             self.enter(outer if self.shared.heads == 1 else [*outer, "0"])
@@ -108,18 +109,26 @@ class FewQueries(Scores):
             if self.placed:
                 start, stop = self.tiles_for("0", str(self.t))
                 start = "0" if self.keys >= self.s else start
-            start = r.linear((1, self.keys), (start, part))
-            step = self.shared.parts * self.keys
-            r.b.loop(stop, step, lambda key: self._heads(outer, lambda lead: self._keys(lead, key, stop)), start)
+            if self.shared.parts > 1:
+                start, stop = self._share(start, stop, part)
+            r.b.loop(stop, self.keys, lambda key: self._turn(outer, key, stop), start)
             self._heads(outer, lambda lead: self._results(lead, part))
 
         self.blocks.each(r, matrix)
+
+    def _share(self, start: str, stop: str, part: str) -> tuple[str, str]:
+        """The keys of a chunk, of those from start to stop: whole vectors that follow each other."""
+        b, r, size = self.b, self.r, self.w * self.shared.parts
+        vectors = b.emit(f"sdiv i64 {self.more(r.linear((1, -1), (stop, start), size - 1), '0')}, {size}")
+        first = r.linear((1, self.w), (start, b.emit(f"mul nsw i64 {vectors}, {part}")))
+        return first, self.less(stop, r.linear((1, self.w), (first, vectors)))
 
     def _heads(self, outer: list[str], body: Callable[[list[str]], None]) -> None:
         """body(lead) for every head that the chunk has, with what is kept for it."""
 
         def one(lead: list[str], first: str) -> None:
-            self.query, self.sums, self.tops, self.totals = (Tile(self.m.at(t, first), t.step) for t in self.all)
+            tiles = (Tile(self.m.at(t, first), t.step) for t in self.all)
+            self.query, self.parts, self.weights, self.sums, self.tops, self.totals = tiles
             body(lead)
 
         if self.shared.heads == 1:
@@ -132,52 +141,83 @@ class FewQueries(Scores):
         self.r.each(self.t, lambda i: self._finish(place, i))
         self.m.out(self.sums, self.out, [*place, "0"], str(self.t), self.m.at(self.scales))
 
-    def _keys(self, lead: list[str], key: str, stop: str) -> None:
-        """Some keys, for all queries."""
-        r, end = self.r, self.end(key)
-        seen = self.less(end, self.minus(stop, key))
+    def _turn(self, outer: list[str], key: str, stop: str) -> None:
+        """Some keys, for all queries of all heads."""
+        r, b = self.r, self.b
+        end = seen = self.less(str(self.keys), self.minus(stop, key))
         vectors = self.whole_vectors(r.linear((1,), (seen,), self.w - 1))
-        g = Group(lead, "0", key, end, seen, vectors, str(self.t))
         columns = r.linear((self.w,), (vectors,))
-        r.b.loop(columns, self.w, lambda column: self._scores(g, column))
-        r.each(self.t, lambda i: self._values(g, i, columns))
 
-    def _scores(self, g: Group, column: str) -> None:
-        """The scores of w keys."""
-        b, m, r, w = self.b, self.m, self.r, self.w
-        first = r.linear((1, 1), (g.key, column))
-        lines = [m.line(self.k, g.lead, r.linear((1,), (first,), t)) for t in range(w)]
-        for line in lines:
-            self._ask(self.k, line)
+        def heads(body: Callable[[Group, str], None], view: View | None = None, first: str = "0") -> None:
+            def one(lead: list[str]) -> None:
+                if view is not None:
+                    self._ask(view, lead, r.linear((1, 1), (key, first)))
+                r.each(self.t, lambda i: body(Group(lead, "0", key, end, seen, vectors, str(self.t)), i))
 
-        def one(i: str) -> None:
-            def terms(j: str, sums: list[str], n: int) -> list[str]:
-                query = m.load(m.at(self.query, i, j))
-                pieces = [m.piece(self.k, line, j, n) for line in lines]
-                return [b.intrinsic("fmuladd", m.kind, query.name, p, s) for p, s in zip(pieces, sums, strict=True)]
+            self._heads(outer, one)
 
-            whole = self.d - self.d % w
-            sums = b.loop_with([(m.kind, "zeroinitializer")] * w, whole, w, lambda j, sums: terms(j, sums, w))
-            if whole < self.d:
-                sums = terms(str(whole), sums, self.d - whole)
-            found = m.vector(gathered(r, list(sums), m.scalar))
-            if self.partly or self.slopes is not None or self.s % w:
-                found = self._limited(g, i, column, found)
-            m.store(found, m.at(self.weights, i, column))
+        def scores(column: str) -> None:
+            def products(t: str) -> None:
+                heads(lambda g, i: self._products(g, i, column, t), self.k, r.linear((1, 1), (column, t)))
 
-        r.each(self.t, one)
+            b.loop(self.w, self.beside, products)
+            heads(lambda g, i: self._scores(g, i, column))
 
-    def _ask(self, view: View, line: str) -> None:
-        """For the row that this head reads when the chunk has its turn again: rows of a head are apart in memory."""
-        if self.shared == Sharing():
+        b.loop(columns, self.w, scores)
+        heads(lambda g, i: self._weigh(g, i, columns))
+        if self.shared.heads == 1:
+            heads(lambda g, i: self._values(g, i, "0", self.keys))
+        else:
+            b.loop(seen, self.beside, lambda j: heads(lambda g, i: self._values(g, i, j, self.beside), self.v, j))
+
+    def _products(self, g: Group, i: str, column: str, t: str) -> None:
+        """What adds up to the scores of a query and some keys."""
+        b, m, w, whole = self.b, self.m, self.w, VALUE_VECTORS * self.w
+        lines = [m.line(self.k, g.lead, self.r.linear((1, 1, 1), (g.key, column, t), n)) for n in range(self.beside)]
+
+        def terms(j: str, sums: list[str], n: int) -> list[str]:
+            for c in range(0, n, w):
+                at = self.r.linear((1,), (j,), c)
+                query = m.load(m.at(self.query, i, at))
+                pieces = [m.piece(self.k, line, at, min(w, n - c)) for line in lines]
+                sums = [b.intrinsic("fmuladd", m.kind, query.name, p, s) for p, s in zip(pieces, sums, strict=True)]
+            return sums
+
+        done = self.d - self.d % whole
+        sums = ["zeroinitializer"] * self.beside
+        if done:
+            begun = [(m.kind, s) for s in sums]
+            sums = b.loop_with(begun, done, whole, lambda j, sums: terms(j, sums, whole))
+        if done < self.d:
+            sums = terms(str(done), sums, self.d - done)
+        for n, found in enumerate(sums):
+            m.store(m.vector(found), self._parts(i, self.r.linear((1,), (t,), n)))
+
+    def _parts(self, i: str, t: str) -> str:
+        """Where the lanes of the score of a query and key t are."""
+        return self.r.at(self.m.at(self.parts, i), self.m.scalar, (self.w,), (t,))
+
+    def _scores(self, g: Group, i: str, column: str) -> None:
+        """The scores of a query and w keys, from their parts."""
+        m, r, w = self.m, self.r, self.w
+        found = m.vector(gathered(r, [m.load(self._parts(i, str(t))).name for t in range(w)], m.scalar))
+        if self.partly or self.slopes is not None or self.s % w:
+            found = self._limited(g, i, column, found)
+        m.store(found, m.at(self.weights, i, column))
+
+    def _ask(self, view: View, lead: list[str], row: str) -> None:
+        """For rows that come later, which go on behind what the other heads read until then."""
+        if self.shared.heads == 1:
             return
-        ahead, item = self.shared.parts * self.keys * view.strides[-2], view.dtype.itemsize
-        for c in range(0, view.shape[-1], max(1, LINE // item)):
-            place = self.r.at(line, STORED[view.dtype], (), (), ahead + c)
-            self.r.prefetch(place, cache=2)
+        step, item = view.strides[-2], view.dtype.itemsize
+        line = self.m.line(view, lead, row)
+        for n in range(self.beside):
+            for c in range(0, view.shape[-1], LINE // item):
+                ahead = (-(-ASKED // (step * item)) + n) * step + c
+                self.r.prefetch(self.r.at(line, STORED[view.dtype], (), (), ahead), cache=2)
 
-    def _values(self, g: Group, i: str, columns: str) -> None:
-        """The weights of a query, relative to its largest score so far, and its sums of values."""
+    def _weigh(self, g: Group, i: str, columns: str) -> None:
+        """The weights of a query, relative to its largest score so far, as its sums of values are then."""
         b, m = self.b, self.m
 
         def largest(column: str, tops: list[str]) -> list[str]:
@@ -202,23 +242,27 @@ class FewQueries(Scores):
         sums = b.loop_with([(m.kind, (m.load(totals) * shrink).name)], columns, self.w, weigh)
         m.store(m.vector(sums[0]), totals)
         m.store(top, tops)
-        vectors = -(-self.e // self.w)
-        for c in range(0, vectors, VALUE_VECTORS):
-            self._panel(g, i, shrink, range(c, min(c + VALUE_VECTORS, vectors)))
+        for c in range(0, self.e, self.w):
+            cell = m.at(self.sums, i, str(c))
+            m.store(m.load(cell) * shrink, cell)
 
-    def _panel(self, g: Group, i: str, shrink: Vector, vectors: range) -> None:
-        """Add weights times values to some vectors of the sums; of the keys that the query sees, and no others."""
+    def _values(self, g: Group, i: str, first: str, count: int) -> None:
+        """Add weights times values to the sums; of so many keys those that the query sees, and no others."""
+        r, vectors = self.r, -(-self.e // self.w)
+        start, stop = self.unseen(i, g.key, g.end) if self.placed else "0", self.seen(i, 1, g.key, g.end)
+        start, stop = self.more(start, first), self.less(stop, r.linear((1,), (first,), count))
+        for c in range(0, vectors, VALUE_VECTORS):
+            self._panel(g, i, start, stop, range(c, min(c + VALUE_VECTORS, vectors)))
+
+    def _panel(self, g: Group, i: str, start: str, stop: str, vectors: range) -> None:
+        """The same for some vectors of the sums."""
         b, m, r, w = self.b, self.m, self.r, self.w
         cells = [m.at(self.sums, i, str(c * w)) for c in vectors]
-        start = self.unseen(i, g.key, g.end) if self.placed else "0"
-        stop = self.seen(i, 1, g.key, g.end)
         marks = Tile(m.at(self.weights, i), 0) if self.mask is not None else None
 
         def one(j: str, sums: list[str]) -> list[str]:
             weight = m.spread(m.at(self.weights, i, j))
             line = m.line(self.v, g.lead, r.linear((1, 1), (g.key, j)))
-            if not vectors.start:
-                self._ask(self.v, line)
             pieces = [m.piece(self.v, line, str(c * w), min(w, self.e - c * w)) for c in vectors]
             made = [b.intrinsic("fmuladd", m.kind, weight.name, p, s) for p, s in zip(pieces, sums, strict=True)]
             if marks is None:
@@ -229,7 +273,7 @@ class FewQueries(Scores):
                 for before, after in zip(sums, made, strict=True)
             ]
 
-        begun = [(m.kind, (m.load(cell) * shrink).name) for cell in cells]
+        begun = [(m.kind, m.load(cell).name) for cell in cells]
         for cell, name in zip(cells, b.loop_with(begun, stop, 1, one, start), strict=True):
             m.store(m.vector(name), cell)
 

@@ -269,8 +269,9 @@ def _supported(q: Atom, k: Atom, v: Atom) -> bool:
 
 
 def _along_rows(s: Schedule, atom: Atom) -> View:
-    """A view whose rows step through memory by one."""
-    view = s.in_memory(s.value(atom))
+    """A view whose rows step through memory by one; of what is half precision there, as kept keys, that itself."""
+    value = s.value(atom)
+    view = s.in_memory(s.narrowest(value) if value.dtype == dtypes.float32 else value)
     return view if view.strides[-1] == 1 or view.shape[-1] == 1 else s.contiguous(view)
 
 

@@ -30,7 +30,6 @@ class Ahead:
         self,
         y: View,
         panels: Panels | None,
-        copied: bool,
         blocks: Blocks,
         cut: int,
         turn: int,
@@ -47,7 +46,7 @@ class Ahead:
         # of y, what is asked for at a turn: places, and how far from it those of the next turn are
         turns = self.turns * -(-int(blocks.rows) // self.rows)
         self.places, self.next = list[int](), 0
-        if isinstance(blocks.n, Extent) or not (_comes_from_memory(y) and (panels or copied)):
+        if isinstance(blocks.n, Extent) or not _comes_from_memory(y):
             return
         if panels:
             self.places = [line * i for i in range(-(-cut * self.width // (line * turns)))]
@@ -66,15 +65,13 @@ class Ahead:
             return y
         b, column = r.b, self.terms if self.panels else 1  # how far a column is from the next
         beside = r.linear((column,), [shifted(r, j, self.width)])
-        first = place.column if self.panels else j
-        found = r.linear((column, -self.step), [shifted(r, first, 2 * self.blocks.columns), k])
+        found = r.linear((column, -self.step), [shifted(r, place.column, 2 * self.blocks.columns), k])
         if self.cut < self.terms:
-            lower = r.linear((column,), [first], self.cut * self.step)
+            lower = r.linear((column,), [place.column], self.cut * self.step)
             inside = b.emit(f"icmp slt i64 {shifted(r, k, self.cut)}, {self.terms}")
             found = b.emit(f"select i1 {inside}, i64 {lower}, i64 {found}")
-        if self.panels:
-            among = b.emit(f"icmp slt i64 {shifted(r, j, self.width)}, {place.column_end}")
-            found = b.emit(f"select i1 {among}, i64 {beside}, i64 {found}")
+        among = b.emit(f"icmp slt i64 {shifted(r, j, self.width)}, {place.column_end}")
+        found = b.emit(f"select i1 {among}, i64 {beside}, i64 {found}")
         return r.at(y, self.scalar, [1], [found])
 
     def of_block(

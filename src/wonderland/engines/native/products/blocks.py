@@ -28,8 +28,9 @@ class Place(NamedTuple):
 class Blocks:
     """The chunks of matrices lead + (m, n): groups of whole matrices, or rectangles of one of them.
 
-    Every rectangle begins at multiples of `rows` and `columns`, and they are as alike as that allows. How many there
-    are follows from the time the whole takes alone, so that results do not depend on how many threads share the work.
+    Every rectangle begins at multiples of `rows` and `columns`, with a whole block of so many rows if the matrix has as
+    many, and they are as alike as that allows. How many there are follows from the time the whole takes alone, so that
+    results do not depend on how many threads share the work.
     """
 
     def __init__(self, lead: Shape, m: int, n: int, rows: int, columns: int, microseconds: float) -> None:

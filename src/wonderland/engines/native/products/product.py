@@ -3,7 +3,8 @@
 A block of r rows and c vectors takes r * c accumulators; one step of the sum loads c vectors of y and r numbers of x,
 each spread over a vector, and does r * c multiply-adds. With enough of them the loads hide behind the arithmetic.
 The blocks of one panel of columns follow each other, so that the panel of y stays in the first-level cache; where its
-rows lie badly in memory for that, it is copied together first. Long sums are cut so that what a panel needs fits.
+rows lie badly in memory for that, the first block leaves them side by side, as it reads them, for the others. Long sums
+are cut so that what a panel needs fits.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from ..processor import Processor
 from ..text.builder import STORED, computed, typed
 from ..text.routine import Routine
 from ..tuning import (
-    COPIED,
     COPIED_ROWS,
     CYCLES,
     FAR_ROWS,
@@ -42,6 +42,8 @@ EVEN = 240  # rows, a multiple of those of most blocks
 WAITING = 8  # multiply-adds that go on at a time: fewer accumulators wait for their own results
 
 Terms = Callable[[str, "list[str] | None"], list[str]]  # accumulators with one more term
+Vectors = Callable[[str], list[str]]  # row k of a panel of y
+Rows = Callable[..., None]  # a block of so many rows from a row on, of which some may be behind the last one
 
 
 class Product(WithEpilogue):
@@ -111,7 +113,7 @@ class Product(WithEpilogue):
         self.apart = self.cut + self.w // self.rows  # of the rows of gathered x, a little more than they need
         self.gathered = self.gathered and height * self.apart * self.size <= GATHERED
         self.ways = cpu.first_cache // (SETS * LINE)  # lines in a set
-        self.copied = self._is_copied(int(height))
+        self.copied = self._is_copied(int(height))  # panels of y, to memory of the chunk's own
         self.tiled = turned or self.cut < k or self.open or epilogue.weight * self.rows * self.vectors > INLINE
         # blocks come too quickly after each other for the processor to find out by itself that x is read along its rows
         long = x.strides[-1] == 1 and not self.gathered and height >= 2 * self.rows
@@ -119,10 +121,10 @@ class Product(WithEpilogue):
         near_rows = 2 * self.rows <= self.ways * places_of(abs(x.strides[-2]) * self.size)
         below = x.strides[-2:] if long and near_rows else None
         after = [] if self.tiled else [view for view in epilogue.sources if view.shape == epilogue.hole.shape]
-        self.ahead = Ahead(y, panels, self.copied, self.blocks, self.cut, LINE // self.size, below, after)
+        self.ahead = Ahead(y, panels, self.blocks, self.cut, LINE // self.size, below, after)
 
     def _is_copied(self, height: int) -> bool:
-        """Whether panels of y are brought together by chunks of so many rows."""
+        """Whether chunks of so many rows bring each panel of y together."""
         return height >= COPIED_ROWS and not self.panels and self._crowded()
 
     def _crowded(self) -> bool:
@@ -150,9 +152,7 @@ class Product(WithEpilogue):
         if self.tiled:
             self.tile = r.stack((self.blocks.rows + max(self.rows, self.w)) * self.across, self.scalar)
         if self.copied:
-            fitting = 1 if self.panels else max(1, COPIED // (self.cut * self.width * self.size))
-            self.group = min(fitting * self.width, self.across)  # columns whose panels are copied together
-            self.copies = r.stack(self.cut * self.group, self.scalar)
+            self.near = r.stack(self.cut * self.width, self.scalar)
         if self.gathered:
             self.left = r.stack(-(-self.blocks.rows // self.rows) * self.rows * self.apart, self.scalar)
         self.blocks.each(r, functools.partial(self._rectangle, r))
@@ -183,27 +183,23 @@ class Product(WithEpilogue):
                 else r.b.intrinsic("smin", "i64", left, str(self.cut))
             )
         x = r.at(x, self.scalar, self.x.strides[-1:], [k])
-        start, y = k, r.at(y, self.stored, self.y.strides[-2:-1], [k])
-        x_steps, y_step = self.x.strides[-2:], self.y.strides[-2]
+        y = r.at(y, self.stored, self.y.strides[-2:-1], [k])
+        x_steps = self.x.strides[-2:]
         line_at = functools.partial(r.linear, x_steps[:1])
         if self.gathered:
             line_at = functools.partial(self._apart, r, length)
             self._gather(r, place, x, length, line_at)
             x, x_steps = self.left, (1, self.rows)
-        if self.copied:
-            y_step = self.width
 
-        def panel(j: str, columns: int, first: str = "") -> None:
+        def panel(j: str, columns: int) -> None:
             right = self._column(r, y, j)
-            if self.copied:
-                right = r.at(self.copies, self.scalar, (self.cut,), [difference(r, j, first)])
             following = self.ahead.of_panel(r, place, y, j, k)
 
-            def rows(i: str, height: int, last: bool = False) -> None:
+            def rows(vectors: Vectors, i: str, height: int, last: bool = False) -> None:
                 lines = self._lines(r, place, i, height) if last else [i]
                 starts = [line_at([difference(r, line, place.row)]) for line in lines]
                 left = [r.at(x, self.scalar, (1,), [start]) for start in starts]
-                terms = functools.partial(self._terms, r, left, right, x_steps, y_step, height, columns)
+                terms = functools.partial(self._terms, r, left, x_steps, height, vectors)
                 below = r.at(x, self.scalar, (1,), [line_at([difference(r, shifted(r, i, height), place.row)])])
                 fetch = self.ahead.of_block(r, place, i, j, below, following)
                 cells = [self._cell(r, place, i, j, a, c) for a in range(height) for c in range(0, columns, self.w)]
@@ -222,28 +218,33 @@ class Product(WithEpilogue):
                         else:
                             store()
 
-            if isinstance(self.m, Extent):
-                self._down(r, place, rows)
+            read = functools.partial(self._vectors, r, right, columns)
+            first = functools.partial(self._brought, r, right, columns, k, j)
+            again = functools.partial(self._kept, r, columns)
+            if self.copied:
+                self._down(r, place, functools.partial(rows, again), functools.partial(rows, first))
             else:
-                stepped(r, place.row, place.row_end, self.rows, self.m, rows)
+                self._down(r, place, functools.partial(rows, read))
 
-        def panels(first: str) -> None:
-            last = r.b.intrinsic("smin", "i64", shifted(r, first, self.group), place.column_end)
-            self._copy(r, y, start, length, first, last)
-            stepped(r, first, last, self.width, self.n, functools.partial(panel, first=first))
+        stepped(r, place.column, place.column_end, self.width, self.n, panel)
 
-        if self.copied:
-            r.b.loop(place.column_end, self.group, panels, place.column)
-        else:
-            stepped(r, place.column, place.column_end, self.width, self.n, panel)
-
-    def _down(self, r: Routine, place: Place, rows: Callable[[str, int, bool], None]) -> None:
-        """Through a number of rows that is known at run time alone: in blocks, and what is left in small ones."""
-        rest = r.b.emit(f"urem i64 {difference(r, place.row_end, place.row)}, {self.rows}")
+    def _down(self, r: Routine, place: Place, rows: Rows, first: Rows | None = None) -> None:
+        """Through the rows of a rectangle, of which there may be another way to do the first ones."""
+        start, varies = place.row, isinstance(self.m, Extent)
+        few = min(self.rows, -(-WAITING // self.vectors))  # where it is known at run time alone how many are left
+        if first and varies:
+            first(start, few, True)
+            start = r.b.intrinsic("smin", "i64", shifted(r, start, few), place.row_end)
+        elif first:  # each rectangle begins with a whole block, see blocks.py
+            first(start, self.rows)
+            start = shifted(r, start, self.rows)
+        if not varies:
+            stepped(r, start, place.row_end, self.rows, self.m, rows)
+            return
+        rest = r.b.emit(f"urem i64 {difference(r, place.row_end, start)}, {self.rows}")
         whole = difference(r, place.row_end, rest)
-        r.b.loop(whole, self.rows, lambda i: rows(i, self.rows, False), place.row)
+        r.b.loop(whole, self.rows, lambda i: rows(i, self.rows), start)
         if self.rows > 1:
-            few = min(self.rows, -(-WAITING // self.vectors))
             r.b.loop(place.row_end, few, lambda i: rows(i, few, True), whole)
 
     def _lines(self, r: Routine, place: Place, i: str, height: int) -> list[str]:
@@ -314,26 +315,17 @@ class Product(WithEpilogue):
         self,
         r: Routine,
         x: list[str],
-        y: str,
-        x_steps: Shape,
-        y_step: int,
+        steps: Shape,
         height: int,
-        columns: int,
+        vectors: Vectors,
         k: str,
         sums: list[str] | None,
     ) -> list[str]:
         """One term for every element of a block. `x`: where its rows are, or the first of them."""
-        b = r.b
-        x = [r.at(one, self.scalar, x_steps[1:], [k]) for one in x]
-        y = r.at(y, self.scalar if self.copied else self.stored, [y_step], [k])
-        if self.copied:
-            places = [r.at(y, self.scalar, [], [], c) for c in range(0, columns, self.w)]
-            row = [r.load_vector(place, self.scalar, self.size, self.w, self.w) for place in places]
-        else:
-            row = [self._numbers(r, y, c, columns) for c in range(0, columns, self.w)]
-        made = []
+        b, row, made = r.b, vectors(k), []
+        x = [r.at(one, self.scalar, steps[1:], [k]) for one in x]
         for a in range(height):
-            place = x[a] if len(x) > 1 else r.at(x[0], self.scalar, [], [], a * x_steps[0])
+            place = x[a] if len(x) > 1 else r.at(x[0], self.scalar, [], [], a * steps[0])
             one = b.spread(b.emit(f"load {self.scalar}, ptr {place}, align {self.size}"), self.scalar, self.w)
             if sums is None:
                 made += [b.emit(f"fmul {self.kind} {one}, {v}") for v in row]
@@ -381,25 +373,25 @@ class Product(WithEpilogue):
         """What becomes of n numbers of row k, from column j on, before they are multiplied."""
         return number
 
-    def _copy(self, r: Routine, y: str, start: str, length: str, first: str, last: str) -> None:
-        """Bring the rows of each panel of y between two columns together, reading along whole rows."""
+    def _vectors(self, r: Routine, y: str, columns: int, k: str) -> list[str]:
+        """Row k of a panel that begins at y."""
+        y = r.at(y, self.stored, self.y.strides[-2:-1], [k])
+        return [self._numbers(r, y, c, columns) for c in range(0, columns, self.w)]
 
-        def row(k: str) -> None:
-            source = r.at(y, self.stored, self.y.strides[-2:-1], [k])
-            target = r.at(self.copies, self.scalar, [self.width], [k])
-            term = r.linear((1, 1), (start, k))
+    def _brought(self, r: Routine, y: str, columns: int, start: str, j: str, k: str) -> list[str]:
+        """The same for the panel of column j and the terms from a first one on; it is left near for other blocks."""
+        term, found = r.linear((1, 1), (start, k)), []
+        for c, vector in zip(range(0, columns, self.w), self._vectors(r, y, columns, k), strict=True):
+            found.append(self._scaled(r, vector, term, shifted(r, j, c), min(self.w, columns - c)))
+            r.store_vector(found[-1], self._place(r, k, c), self.scalar, self.size, self.w, self.w)
+        return found
 
-            def move(j: str, columns: int) -> None:
-                origin = self._column(r, source, j)
-                goal = r.at(target, self.scalar, [self.cut], [difference(r, j, first)])
-                for c in range(0, columns, self.w):
-                    got = self._numbers(r, origin, c, columns)
-                    got = self._scaled(r, got, term, shifted(r, j, c), min(self.w, columns - c))
-                    r.store_vector(got, r.at(goal, self.scalar, [], [], c), self.scalar, self.size, self.w, self.w)
+    def _kept(self, r: Routine, columns: int, k: str) -> list[str]:
+        places = [self._place(r, k, c) for c in range(0, columns, self.w)]
+        return [r.load_vector(place, self.scalar, self.size, self.w, self.w) for place in places]
 
-            stepped(r, first, last, self.width, self.n, move)
-
-        r.b.loop(length, 1, row)
+    def _place(self, r: Routine, k: str, c: int) -> str:
+        return r.at(self.near, self.scalar, [self.width], [k], c)
 
     def _clear(self, r: Routine, place: Place) -> None:
         def line(i: str) -> None:
