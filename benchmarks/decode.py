@@ -68,11 +68,12 @@ def _ratios(best: Best, workload: Workload, peers: list[str]) -> list[float | No
 
 def traffic(form: str, place: int) -> float:
     """Bytes that a token at a place needs: the weights, of which the table of tokens is the last matrix, and keys and
-    values. Biases, norms and scales of rows are float32."""
+    values, in float16 beside weights of few bits. Biases, norms and scales of rows are float32."""
     e, layers, rows = SIZES["embed_dim"], SIZES["depth"], SIZES["vocabulary"]
     weights = BITS[form] / 8 * (rows * e + layers * 12 * e * e)
     scales = 4.0 * (rows + layers * 9 * e) if form == "int8" else 0.0
-    return weights + scales + 4.0 * (layers * 13 * e + 2 * layers * e * place)
+    kept = 4.0 if form == "float32" else 2.0
+    return weights + scales + 4.0 * layers * 13 * e + kept * 2 * layers * e * place
 
 
 def bandwidth(megabytes: int = 512) -> float:
