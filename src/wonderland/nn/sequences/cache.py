@@ -177,6 +177,8 @@ class Cache(Module):
         if not dtypes.is_floating(wanted):
             raise DTypeError(f"store_as: keys and values of {wanted}.", "a floating type, as bfloat16")
         for cache in self._all():
+            if isinstance(cache, KeyValueCache) and runs_in_python() and not cache.lengths.numpy().any():
+                cache._empty_as(wanted)
             if isinstance(cache, (KeyValueCache, MemoryCache)):
                 cache.astype(wanted)
         return self
@@ -192,6 +194,12 @@ class Cache(Module):
             cell.assign(value)
         else:
             setattr(self, name, Buffer(value))
+
+    def _empty_as(self, dtype: dtypes.DType) -> None:
+        """Zeros of another type in place of those that are there: to convert these takes long."""
+        for name, cell in [*self._kept()]:
+            if dtypes.is_floating(cell.dtype) and cell.dtype != dtype:
+                setattr(self, name, Buffer(arrays.zeros(cell.shape, dtype=dtype)))
 
     def _kept(self) -> Iterator[tuple[str, Buffer]]:
         """The buffers of this cache other than the lengths."""
